@@ -1,0 +1,469 @@
+//! Pipeline file to typed pipeline, in one step.
+//!
+//! In: TOML text. Out: a [`Pipeline`] whose every number is checked, or an error that
+//! names the key and the nearest known one. Every constant of the paper is a default
+//! here and nowhere else; `profile = "paper"` sets all of them, the keys of the file
+//! are laid over the profile. Reads no file but the one it is told to.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+/// What is wrong with a pipeline file.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("{path}: cannot be read; check the path")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not what a pipeline file may be.
+    #[error("{path}: {problem}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where and why, with what to do.
+        problem: String,
+    },
+}
+
+/// A whole pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipeline {
+    /// The format of this file; 1.
+    pub version: u32,
+    /// The pipeline's name, in messages.
+    pub name: String,
+    /// The set of defaults that the file starts from: `default` or `paper`.
+    pub profile: String,
+    /// Where turns come from, for `run`.
+    pub source: Option<SourceSettings>,
+    /// The durable logs.
+    pub log: LogSettings,
+    /// Turns to windows.
+    pub window: WindowSettings,
+    /// Windows to units.
+    pub extract: ExtractSettings,
+    /// Texts to vectors.
+    pub embed: EmbedSettings,
+    /// Units to the event graph.
+    pub memory: MemorySettings,
+    /// Questions to evidence.
+    pub recall: RecallSettings,
+}
+
+/// Where turns come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSettings {
+    /// `jsonl` or `locomo`.
+    pub format: String,
+    /// A file, or `-` for standard input (`jsonl` only). Relative to the pipeline file.
+    pub path: PathBuf,
+    /// Offset such as `+02:00` for formats whose times name none.
+    #[serde(default = "utc")]
+    pub zone: String,
+    /// Only these conversations, for formats that hold several.
+    #[serde(default)]
+    pub only: Vec<String>,
+}
+
+fn utc() -> String {
+    "+00:00".to_owned()
+}
+
+/// The durable logs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogSettings {
+    /// `embedded`: a directory on this machine.
+    pub kind: String,
+    /// The directory. Relative to the pipeline file.
+    pub directory: PathBuf,
+    /// Partitions of the turns and memory topics; fixed when the log is made.
+    pub partitions: u32,
+    /// `commit`: every acknowledged write is on the disk. `system`: the operating
+    /// system decides, and a power cut may lose the last seconds.
+    pub fsync: Fsync,
+}
+
+/// When a write reaches the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fsync {
+    /// Before it is acknowledged.
+    Commit,
+    /// When the operating system flushes.
+    System,
+}
+
+/// Turns to windows (paper, table of implementation settings; decisions 5 and 6).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowSettings {
+    /// Turns of a full window, its leading overlap included.
+    pub turns: u32,
+    /// Turns of leading context taken from the window before.
+    pub overlap: u32,
+    /// Silence, in event time, that ends a session without a name and closes a window.
+    pub gap_minutes: u32,
+    /// False: ordinals run across the whole bank, as in the paper.
+    pub sessions: bool,
+}
+
+/// Windows to units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtractSettings {
+    /// `rules`: no language model.
+    pub extractor: String,
+    /// A turn whose words, function words left out, are fewer than this makes no unit of its own.
+    pub least_content_words: u32,
+}
+
+/// Texts to vectors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmbedSettings {
+    /// A name in [`EmbedSettings::models`], or in fastembed's catalogue.
+    pub model: String,
+    /// Texts in one pass, after sorting by length.
+    pub batch: usize,
+    /// Threads inside one pass.
+    pub threads: usize,
+    /// Turns embedded together, at most, in bulk: longer reads sort better.
+    pub read_turns: usize,
+    /// ONNX Runtime's shared library; absent, it is looked for (`ripplemem validate` says where).
+    #[serde(default)]
+    pub onnxruntime: Option<PathBuf>,
+    /// The directory that holds a directory for each model; absent, it is looked for.
+    #[serde(default)]
+    pub models_directory: Option<PathBuf>,
+    /// What is particular to a model.
+    pub models: std::collections::BTreeMap<String, ModelSettings>,
+}
+
+/// What is particular to a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSettings {
+    /// `onnx` (run directly), `catalogue` (by fastembed) or `fixed` (a hash, for tests).
+    pub runner: Runner,
+    /// How token vectors become one.
+    #[serde(default)]
+    pub pooling: Pooling,
+    /// What stands in front of a text that is remembered.
+    #[serde(default)]
+    pub text_prefix: String,
+    /// What stands in front of a question.
+    #[serde(default)]
+    pub query_prefix: String,
+    /// Tokens of the longest text; more are cut.
+    #[serde(default = "default_max_tokens")]
+    pub max_tokens: usize,
+    /// How a turn becomes a text: `{speaker}` and `{text}` are replaced.
+    #[serde(default = "default_turn_template")]
+    pub turn_template: String,
+    /// BLAKE3-independent check of the weights: SHA-256 of the model file, when known.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// Least cosine of a semantic edge.
+    pub semantic_threshold: f64,
+    /// Least cosine between a unit and a target for the unit to enter by the semantic channel.
+    pub semantic_floor: f64,
+}
+
+fn default_max_tokens() -> usize {
+    256
+}
+
+fn default_turn_template() -> String {
+    "{speaker} said, \"{text}\"".to_owned()
+}
+
+/// Who runs a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runner {
+    /// ONNX Runtime, directly: one pass gives a vector for every span.
+    Onnx,
+    /// fastembed's catalogue by name: one pass a span.
+    Catalogue,
+    /// A vector computed from the words' hashes; no model, for tests.
+    Fixed,
+}
+
+/// How token vectors become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pooling {
+    /// Their mean over the span.
+    #[default]
+    Mean,
+    /// The first token's, for the whole text only.
+    Cls,
+}
+
+/// Units to the event graph (paper, table of graph settings; decisions 11 to 13).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySettings {
+    /// Timely workers; a bank lives on one of them.
+    pub workers: usize,
+    /// Candidates a unit keeps for its semantic edges.
+    pub semantic_pool: usize,
+    /// Semantic edges a unit chooses, at most.
+    pub semantic_edges: usize,
+    /// Structural edges a unit chooses, at most.
+    pub structural_edges: usize,
+    /// Candidates before and after a unit, in time, for every cue value.
+    pub cue_neighbours: usize,
+    /// Least score of a structural edge.
+    pub structural_threshold: f64,
+    /// β of participants.
+    pub participant_weight: f64,
+    /// β of locations.
+    pub location_weight: f64,
+    /// β of time.
+    pub time_weight: f64,
+    /// τ of the temporal decay.
+    pub time_decay_days: f64,
+    /// Edges of one unit and channel that a hop walks, at most.
+    pub fan_out: usize,
+    /// Units outside the lexical index before a commit is asked for.
+    pub lexical_tail: usize,
+}
+
+/// Questions to evidence (paper, sections 3.4 and 3.5; decisions 14 to 17).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecallSettings {
+    /// First-hop units by vector.
+    pub semantic: usize,
+    /// First-hop units by words.
+    pub lexical: usize,
+    /// First-hop units by participants, places and time.
+    pub cue: usize,
+    /// Rounds of expansion after the first hop.
+    pub rounds: u32,
+    /// Units a round expands from, at most.
+    pub anchors: usize,
+    /// Edges from an anchor, at most.
+    pub hops: u32,
+    /// Units a round adds by semantic edges, at most.
+    pub semantic_support: usize,
+    /// Units a round adds by structural edges, at most.
+    pub structural_support: usize,
+    /// Least structural score between a unit and the target's cues.
+    pub structural_floor: f64,
+    /// Whether a path may change its channel.
+    pub mixed_paths: bool,
+    /// Target matches in one bucket count as equal.
+    pub match_bucket: f64,
+    /// Units of an answer, at most.
+    pub budget: usize,
+    /// λq: alignment of question and unit.
+    pub alignment_weight: f64,
+    /// λp: how it was reached.
+    pub provenance_weight: f64,
+    /// λa: whether it was an anchor.
+    pub anchor_weight: f64,
+    /// Source weight of the semantic first hop.
+    pub semantic_source: f64,
+    /// Source weight of the lexical first hop.
+    pub lexical_source: f64,
+    /// Source weight of the cue first hop.
+    pub cue_source: f64,
+    /// Source weight of the expansion.
+    pub expansion_source: f64,
+    /// Added to the rank in 1 / (offset + rank).
+    pub rank_offset: f64,
+    /// Sufficiency at which recollection stops after the first hop.
+    pub sufficient: f64,
+    /// Sufficiency below which the answer is marked as unsupported.
+    pub supported: f64,
+}
+
+const DEFAULTS: &str = include_str!("config/default.toml");
+const PAPER: &str = include_str!("config/paper.toml");
+
+impl Pipeline {
+    /// Reads and checks a pipeline file. Relative paths in it are taken from its directory.
+    ///
+    /// # Errors
+    /// [`ConfigError`] that names the file and the key.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let invalid = |problem| ConfigError::Invalid { path: path.to_owned(), problem };
+        let mut pipeline = Self::parse(&text).map_err(invalid)?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        pipeline.log.directory = base.join(&pipeline.log.directory);
+        if let Some(source) = &mut pipeline.source
+            && source.path != Path::new("-")
+        {
+            source.path = base.join(&source.path);
+        }
+        for file in [&mut pipeline.embed.onnxruntime, &mut pipeline.embed.models_directory].into_iter().flatten() {
+            *file = base.join(&*file);
+        }
+        Ok(pipeline)
+    }
+
+    /// Reads and checks the text of a pipeline file.
+    ///
+    /// # Errors
+    /// What is wrong, where, and the nearest known key.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+        match file.get("version") {
+            Some(Value::Integer(1)) => {}
+            Some(other) => return Err(format!("version: {other} is not known; this build reads version = 1")),
+            None => return Err("version: missing; begin the file with version = 1".to_owned()),
+        }
+        let profile = match file.get("profile") {
+            None => "default",
+            Some(Value::String(name)) => name.as_str(),
+            Some(other) => return Err(format!("profile: {other} is not a string; write \"default\" or \"paper\"")),
+        };
+        let mut table = constants(DEFAULTS)?;
+        match profile {
+            "default" => {}
+            "paper" => merge(&mut table, constants(PAPER)?),
+            other => return Err(format!("profile: {other:?} is not known; write \"default\" or \"paper\"")),
+        }
+        merge(&mut table, file);
+        let pipeline: Self = Value::Table(table).try_into().map_err(|e: toml::de::Error| with_nearest_key(&e))?;
+        pipeline.check()?;
+        Ok(pipeline)
+    }
+
+    /// The settings of the chosen model. A name that has no entry is fastembed's.
+    #[must_use]
+    pub fn model(&self) -> ModelSettings {
+        self.embed.models.get(&self.embed.model).cloned().unwrap_or_else(|| ModelSettings {
+            runner: Runner::Catalogue,
+            pooling: Pooling::Mean,
+            text_prefix: String::new(),
+            query_prefix: String::new(),
+            max_tokens: default_max_tokens(),
+            turn_template: default_turn_template(),
+            sha256: None,
+            semantic_threshold: 0.85,
+            semantic_floor: 0.5,
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let w = &self.window;
+        let m = &self.memory;
+        let r = &self.recall;
+        let model = self.model();
+        let whole = |key: &str, value: usize, low: usize, high: usize| {
+            if (low..=high).contains(&value) { Ok(()) } else { Err(format!("{key}: {value} is not within {low} to {high}")) }
+        };
+        whole("window.turns", w.turns as usize, 1, 1_000)?;
+        if w.overlap >= w.turns {
+            return Err(format!("window.overlap: {} leaves no turn of its own in a window of {}", w.overlap, w.turns));
+        }
+        whole("window.gap_minutes", w.gap_minutes as usize, 1, 525_600)?;
+        whole("log.partitions", self.log.partitions as usize, 1, 1_024)?;
+        whole("embed.batch", self.embed.batch, 1, 1_024)?;
+        whole("embed.threads", self.embed.threads, 1, 256)?;
+        whole("embed.read_turns", self.embed.read_turns, 1, 65_536)?;
+        whole("memory.workers", m.workers, 1, 64)?;
+        whole("memory.semantic_pool", m.semantic_pool, m.semantic_edges.max(1), 1_000)?;
+        whole("memory.semantic_edges", m.semantic_edges, 0, 100)?;
+        whole("memory.structural_edges", m.structural_edges, 0, 100)?;
+        whole("memory.cue_neighbours", m.cue_neighbours, 1, 100)?;
+        whole("memory.fan_out", m.fan_out, 1, 1_000)?;
+        whole("memory.lexical_tail", m.lexical_tail, 1, 100_000)?;
+        whole("recall.semantic", r.semantic, 0, 1_000)?;
+        whole("recall.lexical", r.lexical, 0, 1_000)?;
+        whole("recall.cue", r.cue, 0, 1_000)?;
+        whole("recall.rounds", r.rounds as usize, 0, 10)?;
+        whole("recall.anchors", r.anchors, 0, 30)?;
+        whole("recall.hops", r.hops as usize, 1, 2)?;
+        whole("recall.budget", r.budget, 1, 1_000)?;
+        let share = |key: &str, value: f64, low: f64, high: f64| {
+            if value.is_finite() && value >= low && value <= high {
+                Ok(())
+            } else {
+                Err(format!("{key}: {value} is not within {low} to {high}"))
+            }
+        };
+        share("memory.structural_threshold", m.structural_threshold, 0.0, 1.0)?;
+        share("memory.participant_weight", m.participant_weight, 0.0, 1_000.0)?;
+        share("memory.location_weight", m.location_weight, 0.0, 1_000.0)?;
+        share("memory.time_weight", m.time_weight, 0.0, 1_000.0)?;
+        share("memory.time_decay_days", m.time_decay_days, 0.001, 36_500.0)?;
+        share("embed.models.semantic_threshold", model.semantic_threshold, -1.0, 1.0)?;
+        share("embed.models.semantic_floor", model.semantic_floor, -1.0, 1.0)?;
+        share("recall.structural_floor", r.structural_floor, 0.0, 1.0)?;
+        share("recall.match_bucket", r.match_bucket, 0.000_001, 1.0)?;
+        for (key, value) in [
+            ("recall.alignment_weight", r.alignment_weight),
+            ("recall.provenance_weight", r.provenance_weight),
+            ("recall.anchor_weight", r.anchor_weight),
+            ("recall.semantic_source", r.semantic_source),
+            ("recall.lexical_source", r.lexical_source),
+            ("recall.cue_source", r.cue_source),
+            ("recall.expansion_source", r.expansion_source),
+            ("recall.rank_offset", r.rank_offset),
+        ] {
+            share(key, value, 0.0, 1_000.0)?;
+        }
+        share("recall.sufficient", r.sufficient, 0.0, 2.0)?;
+        share("recall.supported", r.supported, 0.0, 1.0)?;
+        if self.log.kind != "embedded" {
+            return Err(format!("log.kind: {:?} is not known; write \"embedded\"", self.log.kind));
+        }
+        if self.extract.extractor != "rules" {
+            return Err(format!("extract.extractor: {:?} is not known; write \"rules\"", self.extract.extractor));
+        }
+        if let Some(source) = &self.source
+            && !matches!(source.format.as_str(), "jsonl" | "locomo")
+        {
+            return Err(format!("source.format: {:?} is not known; write \"jsonl\" or \"locomo\"", source.format));
+        }
+        Ok(())
+    }
+}
+
+fn constants(text: &str) -> Result<Table, String> {
+    text.parse().map_err(|e: toml::de::Error| format!("built-in profile: {e}"))
+}
+
+/// Lays `over` on `base`, table by table; any other value replaces.
+fn merge(base: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// serde lists the known keys of an unknown one; say which was probably meant.
+fn with_nearest_key(error: &toml::de::Error) -> String {
+    let message = error.message();
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let Some((unknown, known)) = quoted.split_first().filter(|_| message.starts_with("unknown field")) else {
+        return message.to_owned();
+    };
+    let nearest = known.iter().max_by(|a, b| {
+        strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
+    });
+    match nearest {
+        Some(key) => format!("unknown key {unknown:?}; did you mean {key:?}?"),
+        None => message.to_owned(),
+    }
+}

@@ -1,0 +1,45 @@
+//! Window to units.
+//!
+//! In: a window's turns. Out: drafts of units without vectors or ids. No two drafts of a
+//! window are equal; every draft names its source turns, at least one of them outside
+//! the leading overlap (decision 6). Never guesses: what the dialogue does not ground is empty.
+
+use crate::model::{Cues, EventTime, Window};
+
+/// A unit before it is embedded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftUnit {
+    /// A text that stands alone.
+    pub restatement: String,
+    /// What it can be cued by; names canonical, sorted, without repetition.
+    pub cues: Cues,
+    /// When it was said: the time of its last source.
+    pub said_at: EventTime,
+    /// The turns that it was made from, in ordinal order; never empty.
+    pub sources: Vec<String>,
+    /// Ordinal of its first source.
+    pub ordinal: u32,
+    /// Its pieces, in ordinal order; never empty. They are what is embedded.
+    pub parts: Vec<DraftPart>,
+}
+
+/// A piece of a unit before it is embedded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftPart {
+    /// The turn that it was taken from.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words, captions included.
+    pub text: String,
+}
+
+/// Makes units of a window.
+pub trait Extractor: Send {
+    /// Name and version, recorded with every unit: `rules/1`.
+    fn name(&self) -> &'static str;
+    /// The units of a window.
+    fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError>;
+}

@@ -1,0 +1,151 @@
+//! What goes into the memory dataflow and what comes out of it.
+//!
+//! In: memory records in the order of their log, and probes. Out: recalled units with
+//! fixed-point scores, each answer as of one epoch and with the offsets that it
+//! reflects. Nothing here computes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{BankKey, Channel, Cues, EventTime, Part, Position, Score, UnitId};
+
+/// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
+pub type FixedVector = Arc<[i16]>;
+
+/// The words of a unit: what an answer shows. Shared, never copied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnitBody {
+    /// Which unit.
+    pub id: UnitId,
+    /// What it says.
+    pub restatement: String,
+    /// What it is cued by.
+    pub cues: Cues,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The session that its sources lie in.
+    pub session: String,
+    /// Ordinal of its first source.
+    pub ordinal: u32,
+    /// The turns that it was made from.
+    pub sources: Vec<String>,
+    /// Its pieces: turn, speaker, time, words.
+    pub parts: Vec<PartBody>,
+}
+
+/// A piece of a unit without its vector.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PartBody {
+    /// The turn that it was taken from.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words, captions included.
+    pub text: String,
+}
+
+impl From<&Part> for PartBody {
+    fn from(p: &Part) -> Self {
+        Self { turn: p.turn.clone(), speaker: p.speaker.clone(), said_at: p.said_at, text: p.text.clone() }
+    }
+}
+
+/// What comes to mind first: asks one bank's three indexes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FirstHopProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// The question's vector.
+    pub vector: FixedVector,
+    /// The words of the lexical channel; tokenised and stemmed as units are.
+    pub words: String,
+    /// Persons, places and time.
+    pub cues: Cues,
+    /// How many units the semantic channel returns.
+    pub semantic: usize,
+    /// How many units the lexical channel returns.
+    pub lexical: usize,
+    /// How many units the cue channel returns.
+    pub cue: usize,
+}
+
+/// One unit of the first hop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// The unit.
+    pub unit: Arc<UnitBody>,
+    /// Through which index ([`Channel::Structural`] is the cue channel).
+    pub channel: Channel,
+    /// Place in that index's answer, from 1.
+    pub rank: u32,
+    /// That index's score: a cosine, a structural score, or BM25 divided by 16.
+    pub score: Score,
+    /// Cosine with the question: the best of the unit's parts.
+    pub alignment: Score,
+}
+
+/// What those memories lead to: walks the edges from anchors.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NeighbourhoodProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// Where to start.
+    pub anchors: Vec<UnitId>,
+    /// Edges from an anchor, 1 or 2.
+    pub hops: u32,
+    /// Whether a path may change its channel.
+    pub mixed: bool,
+    /// The question's vector.
+    pub question: FixedVector,
+    /// The vector of the target's sentence.
+    pub target: FixedVector,
+    /// The target's cues.
+    pub target_cues: Cues,
+}
+
+/// One step of a path, in fixed point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PathStep {
+    /// Where it starts.
+    pub from: UnitId,
+    /// Where it ends.
+    pub to: UnitId,
+    /// Which kind of edge.
+    pub channel: Channel,
+    /// The edge's weight.
+    pub weight: Score,
+}
+
+/// One unit reached from an anchor through one channel, by its best path:
+/// fewest hops, then the greatest product of weights, then the least ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The unit; never one of the probe's anchors.
+    pub unit: Arc<UnitBody>,
+    /// The channel of the path (of its last step, on a mixed path).
+    pub channel: Channel,
+    /// The path, from the anchor on: one or two steps.
+    pub path: Vec<PathStep>,
+    /// Product of the weights.
+    pub path_weight: Score,
+    /// Cosine with the target: the best of the unit's parts.
+    pub semantic_match: Score,
+    /// Structural score with the target's cues; absent when no cue is comparable.
+    pub structural_match: Option<Score>,
+    /// Cosine with the question: the best of the unit's parts.
+    pub alignment: Score,
+}
+
+/// An answer of the dataflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered<T> {
+    /// What was asked for.
+    pub value: T,
+    /// The epoch as of which it holds.
+    pub epoch: u64,
+    /// The offsets of the logs that the epoch reflects.
+    pub reflects: Vec<Position>,
+}

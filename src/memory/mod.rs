@@ -1,0 +1,4 @@
+//! Units to indexes, edges and probes: the memory dataflow.
+
+mod api;
+pub use api::*;
