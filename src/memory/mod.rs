@@ -1,4 +1,32 @@
 //! Units to indexes, edges and probes: the memory dataflow.
+//!
+//! In: the records of the memory log, in order, and probes. Out: recalled units and
+//! neighbourhoods, each as of one epoch. Everything here is a pure function of the set of
+//! records: the same log gives the same units, edges and scores whatever the batching,
+//! the arrival order and the number of workers. No clock, file, socket or model is used.
 
 mod api;
-pub use api::*;
+mod bank_index;
+mod census;
+mod cue;
+mod dataflow;
+mod handle;
+mod kernel;
+mod lexical;
+mod live;
+mod lookup;
+mod neighbourhood;
+mod postings;
+mod score;
+mod semantic;
+
+pub use api::{
+    Answered, FirstHopProbe, FixedVector, Hit, Neighbour, NeighbourhoodProbe, PartBody, PathStep, UnitBody,
+};
+pub use bank_index::best_part;
+pub use census::{Census, CensusProbe, GraphEdge};
+pub use handle::{Load, MemoryError, MemoryHandle};
+pub use kernel::{dot_reference, quantise};
+pub use lexical::Words;
+pub use live::{Extraction, LiveUnit, RecordKey, UnitKey, WindowKey};
+pub use score::{Choice, CueSet, Place, Structural};

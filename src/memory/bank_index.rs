@@ -1,0 +1,260 @@
+//! The operator that owns the indexes of every bank on its worker.
+//!
+//! In: the collection of live units, and first-hop probes. Out: the exact changes of the
+//! choices, as a collection, and hits. It holds updates and probes until both frontiers
+//! have passed their time, then applies the updates at t before it answers the probes at
+//! t: output at t is a function of the set of units at t only.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use differential_dataflow::{AsCollection, Hashable, VecCollection, consolidation::consolidate};
+use serde::{Deserialize, Serialize};
+use timely::{
+    container::CapacityContainerBuilder,
+    dataflow::{
+        Stream,
+        channels::pact::Exchange,
+        operators::{
+            Capability,
+            generic::{OutputBuilder, builder_rc::OperatorBuilder},
+        },
+    },
+};
+
+use super::{
+    api::{FirstHopProbe, Hit},
+    cue::CueIndex,
+    kernel,
+    lexical::{LexicalIndex, Words},
+    live::{LiveUnit, UnitKey},
+    postings::Postings,
+    score::{Choice, CueSet, Structural},
+    semantic::SemanticIndex,
+};
+use crate::{
+    config::MemorySettings,
+    model::{BankKey, Channel, Score, UnitId},
+};
+
+/// The epoch: the time of the whole dataflow.
+pub type Epoch = u64;
+
+/// Identifies a probe in flight.
+pub type ProbeId = u64;
+
+/// A choice as it leaves the index: who chose, its ordinal, through which channel, whom.
+pub type Chosen = (UnitKey, (u32, Channel, Choice));
+
+/// A probe on its way through the dataflow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Asked<P> {
+    /// Which one.
+    pub id: ProbeId,
+    /// What it asks.
+    pub probe: Arc<P>,
+}
+
+/// Updates and probes of one epoch, with the right to answer at it.
+#[derive(Default)]
+struct Pending {
+    choices: Option<Capability<Epoch>>,
+    hits: Option<Capability<Epoch>>,
+    updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
+    probes: Vec<Asked<FirstHopProbe>>,
+}
+
+/// Builds the operator.
+pub fn bank_index<'scope>(
+    units: VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize>,
+    probes: Stream<'scope, Epoch, Vec<Asked<FirstHopProbe>>>,
+    settings: &MemorySettings,
+    semantic_threshold: Score,
+) -> (VecCollection<'scope, Epoch, Chosen, isize>, Stream<'scope, Epoch, Vec<(ProbeId, Hit)>>) {
+    let mut builder = OperatorBuilder::new("BankIndex".to_owned(), units.scope());
+    let mut units_in = builder
+        .new_input(units.inner, Exchange::new(|u: &((UnitKey, Arc<LiveUnit>), Epoch, isize)| u.0.0.hashed()));
+    let mut probes_in =
+        builder.new_input(probes, Exchange::new(|asked: &Asked<FirstHopProbe>| UnitKey { bank: asked.probe.bank, id: UnitId(0) }.hashed()));
+    let (choices_out, choices) = builder.new_output::<Vec<(Chosen, Epoch, isize)>>();
+    let (hits_out, hits) = builder.new_output::<Vec<(ProbeId, Hit)>>();
+    let mut choices_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(choices_out);
+    let mut hits_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(hits_out);
+    let mut banks = Banks::new(settings, semantic_threshold);
+    // The initial capabilities are dropped here: held, they would stop the frontier.
+    builder.build(move |_capabilities| {
+        let mut pending: BTreeMap<Epoch, Pending> = BTreeMap::new();
+        move |frontiers| {
+            units_in.for_each(|capability, updates| {
+                for (unit, epoch, change) in updates.drain(..) {
+                    let entry = pending.entry(epoch).or_default();
+                    entry.choices.get_or_insert_with(|| capability.delayed(&epoch, 0));
+                    entry.updates.push((unit, change));
+                }
+            });
+            probes_in.for_each(|capability, probes| {
+                let epoch = *capability.time();
+                let entry = pending.entry(epoch).or_default();
+                entry.hits.get_or_insert_with(|| capability.delayed(&epoch, 1));
+                entry.probes.append(probes);
+            });
+            while let Some(entry) = pending.first_entry() {
+                let epoch = *entry.key();
+                if frontiers[0].less_equal(&epoch) || frontiers[1].less_equal(&epoch) {
+                    break;
+                }
+                let Pending { choices, hits, updates, probes } = entry.remove();
+                if let Some(capability) = choices {
+                    let mut output = choices_out.activate();
+                    let mut session = output.session(&capability);
+                    banks.apply(updates, |chosen, change| session.give((chosen, epoch, change)));
+                }
+                if let Some(capability) = hits {
+                    let mut output = hits_out.activate();
+                    let mut session = output.session(&capability);
+                    for asked in probes {
+                        banks.first_hop(&asked.probe, |hit| session.give((asked.id, hit)));
+                    }
+                }
+            }
+        }
+    });
+    (choices.as_collection(), hits)
+}
+
+/// All banks of a worker.
+struct Banks {
+    settings: MemorySettings,
+    semantic_threshold: Score,
+    structural: Structural,
+    words: Words,
+    postings: Postings,
+    banks: HashMap<BankKey, BankState>,
+}
+
+struct BankState {
+    live: HashMap<UnitId, Arc<LiveUnit>>,
+    semantic: SemanticIndex,
+    cue: CueIndex,
+    lexical: LexicalIndex,
+}
+
+impl Banks {
+    fn new(settings: &MemorySettings, semantic_threshold: Score) -> Self {
+        Self {
+            settings: settings.clone(),
+            semantic_threshold,
+            structural: Structural::new(settings),
+            words: Words::default(),
+            postings: Postings::new(settings.lexical_tail),
+            banks: HashMap::new(),
+        }
+    }
+
+    fn apply(&mut self, mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>, mut emit: impl FnMut(Chosen, isize)) {
+        consolidate(&mut updates);
+        let mut changes = Vec::new();
+        for of_bank in updates.chunk_by(|a, b| a.0.0.bank == b.0.0.bank) {
+            let Some(bank) = of_bank.first().map(|u| u.0.0.bank) else { continue };
+            let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
+            let inserted: Vec<Arc<LiveUnit>> = of_bank.iter().filter(|u| u.1 > 0).map(|u| u.0.1.clone()).collect();
+            let state = self.banks.entry(bank).or_insert_with(|| BankState {
+                live: HashMap::new(),
+                semantic: SemanticIndex::new(
+                    self.settings.semantic_pool,
+                    self.settings.semantic_edges,
+                    self.semantic_threshold,
+                ),
+                cue: CueIndex::new(self.settings.cue_neighbours, self.settings.structural_edges),
+                lexical: LexicalIndex::default(),
+            });
+            for id in &deleted {
+                state.live.remove(id);
+                state.lexical.delete(*id);
+                self.postings.delete(bank, *id);
+            }
+            for unit in &inserted {
+                let bag = self.words.count(&unit.body.restatement);
+                let ticket = self.postings.insert(bank, unit.id, &bag);
+                state.lexical.insert(unit.id, bag, ticket);
+                state.live.insert(unit.id, unit.clone());
+            }
+            let refs: Vec<&LiveUnit> = inserted.iter().map(|u| &**u).collect();
+            state.semantic.apply(&deleted, &refs, &mut changes);
+            for (id, ordinal, choice, change) in changes.drain(..) {
+                emit((UnitKey { bank, id }, (ordinal, Channel::Semantic, choice)), change);
+            }
+            state.cue.apply(&self.structural, &deleted, &inserted, &mut changes);
+            for (id, ordinal, choice, change) in changes.drain(..) {
+                emit((UnitKey { bank, id }, (ordinal, Channel::Structural, choice)), change);
+            }
+            if state.live.is_empty() {
+                self.banks.remove(&bank);
+            }
+        }
+        self.postings.settle();
+    }
+
+    fn first_hop(&mut self, probe: &FirstHopProbe, mut emit: impl FnMut(Hit)) {
+        let Some(state) = self.banks.get_mut(&probe.bank) else { return };
+        let mut alignments: HashMap<UnitId, Score> = HashMap::with_capacity(state.live.len());
+        state.semantic.score_all(&probe.vector, |id, score| {
+            alignments.insert(id, score);
+        });
+        for unit in state.live.values().filter(|u| !u.part_vectors().is_empty()) {
+            let best = alignments.entry(unit.id).or_insert(Score(i32::MIN));
+            *best = (*best).max(best_part(&probe.vector, unit));
+        }
+        let alignment = |id: &UnitId| alignments.get(id).copied().unwrap_or_default();
+        let mut give = |channel, ranked: Vec<(Score, UnitId)>| {
+            for (rank, (score, id)) in ranked.into_iter().enumerate() {
+                if let Some(unit) = state.live.get(&id) {
+                    emit(Hit {
+                        unit: unit.body.clone(),
+                        channel,
+                        rank: rank as u32 + 1,
+                        score,
+                        alignment: alignment(&id),
+                    });
+                }
+            }
+        };
+        let nearest = best(alignments.iter().map(|(id, score)| ((*score, Score::ZERO), *id)), probe.semantic);
+        give(Channel::Semantic, nearest);
+        let words = self.words.count(&probe.words);
+        give(Channel::Lexical, state.lexical.search(probe.bank, &words, probe.lexical, &self.postings));
+        let cues = CueSet::from(&probe.cues);
+        let mut cued: HashMap<UnitId, Score> = HashMap::new();
+        state.cue.comparable(&cues, |unit| {
+            if let Some(score) = self.structural.score(&cues, &unit.cues).filter(|s| *s > Score::ZERO) {
+                cued.insert(unit.id, score);
+            }
+        });
+        let cued = best(cued.into_iter().map(|(id, score)| ((score, alignment(&id)), id)), probe.cue);
+        give(Channel::Structural, cued);
+    }
+}
+
+/// The `limit` best by score, then by the second score, then by the least id.
+fn best(scored: impl Iterator<Item = ((Score, Score), UnitId)>, limit: usize) -> Vec<(Score, UnitId)> {
+    if limit == 0 {
+        return Vec::new();
+    }
+    let mut ranked: Vec<_> = scored.map(|(score, id)| (std::cmp::Reverse(score), id)).collect();
+    if ranked.len() > limit {
+        ranked.select_nth_unstable(limit - 1);
+        ranked.truncate(limit);
+    }
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(std::cmp::Reverse((score, _)), id)| (score, id)).collect()
+}
+
+/// The best cosine among the unit's vector and its parts'.
+#[must_use]
+pub fn best_part(query: &[i16], unit: &LiveUnit) -> Score {
+    let mut best = i32::MIN;
+    kernel::scan(&[query], &unit.vectors, i32::MIN, &mut |_, _, score| best = best.max(score));
+    if best == i32::MIN { Score::ZERO } else { Score(best) }
+}

@@ -1,0 +1,193 @@
+//! A census: what the arrangements hold, as of an epoch.
+//!
+//! In: census probes, on every worker, and the two arrangements. Out: counts, and a sum
+//! of hashes that depends only on the set, never on order, batching or workers; on
+//! request the units and edges themselves. It walks the arrangements and keeps nothing.
+
+use std::collections::BTreeMap;
+
+use differential_dataflow::{
+    ExchangeData,
+    operators::arrange::Arranged,
+    trace::{Cursor, TraceReader},
+};
+use serde::{Deserialize, Serialize};
+use timely::{
+    dataflow::{
+        Stream,
+        channels::pact::Pipeline,
+        operators::{Capability, generic::operator::Operator},
+    },
+    progress::Antichain,
+};
+
+use super::{
+    bank_index::{Asked, Epoch, ProbeId},
+    live::{LiveUnit, UnitKey},
+    lookup::ByUnit,
+    neighbourhood::Edge,
+};
+use crate::model::{BankKey, Channel, Score, UnitId};
+
+/// What to count.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CensusProbe {
+    /// One bank, or all.
+    pub bank: Option<BankKey>,
+    /// Whether to name every unit and edge.
+    pub listing: bool,
+}
+
+/// An undirected edge of the graph, `a` before `b`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct GraphEdge {
+    /// The bank.
+    pub bank: BankKey,
+    /// Which kind.
+    pub channel: Channel,
+    /// The lesser id.
+    pub a: UnitId,
+    /// The greater id.
+    pub b: UnitId,
+    /// Its weight.
+    pub weight: Score,
+}
+
+/// Counts and a hash of the set of units and edges.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Census {
+    /// Units.
+    pub units: u64,
+    /// Semantic edges.
+    pub semantic_edges: u64,
+    /// Structural edges.
+    pub structural_edges: u64,
+    /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge.
+    pub hash: u128,
+    /// Every unit, when asked for, in order.
+    pub unit_list: Vec<UnitKey>,
+    /// Every edge, when asked for, in order.
+    pub edge_list: Vec<GraphEdge>,
+}
+
+impl Census {
+    /// Adds another part of the same census.
+    pub fn add(&mut self, part: Self) {
+        self.units += part.units;
+        self.semantic_edges += part.semantic_edges;
+        self.structural_edges += part.structural_edges;
+        self.hash = self.hash.wrapping_add(part.hash);
+        self.unit_list.extend(part.unit_list);
+        self.edge_list.extend(part.edge_list);
+        self.unit_list.sort_unstable();
+        self.edge_list.sort_unstable();
+    }
+
+    /// Counts one unit.
+    pub fn unit(&mut self, key: &UnitKey, unit: &LiveUnit, listing: bool) {
+        self.units += 1;
+        self.hash = self.hash.wrapping_add(hash(&(key, unit)));
+        if listing {
+            self.unit_list.push(*key);
+        }
+    }
+
+    /// Counts one edge, seen from its end with the lesser id.
+    pub fn edge(&mut self, edge: GraphEdge, listing: bool) {
+        match edge.channel {
+            Channel::Semantic => self.semantic_edges += 1,
+            Channel::Structural | Channel::Lexical => self.structural_edges += 1,
+        }
+        self.hash = self.hash.wrapping_add(hash(&edge));
+        if listing {
+            self.edge_list.push(edge);
+        }
+    }
+}
+
+/// Counts the units of an arrangement.
+pub fn count_units<'scope>(
+    probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
+    units: ByUnit<'scope, std::sync::Arc<LiveUnit>>,
+) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
+    scan("CountUnits", probes, units, |census, key, unit, listing| census.unit(key, unit, listing))
+}
+
+/// Counts the edges of an adjacency that holds both directions.
+pub fn count_edges<'scope>(
+    probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
+    adjacency: ByUnit<'scope, Edge>,
+) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
+    scan("CountEdges", probes, adjacency, |census, key, (channel, choice), listing| {
+        if key.id < choice.id {
+            let edge =
+                GraphEdge { bank: key.bank, channel: *channel, a: key.id, b: choice.id, weight: choice.weight() };
+            census.edge(edge, listing);
+        }
+    })
+}
+
+fn scan<'scope, V: ExchangeData>(
+    name: &str,
+    probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
+    arranged: ByUnit<'scope, V>,
+    mut count: impl FnMut(&mut Census, &UnitKey, &V, bool) + 'static,
+) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
+    let Arranged { stream, mut trace } = arranged;
+    trace.set_physical_compaction(Antichain::new().borrow());
+    let mut trace = Some(trace);
+    probes.binary_frontier(stream, Pipeline, Pipeline, name, move |_capability, _info| {
+        let mut waiting: BTreeMap<Epoch, (Capability<Epoch>, Vec<Asked<CensusProbe>>)> = BTreeMap::new();
+        move |(probes, probes_frontier), (batches, batches_frontier), output| {
+            probes.for_each(|capability, data| {
+                let epoch = *capability.time();
+                waiting.entry(epoch).or_insert_with(|| (capability.retain(0), Vec::new())).1.append(data);
+            });
+            batches.for_each(|_, _| {});
+            while let (Some(entry), Some(trace)) = (waiting.first_entry(), trace.as_mut()) {
+                let epoch = *entry.key();
+                if batches_frontier.less_equal(&epoch) || probes_frontier.less_equal(&epoch) {
+                    break;
+                }
+                let (capability, asked) = entry.remove();
+                let (mut cursor, storage) = trace.cursor();
+                let mut censuses: Vec<(ProbeId, Census)> =
+                    asked.iter().map(|a| (a.id, Census::default())).collect();
+                while let Some(key) = cursor.get_key(&storage) {
+                    while let Some(value) = cursor.get_val(&storage) {
+                        let mut held = 0;
+                        cursor.map_times(&storage, |time, change| {
+                            if *time <= epoch {
+                                held += *change;
+                            }
+                        });
+                        for (asked, (_, census)) in asked.iter().zip(&mut censuses) {
+                            if held > 0 && asked.probe.bank.is_none_or(|bank| bank == key.bank) {
+                                count(census, key, value, asked.probe.listing);
+                            }
+                        }
+                        cursor.step_val(&storage);
+                    }
+                    cursor.step_key(&storage);
+                }
+                output.session(&capability).give_container(&mut censuses);
+            }
+            let mut needed = Antichain::new();
+            needed.extend(probes_frontier.frontier().iter().copied());
+            needed.extend(waiting.keys().next().copied());
+            if let Some(trace) = trace.as_mut() {
+                trace.set_logical_compaction(needed.borrow());
+            }
+            if needed.is_empty() {
+                trace = None;
+            }
+        }
+    })
+}
+
+fn hash(value: &impl Serialize) -> u128 {
+    let json = serde_json::to_vec(value).unwrap_or_default();
+    let mut low = [0u8; 16];
+    low.copy_from_slice(&blake3::hash(&json).as_bytes()[..16]);
+    u128::from_le_bytes(low)
+}

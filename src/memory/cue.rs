@@ -1,0 +1,195 @@
+//! Structural choices of one bank: for each unit the best units by shared cues, exactly.
+//!
+//! In: net deletions and insertions of one epoch. Out: the exact changes of the choices.
+//! Candidates come from ordered indexes by (start of T, else when it was said; ordinal;
+//! id), one for each cue value and one for time alone: the nearest before and after in
+//! each (decision 12). A change touches the units around it only, at any bank size.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+};
+
+use super::{
+    live::LiveUnit,
+    score::{Choice, CueSet, NameKey, Place, Structural},
+    semantic::ChoiceChange,
+};
+use crate::model::UnitId;
+
+/// The structural index of one bank.
+#[derive(Debug)]
+pub struct CueIndex {
+    neighbours: usize,
+    choices: usize,
+    indexes: HashMap<CueValue, BTreeMap<Order, Arc<LiveUnit>>>,
+    units: HashMap<UnitId, (Arc<LiveUnit>, Vec<Choice>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum CueValue {
+    Participant(NameKey),
+    Location(NameKey),
+    Time,
+}
+
+/// Start in milliseconds, ordinal, id.
+type Order = (i64, u32, UnitId);
+
+impl CueIndex {
+    /// An empty index: candidates before and after a unit, and choices a unit.
+    #[must_use]
+    pub fn new(neighbours: usize, choices: usize) -> Self {
+        Self { neighbours, choices, indexes: HashMap::new(), units: HashMap::new() }
+    }
+
+    /// Applies the net change of one epoch and appends the changes of the choices.
+    pub fn apply(
+        &mut self,
+        structural: &Structural,
+        deleted: &[UnitId],
+        inserted: &[Arc<LiveUnit>],
+        changes: &mut Vec<ChoiceChange>,
+    ) {
+        let mut before: HashMap<UnitId, (u32, Vec<Choice>)> = HashMap::new();
+        let mut stale = BTreeSet::new();
+        for id in deleted {
+            self.delete(*id, &mut before, &mut stale);
+        }
+        for unit in inserted {
+            self.insert(structural, unit, &mut before, &mut stale);
+        }
+        for id in stale {
+            let Some((unit, old)) = self.units.get(&id) else { continue };
+            let new = self.choose(structural, unit);
+            if new != *old {
+                let place = unit.place;
+                if let Some((_, choices)) = self.units.get_mut(&id) {
+                    let old = std::mem::replace(choices, new);
+                    before.entry(id).or_insert((place.ordinal, old));
+                }
+            }
+        }
+        for (id, (ordinal, old)) in before {
+            let now = self.units.get(&id);
+            let new = now.map_or(&[][..], |(_, choices)| choices);
+            let ordinal_now = now.map_or(ordinal, |(unit, _)| unit.place.ordinal);
+            changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
+            changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
+        }
+    }
+
+    /// Calls `each` once or more with every unit that shares a name with `cues`, or with
+    /// every unit when they hold a time.
+    pub fn comparable(&self, cues: &CueSet, mut each: impl FnMut(&Arc<LiveUnit>)) {
+        if cues.time.is_some() {
+            self.units.values().for_each(|(unit, _)| each(unit));
+            return;
+        }
+        for index in names(cues).filter_map(|value| self.indexes.get(&value)) {
+            index.values().for_each(&mut each);
+        }
+    }
+
+    fn delete(&mut self, id: UnitId, before: &mut HashMap<UnitId, (u32, Vec<Choice>)>, stale: &mut BTreeSet<UnitId>) {
+        let Some((unit, old)) = self.units.remove(&id) else { return };
+        let order = order(&unit);
+        for value in values(&unit.cues) {
+            if let Some(index) = self.indexes.get_mut(&value) {
+                index.remove(&order);
+                if index.is_empty() {
+                    self.indexes.remove(&value);
+                }
+            }
+        }
+        before.insert(id, (unit.place.ordinal, old));
+        // Whoever stood near may have chosen it, or has a new farthest candidate now.
+        self.candidates(&unit, |other| {
+            stale.insert(other.id);
+        });
+    }
+
+    fn insert(
+        &mut self,
+        structural: &Structural,
+        unit: &Arc<LiveUnit>,
+        before: &mut HashMap<UnitId, (u32, Vec<Choice>)>,
+        stale: &mut BTreeSet<UnitId>,
+    ) {
+        if self.units.contains_key(&unit.id) {
+            return;
+        }
+        let order = order(unit);
+        before.entry(unit.id).or_insert((unit.place.ordinal, Vec::new()));
+        stale.insert(unit.id);
+        self.units.insert(unit.id, (unit.clone(), Vec::new()));
+        for value in values(&unit.cues) {
+            let index = self.indexes.entry(value).or_default();
+            index.insert(order, unit.clone());
+            let earlier: Vec<&Arc<LiveUnit>> =
+                index.range(..order).rev().take(self.neighbours).map(|(_, u)| u).collect();
+            let later: Vec<&Arc<LiveUnit>> =
+                index.range((Excluded(order), Unbounded)).take(self.neighbours).map(|(_, u)| u).collect();
+            for (near, far) in [(&earlier, &later), (&later, &earlier)] {
+                for (distance, other) in near.iter().enumerate() {
+                    if stale.contains(&other.id) {
+                        continue;
+                    }
+                    let Some((_, choices)) = self.units.get(&other.id) else { continue };
+                    let gains = structural.score(&other.cues, &unit.cues).is_some_and(|score| {
+                        let choice = Choice::new(score, &other.place, &unit.place, unit.id);
+                        score >= structural.threshold()
+                            && choices.get(self.choices.wrapping_sub(1)).is_none_or(|last| choice < *last)
+                    });
+                    // The newcomer pushed the farthest candidate out of the other's reach.
+                    let loses = far
+                        .get(self.neighbours - 1 - distance)
+                        .is_some_and(|pushed| choices.iter().any(|c| c.id == pushed.id));
+                    if gains || loses {
+                        stale.insert(other.id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn candidates(&self, unit: &LiveUnit, mut each: impl FnMut(&Arc<LiveUnit>)) {
+        let order = order(unit);
+        for index in values(&unit.cues).filter_map(|value| self.indexes.get(&value)) {
+            index.range(..order).rev().take(self.neighbours).for_each(|(_, u)| each(u));
+            index.range((Excluded(order), Unbounded)).take(self.neighbours).for_each(|(_, u)| each(u));
+        }
+    }
+
+    fn choose(&self, structural: &Structural, unit: &LiveUnit) -> Vec<Choice> {
+        let mut best: Vec<Choice> = Vec::with_capacity(self.choices + 1);
+        self.candidates(unit, |other| {
+            let Some(score) = structural.score(&unit.cues, &other.cues) else { return };
+            if score < structural.threshold() {
+                return;
+            }
+            let choice = Choice::new(score, &unit.place, &other.place, other.id);
+            let at = best.partition_point(|c| *c < choice);
+            if at < self.choices && best.get(at) != Some(&choice) {
+                best.insert(at, choice);
+                best.truncate(self.choices);
+            }
+        });
+        best
+    }
+}
+
+fn names(cues: &CueSet) -> impl Iterator<Item = CueValue> {
+    let participants = cues.participants.iter().map(|p| CueValue::Participant(*p));
+    participants.chain(cues.locations.iter().map(|l| CueValue::Location(*l)))
+}
+
+fn values(cues: &CueSet) -> impl Iterator<Item = CueValue> {
+    names(cues).chain([CueValue::Time])
+}
+
+fn order(unit: &LiveUnit) -> Order {
+    let Place { start_ms, ordinal, .. } = unit.place;
+    (start_ms, ordinal, unit.id)
+}

@@ -1,0 +1,142 @@
+//! The dataflow itself: from memory records and probes to answers, on one worker.
+//!
+//! In: upserts by record key, probes. Out: answers, handed to `sink` on the bank's worker
+//! before the probe's epoch is complete. The shape:
+//! ```text
+//! records ─ upsert ─ hide open ─► Units ─► BankIndex ─► choices ─ both directions ─► Adjacency
+//! first-hop probes ──────────────────────────┘ └─► hits
+//! neighbourhood probes ─► Lookup(Adjacency) ─► Lookup(Adjacency) ─► Lookup(Units) ─► neighbours
+//! census probes ─► walk of Units and Adjacency ─► counts
+//! ```
+
+use std::sync::Arc;
+
+use differential_dataflow::{
+    VecCollection,
+    operators::arrange::upsert::arrange_from_upsert,
+    trace::implementations::{ValBuilder, ValSpine},
+};
+use timely::{
+    dataflow::{
+        InputHandle, ProbeHandle,
+        operators::{Input, Inspect, Probe, vec::Broadcast},
+    },
+    worker::Worker,
+};
+
+use super::{
+    api::{FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
+    bank_index::{Asked, Epoch, ProbeId, bank_index},
+    census::{Census, CensusProbe, count_edges, count_units},
+    live::{Extraction, LiveUnit, RecordKey, UnitKey},
+    neighbourhood::{Edge, neighbourhood},
+    score::Structural,
+};
+use crate::{config::MemorySettings, model::Score};
+
+/// A record that came, changed or went, with its epoch.
+pub type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
+
+/// One piece of an answer.
+#[derive(Debug, Clone)]
+pub enum Row {
+    /// Of a first hop.
+    Hit(Hit),
+    /// Of a neighbourhood.
+    Neighbour(Neighbour),
+    /// Of a census.
+    Census(Census),
+}
+
+/// The inputs of one worker, and the probe that tells when an epoch is complete.
+pub struct Inputs {
+    /// Memory records.
+    pub records: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Upsert>>>,
+    /// First-hop probes.
+    pub first_hops: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<FirstHopProbe>>>>,
+    /// Neighbourhood probes.
+    pub neighbourhoods:
+        InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<NeighbourhoodProbe>>>>,
+    /// Census probes.
+    pub censuses: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<CensusProbe>>>>,
+    /// Passes an epoch when all that it asked for was answered.
+    pub done: ProbeHandle<Epoch>,
+}
+
+impl Inputs {
+    /// Moves every input to an epoch.
+    pub fn advance_to(&mut self, epoch: Epoch) {
+        self.records.advance_to(epoch);
+        self.first_hops.advance_to(epoch);
+        self.neighbourhoods.advance_to(epoch);
+        self.censuses.advance_to(epoch);
+    }
+}
+
+/// Builds the dataflow on a worker.
+pub fn build(
+    worker: &mut Worker,
+    settings: &MemorySettings,
+    semantic_threshold: Score,
+    sink: impl Fn(ProbeId, Row) + Clone + 'static,
+) -> Inputs {
+    let done = ProbeHandle::new();
+    worker.dataflow(|scope| {
+        let (records, record_stream) = scope.new_input::<Vec<Upsert>>();
+        let (first_hops, first_hop_stream) = scope.new_input::<Vec<Asked<FirstHopProbe>>>();
+        let (neighbourhoods, neighbourhood_stream) = scope.new_input::<Vec<Asked<NeighbourhoodProbe>>>();
+        let (censuses, census_stream) = scope.new_input::<Vec<Asked<CensusProbe>>>();
+
+        let extractions =
+            arrange_from_upsert::<ValBuilder<_, _, _, _>, ValSpine<RecordKey, Arc<Extraction>, Epoch, isize>, _, _>(
+                record_stream,
+                "Extractions",
+            );
+        let units = live_units(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
+        let by_unit = units.clone().arrange_by_key_named("Units");
+        let (choices, hits) = bank_index(units, first_hop_stream, settings, semantic_threshold);
+        let adjacency = choices
+            .flat_map(|(from, (ordinal, channel, choice))| {
+                let to = UnitKey { bank: from.bank, id: choice.id };
+                let edge: Edge = (channel, choice);
+                [(from, edge), (to, (channel, choice.reversed(ordinal, from.id)))]
+            })
+            .arrange_by_key_named("Adjacency");
+        let neighbours = neighbourhood(
+            neighbourhood_stream,
+            adjacency.clone(),
+            by_unit.clone(),
+            settings.fan_out,
+            Structural::new(settings),
+        );
+        let census_stream = census_stream.broadcast();
+        let units_counted = count_units(census_stream.clone(), by_unit);
+        let edges_counted = count_edges(census_stream, adjacency);
+
+        let (to_hits, to_neighbours, to_units, to_edges) = (sink.clone(), sink.clone(), sink.clone(), sink);
+        hits.inspect(move |(id, hit)| to_hits(*id, Row::Hit(hit.clone()))).probe_with(&done);
+        neighbours.inspect(move |(id, found)| to_neighbours(*id, Row::Neighbour(found.clone()))).probe_with(&done);
+        units_counted.inspect(move |(id, census)| to_units(*id, Row::Census(census.clone()))).probe_with(&done);
+        edges_counted.inspect(move |(id, census)| to_edges(*id, Row::Census(census.clone()))).probe_with(&done);
+        Inputs { records, first_hops, neighbourhoods, censuses, done: done.clone() }
+    })
+}
+
+/// The units of every window: the final record's, where there is one, else the open turns'.
+fn live_units<'scope>(
+    extractions: VecCollection<'scope, Epoch, (RecordKey, Arc<Extraction>), isize>,
+) -> VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize> {
+    extractions
+        .map(|(key, extraction)| (key.window, extraction))
+        .reduce_named("HideOpen", |_, records, visible| {
+            let closed = records.iter().find(|(extraction, _)| extraction.closes);
+            match closed {
+                Some((extraction, _)) => visible.push(((*extraction).clone(), 1)),
+                None => visible.extend(records.iter().map(|(extraction, _)| ((*extraction).clone(), 1))),
+            }
+        })
+        .flat_map(|(window, extraction)| {
+            let bank = window.bank;
+            extraction.units.clone().into_iter().map(move |unit| (UnitKey { bank, id: unit.id }, unit))
+        })
+}

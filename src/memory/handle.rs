@@ -1,0 +1,297 @@
+//! The memory as its callers hold it: a running dataflow behind a channel.
+//!
+//! In: record changes in log order, probes. Out: answers with the offsets that they
+//! reflect. One epoch is in flight at a time; a load that was sent before a probe is
+//! included in its answer. Dropping the handle stops the workers. No clock decides
+//! anything: a wake-up only makes the workers look again.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::{JoinHandle, Thread},
+    time::Duration,
+};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use timely::worker::Worker;
+
+use super::{
+    api::{Answered, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
+    bank_index::{Asked, Epoch, ProbeId},
+    census::{Census, CensusProbe},
+    dataflow::{Inputs, Row, build},
+    live::{Extraction, RecordKey},
+};
+use crate::{
+    config::MemorySettings,
+    model::{Channel, Position, Score},
+};
+
+/// Why the memory gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// A worker is gone.
+    #[error("the memory has stopped: {0}; start again, the log holds everything")]
+    Stopped(String),
+}
+
+/// Changes of one read of the log.
+#[derive(Debug, Clone, Default)]
+pub struct Load {
+    /// Records that came, changed or went; the last one of a key wins.
+    pub changes: Vec<(RecordKey, Option<Arc<Extraction>>)>,
+    /// How far into the logs the memory reaches with them.
+    pub reflects: Vec<Position>,
+}
+
+enum Command {
+    Load(Load),
+    FirstHop(FirstHopProbe, Sender<Answered<Vec<Row>>>),
+    Neighbourhood(NeighbourhoodProbe, Sender<Answered<Vec<Row>>>),
+    Census(CensusProbe, Sender<Answered<Vec<Row>>>),
+}
+
+/// Commands of one epoch: more would make a question wait for its neighbours.
+const COMMANDS_AN_EPOCH: usize = 32;
+/// Commands that wait at most before a caller does.
+const QUEUE: usize = 256;
+/// A sleeping worker looks again after this even if nobody woke it.
+const NAP: Duration = Duration::from_millis(1);
+
+/// A running memory.
+#[derive(Debug)]
+pub struct MemoryHandle {
+    commands: Option<Sender<Command>>,
+    feeder: Thread,
+    runner: Option<JoinHandle<Result<(), String>>>,
+    applied: Arc<AtomicU64>,
+    loads: AtomicU64,
+}
+
+impl MemoryHandle {
+    /// Starts the workers with an empty memory.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn start(settings: &MemorySettings, semantic_threshold: Score) -> Result<Self, MemoryError> {
+        let (commands, incoming) = bounded(QUEUE);
+        let (ready, started) = bounded(1);
+        let applied = Arc::new(AtomicU64::new(0));
+        let (settings, counter) = (settings.clone(), applied.clone());
+        let runner = std::thread::Builder::new()
+            .name("memory".to_owned())
+            .spawn(move || run(&settings, semantic_threshold, incoming, &ready, counter))
+            .map_err(|e| MemoryError::Stopped(e.to_string()))?;
+        let feeder = started.recv().map_err(|_| MemoryError::Stopped("its workers did not start".to_owned()))?;
+        Ok(Self { commands: Some(commands), feeder, runner: Some(runner), applied, loads: AtomicU64::new(0) })
+    }
+
+    /// Hands over changes, in log order. Returns before they are visible; a later probe sees them.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn load(&self, load: Load) -> Result<(), MemoryError> {
+        self.send(Command::Load(load))?;
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Loads that were handed over but are not visible yet.
+    #[must_use]
+    pub fn loads_waiting(&self) -> u64 {
+        self.loads.load(Ordering::Relaxed).saturating_sub(self.applied.load(Ordering::Acquire))
+    }
+
+    /// The first hop: hits by channel, then rank.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, MemoryError> {
+        let answered = self.ask(|reply| Command::FirstHop(probe, reply))?;
+        let mut hits = rows(answered, |row| if let Row::Hit(hit) = row { Some(hit) } else { None });
+        let order = |channel| match channel {
+            Channel::Semantic => 0,
+            Channel::Lexical => 1,
+            Channel::Structural => 2,
+        };
+        hits.value.sort_by_key(|hit| (order(hit.channel), hit.rank));
+        Ok(hits)
+    }
+
+    /// The neighbourhood of anchors: neighbours by channel, then unit.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, MemoryError> {
+        let answered = self.ask(|reply| Command::Neighbourhood(probe, reply))?;
+        let mut found = rows(answered, |row| if let Row::Neighbour(found) = row { Some(found) } else { None });
+        found.value.sort_by_key(|n| (n.channel, n.unit.id));
+        Ok(found)
+    }
+
+    /// A census of one bank or of all.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn census(&self, probe: CensusProbe) -> Result<Answered<Census>, MemoryError> {
+        let answered = self.ask(|reply| Command::Census(probe, reply))?;
+        let parts = rows(answered, |row| if let Row::Census(census) = row { Some(census) } else { None });
+        let mut whole = Census::default();
+        parts.value.into_iter().for_each(|part| whole.add(part));
+        Ok(Answered { value: whole, epoch: parts.epoch, reflects: parts.reflects })
+    }
+
+    fn ask(&self, command: impl FnOnce(Sender<Answered<Vec<Row>>>) -> Command) -> Result<Answered<Vec<Row>>, MemoryError> {
+        let (reply, answer) = bounded(1);
+        self.send(command(reply))?;
+        answer.recv().map_err(|_| MemoryError::Stopped("a worker ended before it answered".to_owned()))
+    }
+
+    fn send(&self, command: Command) -> Result<(), MemoryError> {
+        let stopped = || MemoryError::Stopped("its workers have ended".to_owned());
+        self.commands.as_ref().ok_or_else(stopped)?.send(command).map_err(|_| stopped())?;
+        self.feeder.unpark();
+        Ok(())
+    }
+}
+
+impl Drop for MemoryHandle {
+    fn drop(&mut self) {
+        self.commands = None;
+        self.feeder.unpark();
+        if let Some(runner) = self.runner.take() {
+            drop(runner.join());
+        }
+    }
+}
+
+fn rows<T>(answered: Answered<Vec<Row>>, pick: impl FnMut(Row) -> Option<T>) -> Answered<Vec<T>> {
+    let value = answered.value.into_iter().filter_map(pick).collect();
+    Answered { value, epoch: answered.epoch, reflects: answered.reflects }
+}
+
+fn run(
+    settings: &MemorySettings,
+    semantic_threshold: Score,
+    incoming: Receiver<Command>,
+    ready: &Sender<Thread>,
+    applied: Arc<AtomicU64>,
+) -> Result<(), String> {
+    let mut config = timely::Config::process(settings.workers);
+    // Idle merging would keep the workers busy between epochs for nothing.
+    let idle = differential_dataflow::Config::default().idle_merge_effort(None);
+    differential_dataflow::configure(&mut config.worker, &idle);
+    let (settings, ready) = (settings.clone(), ready.clone());
+    let (rows_out, rows_in) = unbounded();
+    // Only the first worker feeds; it takes these once.
+    let feed = Arc::new(Mutex::new(Some((incoming, rows_in))));
+    let guards = timely::execute(config, move |worker| {
+        let rows_out = rows_out.clone();
+        let inputs = build(worker, &settings, semantic_threshold, move |id, row| drop(rows_out.send((id, row))));
+        let mine = if worker.index() == 0 { feed.lock().ok().and_then(|mut f| f.take()) } else { None };
+        match mine {
+            Some((incoming, rows_in)) => {
+                // The caller may have given up already; then the command channel is closed too.
+                drop(ready.send(std::thread::current()));
+                Feeder { inputs, incoming, rows_in, epoch: 0, reflects: BTreeMap::new(), applied: applied.clone() }
+                    .run(worker);
+            }
+            None => drop(inputs),
+        }
+        while worker.step_or_park(None) {}
+    })?;
+    guards.join().into_iter().collect()
+}
+
+/// The first worker's loop: commands to inputs, epoch by epoch, and rows to replies.
+struct Feeder {
+    inputs: Inputs,
+    incoming: Receiver<Command>,
+    rows_in: Receiver<(ProbeId, Row)>,
+    epoch: Epoch,
+    reflects: BTreeMap<(String, u32), u64>,
+    applied: Arc<AtomicU64>,
+}
+
+impl Feeder {
+    fn run(mut self, worker: &mut Worker) {
+        let mut probes: ProbeId = 0;
+        loop {
+            let mut replies: HashMap<ProbeId, Sender<Answered<Vec<Row>>>> = HashMap::new();
+            let mut changes = HashMap::new();
+            let (mut commands, mut loads) = (0, 0);
+            let mut open = true;
+            while commands < COMMANDS_AN_EPOCH {
+                let command = match self.incoming.try_recv() {
+                    Ok(command) => command,
+                    Err(error) => {
+                        open = !error.is_disconnected();
+                        break;
+                    }
+                };
+                commands += 1;
+                probes += 1;
+                match command {
+                    Command::Load(load) => {
+                        loads += 1;
+                        changes.extend(load.changes);
+                        for p in load.reflects {
+                            self.reflects.insert((p.topic, p.partition), p.next_offset);
+                        }
+                    }
+                    Command::FirstHop(probe, reply) => {
+                        self.inputs.first_hops.send(Asked { id: probes, probe: Arc::new(probe) });
+                        replies.insert(probes, reply);
+                    }
+                    Command::Neighbourhood(probe, reply) => {
+                        self.inputs.neighbourhoods.send(Asked { id: probes, probe: Arc::new(probe) });
+                        replies.insert(probes, reply);
+                    }
+                    Command::Census(probe, reply) => {
+                        self.inputs.censuses.send(Asked { id: probes, probe: Arc::new(probe) });
+                        replies.insert(probes, reply);
+                    }
+                }
+            }
+            if commands == 0 {
+                if !open {
+                    return;
+                }
+                worker.step_or_park(Some(NAP));
+                continue;
+            }
+            for (key, extraction) in changes {
+                self.inputs.records.send((key, extraction, self.epoch));
+            }
+            let epoch = self.epoch;
+            self.epoch += 1;
+            self.inputs.advance_to(self.epoch);
+            while self.inputs.done.less_than(&self.epoch) {
+                worker.step_or_park(Some(NAP));
+            }
+            self.applied.fetch_add(loads, Ordering::Release);
+            self.reply(epoch, replies);
+        }
+    }
+
+    /// Every row of a complete epoch was sent before the epoch was complete.
+    fn reply(&self, epoch: Epoch, replies: HashMap<ProbeId, Sender<Answered<Vec<Row>>>>) {
+        let mut answers: HashMap<ProbeId, Vec<Row>> = HashMap::new();
+        for (id, row) in self.rows_in.try_iter() {
+            answers.entry(id).or_default().push(row);
+        }
+        for (id, reply) in replies {
+            let reflects = self.reflects.iter().map(|((topic, partition), next_offset)| Position {
+                topic: topic.clone(),
+                partition: *partition,
+                next_offset: *next_offset,
+            });
+            let value = answers.remove(&id).unwrap_or_default();
+            // A caller that no longer waits has dropped its end.
+            drop(reply.send(Answered { value, epoch, reflects: reflects.collect() }));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The vector kernel: integer dot products of 16-bit vectors, and nothing else.
+//!
+//! In: vectors made by [`quantise`], all of one padded width. Out: exact 32-bit products,
+//! the same on every processor. This is the only file with `unsafe` code: the wide
+//! versions are compared with [`dot_reference`] by a test, and are chosen at run time.
+//!
+//! No sum overflows: a quantised vector is no longer than 32,767, so every partial sum of
+//! a product is at most 32,767² < 2³¹ (Cauchy-Schwarz on the components summed so far).
+#![allow(unsafe_code)]
+
+use crate::memory::FixedVector;
+
+/// Components of a quantised vector are a multiple of this; the rest is zero.
+pub const LANES: usize = 32;
+
+/// A vector scaled to length 32,767 and cut toward zero, padded to whole [`LANES`].
+/// The zero vector stays zero.
+#[must_use]
+pub fn quantise(vector: &[f32]) -> FixedVector {
+    let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    let scale = if norm > 0.0 && norm.is_finite() { 32_767.0 / norm } else { 0.0 };
+    let padded = vector.len().next_multiple_of(LANES);
+    vector
+        .iter()
+        .map(|x| (f64::from(*x) * scale) as i16)
+        .chain(std::iter::repeat_n(0, padded - vector.len()))
+        .collect()
+}
+
+/// The product of two vectors, one component after the other: what the fast versions must equal.
+#[must_use]
+pub fn dot_reference(a: &[i16], b: &[i16]) -> i32 {
+    a.iter().zip(b).map(|(x, y)| i32::from(*x) * i32::from(*y)).fold(0, i32::wrapping_add)
+}
+
+/// The product of two vectors of one width.
+#[must_use]
+pub fn dot(a: &[i16], b: &[i16]) -> i32 {
+    let mut product = 0;
+    scan(&[a], b, i32::MIN, &mut |_, _, score| product = score);
+    product
+}
+
+/// Calls `hit(query, row, product)` for every product of at least `threshold`.
+///
+/// `rows` holds vectors of the queries' width one after the other. Queries or rows of
+/// another width are left out. Order: rows ascending for each group of four queries.
+pub fn scan(queries: &[&[i16]], rows: &[i16], threshold: i32, hit: &mut impl FnMut(usize, usize, i32)) {
+    let Some(width) = queries.first().map(|q| q.len()).filter(|w| *w > 0 && w.is_multiple_of(LANES)) else { return };
+    if !rows.len().is_multiple_of(width) || queries.iter().any(|q| q.len() != width) {
+        return;
+    }
+    for (group, four) in queries.chunks(4).enumerate() {
+        let mut found = |q: usize, r: usize, s: i32| {
+            if s >= threshold {
+                hit(group * 4 + q, r, s);
+            }
+        };
+        match four {
+            &[a, b, c, d] => rows_of([a, b, c, d], rows, &mut found),
+            few => few.iter().enumerate().for_each(|(i, q)| rows_of([q], rows, &mut |_, r, s| found(i, r, s))),
+        }
+    }
+}
+
+fn rows_of<const Q: usize>(queries: [&[i16]; Q], rows: &[i16], found: &mut impl FnMut(usize, usize, i32)) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw") {
+            // SAFETY: the features were detected; `scan` checked that every query has the
+            // width of a row, a multiple of LANES, and that `rows` holds whole rows.
+            return unsafe { wide::rows_avx512(queries, rows, found) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { wide::rows_avx2(queries, rows, found) };
+        }
+    }
+    for (r, row) in rows.chunks_exact(queries[0].len()).enumerate() {
+        for (q, query) in queries.iter().enumerate() {
+            found(q, r, dot_reference(query, row));
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// The processor has the features; every query is as long as a row, a multiple of 32.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) unsafe fn rows_avx512<const Q: usize>(
+        queries: [&[i16]; Q],
+        rows: &[i16],
+        found: &mut impl FnMut(usize, usize, i32),
+    ) {
+        let width = queries[0].len();
+        for (r, row) in rows.chunks_exact(width).enumerate() {
+            let mut sums = [_mm512_setzero_si512(); Q];
+            for k in (0..width).step_by(32) {
+                // SAFETY: k + 32 ≤ width, the length of the row and of every query.
+                let x = unsafe { _mm512_loadu_si512(row.as_ptr().add(k).cast()) };
+                for q in 0..Q {
+                    // SAFETY: as above.
+                    let y = unsafe { _mm512_loadu_si512(queries[q].as_ptr().add(k).cast()) };
+                    sums[q] = _mm512_dpwssd_epi32(sums[q], x, y);
+                }
+            }
+            for (q, sum) in sums.into_iter().enumerate() {
+                found(q, r, _mm512_reduce_add_epi32(sum));
+            }
+        }
+    }
+
+    /// # Safety
+    /// The processor has the feature; every query is as long as a row, a multiple of 32.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn rows_avx2<const Q: usize>(
+        queries: [&[i16]; Q],
+        rows: &[i16],
+        found: &mut impl FnMut(usize, usize, i32),
+    ) {
+        let width = queries[0].len();
+        for (r, row) in rows.chunks_exact(width).enumerate() {
+            let mut sums = [_mm256_setzero_si256(); Q];
+            for k in (0..width).step_by(16) {
+                // SAFETY: k + 16 ≤ width, the length of the row and of every query.
+                let x = unsafe { _mm256_loadu_si256(row.as_ptr().add(k).cast()) };
+                for q in 0..Q {
+                    // SAFETY: as above.
+                    let y = unsafe { _mm256_loadu_si256(queries[q].as_ptr().add(k).cast()) };
+                    sums[q] = _mm256_add_epi32(sums[q], _mm256_madd_epi16(x, y));
+                }
+            }
+            for (q, sum) in sums.into_iter().enumerate() {
+                let mut lanes = [0i32; 8];
+                // SAFETY: eight 32-bit lanes fit the array.
+                unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
+                found(q, r, lanes.into_iter().fold(0, i32::wrapping_add));
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::super::{dot_reference, tests::vectors};
+
+        #[test]
+        fn narrow_registers_equal_the_reference() {
+            if !is_x86_feature_detected!("avx2") {
+                return;
+            }
+            let (queries, rows) = vectors(64, 4, 9);
+            let four: [&[i16]; 4] = std::array::from_fn(|i| &queries[i][..]);
+            let mut seen = 0;
+            // SAFETY: the feature was detected, the widths are equal.
+            unsafe {
+                super::rows_avx2(four, &rows.concat(), &mut |q, r, s| {
+                    assert_eq!(s, dot_reference(&queries[q], &rows[r]));
+                    seen += 1;
+                });
+            }
+            assert_eq!(seen, 36);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn vectors(width: usize, queries: usize, rows: usize) -> (Vec<FixedVector>, Vec<FixedVector>) {
+        let make = |seed: usize| -> FixedVector {
+            quantise(&(0..width).map(|i| (((i * 31 + seed * 977) % 201) as f32) - 100.0).collect::<Vec<_>>())
+        };
+        ((0..queries).map(make).collect(), (100..100 + rows).map(make).collect())
+    }
+
+    #[test]
+    fn every_width_and_group_equals_the_reference() {
+        for width in [32, 64, 384, 1024] {
+            for queries in 1..=9 {
+                let (queries, rows) = vectors(width, queries, 7);
+                let slices: Vec<&[i16]> = queries.iter().map(|q| &q[..]).collect();
+                let mut seen = 0;
+                scan(&slices, &rows.concat(), i32::MIN, &mut |q, r, s| {
+                    assert_eq!(s, dot_reference(&queries[q], &rows[r]));
+                    seen += 1;
+                });
+                assert_eq!(seen, queries.len() * rows.len());
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_product_does_not_overflow() {
+        let one = quantise(&[1.0; 384]);
+        let axis = quantise(&{
+            let mut v = [0.0; 384];
+            v[5] = -3.0;
+            v
+        });
+        assert!((f64::from(dot(&one, &one)) / f64::from(crate::model::Score::ONE.0) - 1.0).abs() < 1e-3);
+        assert_eq!(dot(&axis, &axis), crate::model::Score::ONE.0);
+        assert_eq!(quantise(&[0.0; 40]).len(), 64);
+        assert_eq!(dot(&quantise(&[0.0; 384]), &one), 0);
+    }
+
+    #[test]
+    fn a_threshold_leaves_out_what_is_below() {
+        let (queries, rows) = vectors(64, 1, 20);
+        let all: Vec<i32> = rows.iter().map(|r| dot_reference(&queries[0], r)).collect();
+        let threshold = all[3];
+        let mut found = Vec::new();
+        scan(&[&queries[0]], &rows.concat(), threshold, &mut |_, r, _| found.push(r));
+        let expected: Vec<usize> = (0..20).filter(|r| all[*r] >= threshold).collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,212 @@
+//! The lexical channel: BM25 over the restatements of one bank, exact as of an epoch.
+//!
+//! In: units that came and went, question words. Out: the best units by BM25 (k1 1.2,
+//! b 0.75, tantivy's rounded field norm, exact up to 40 words). tantivy holds the
+//! committed bulk, one derived index a worker that is never restored; this file keeps
+//! each bank's exact statistics and word counts, scores every candidate by them in fixed
+//! point, and adds the tail that tantivy has not committed yet. So an answer never
+//! depends on when a commit happens, and a deleted word is in no statistic.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tantivy::{
+    fieldnorm::FieldNormReader,
+    tokenizer::{Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer},
+};
+
+use super::{
+    postings::Postings,
+    score::hash64,
+};
+use crate::model::{BankKey, Score, UnitId};
+
+/// A stem, as 64 bits of BLAKE3. Compared inside one bank only.
+pub type TermKey = u64;
+
+/// Binary digits after the point of a BM25 score.
+const DIGITS: u32 = 20;
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+
+/// Splits text as both sides do: lower case, English stop words, English stems.
+pub struct Words(TextAnalyzer);
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Words")
+    }
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        let chain = TextAnalyzer::builder(SimpleTokenizer::default())
+            .filter(RemoveLongFilter::limit(64))
+            .filter(LowerCaser)
+            .filter_dynamic_if(StopWordFilter::new(Language::English))
+            .filter_dynamic(Stemmer::new(Language::English));
+        Self(chain.build())
+    }
+}
+
+trait FilterIf {
+    fn filter_dynamic_if(self, filter: Option<StopWordFilter>) -> tantivy::tokenizer::TextAnalyzerBuilder;
+}
+
+impl<T: tantivy::tokenizer::Tokenizer> FilterIf for tantivy::tokenizer::TextAnalyzerBuilder<T> {
+    fn filter_dynamic_if(self, filter: Option<StopWordFilter>) -> tantivy::tokenizer::TextAnalyzerBuilder {
+        match filter {
+            Some(filter) => self.filter_dynamic(filter),
+            None => self.dynamic(),
+        }
+    }
+}
+
+impl Words {
+    /// The stems of a text with their counts, and the number of words.
+    pub fn count(&mut self, text: &str) -> Bag {
+        let mut counts: BTreeMap<TermKey, u16> = BTreeMap::new();
+        let mut length = 0;
+        let mut stream = self.0.token_stream(text);
+        while let Some(token) = stream.next() {
+            let count = counts.entry(hash64(token.text.as_bytes())).or_default();
+            *count = count.saturating_add(1);
+            length += 1;
+        }
+        Bag { counts: counts.into_iter().collect(), length }
+    }
+}
+
+/// The words of a unit: stems with counts, sorted by stem, and their number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bag {
+    counts: Box<[(TermKey, u16)]>,
+    length: u32,
+}
+
+impl Bag {
+    /// The stems.
+    pub fn terms(&self) -> impl Iterator<Item = (TermKey, u16)> + '_ {
+        self.counts.iter().copied()
+    }
+
+    fn count(&self, term: TermKey) -> u16 {
+        self.counts.binary_search_by_key(&term, |(t, _)| *t).map_or(0, |at| self.counts[at].1)
+    }
+}
+
+/// The exact words and statistics of one bank.
+#[derive(Debug, Default)]
+pub struct LexicalIndex {
+    bags: HashMap<UnitId, Bag>,
+    words_total: u64,
+    units_with: HashMap<TermKey, u64>,
+    /// Units that tantivy may not show yet, by the ticket of their insertion.
+    tail: BTreeMap<u64, UnitId>,
+}
+
+impl LexicalIndex {
+    /// Adds a unit; `ticket` orders it among the worker's insertions.
+    pub fn insert(&mut self, id: UnitId, bag: Bag, ticket: u64) {
+        self.delete(id);
+        self.words_total += u64::from(bag.length);
+        for (term, _) in bag.terms() {
+            *self.units_with.entry(term).or_default() += 1;
+        }
+        self.bags.insert(id, bag);
+        self.tail.insert(ticket, id);
+    }
+
+    /// Removes a unit and every count it added.
+    pub fn delete(&mut self, id: UnitId) {
+        let Some(bag) = self.bags.remove(&id) else { return };
+        self.words_total -= u64::from(bag.length);
+        for (term, _) in bag.terms() {
+            if let Some(n) = self.units_with.get_mut(&term) {
+                *n -= 1;
+                if *n == 0 {
+                    self.units_with.remove(&term);
+                }
+            }
+        }
+        self.tail.retain(|_, tailed| *tailed != id);
+    }
+
+    /// The best `limit` units by BM25, with scores divided by 16; ties by id.
+    pub fn search(&mut self, bank: BankKey, query: &Bag, limit: usize, postings: &Postings) -> Vec<(Score, UnitId)> {
+        let committed = postings.committed();
+        self.tail = self.tail.split_off(&(committed + 1));
+        let terms: Vec<(TermKey, i64)> =
+            query.terms().filter_map(|(t, _)| self.units_with.get(&t).map(|n| (t, self.rarity(*n)))).collect();
+        if terms.is_empty() || limit == 0 {
+            return Vec::new();
+        }
+        let mut found: HashMap<UnitId, i64> =
+            self.tail.values().filter_map(|id| Some((*id, self.score(*id, &terms)?))).collect();
+        if self.tail.len() < self.bags.len() {
+            let stems: Vec<(TermKey, u64)> =
+                terms.iter().filter_map(|(t, _)| Some((*t, *self.units_with.get(t)?))).collect();
+            let statistics = Statistics { units: self.bags.len() as u64, words: self.words_total, stems: &stems };
+            // tantivy's scores are rounded floats and its ties fall as segments lie: ask for
+            // more until the last of its answers is clearly below the last that counts.
+            let mut ask = 2 * limit + 16;
+            loop {
+                let hits = postings.search(bank, &statistics, ask);
+                let last = hits.last().map_or(0.0, |(score, _)| f64::from(*score));
+                let whole = hits.len() < ask;
+                found.extend(hits.into_iter().filter_map(|(_, id)| Some((id, self.score(id, &terms)?))));
+                let mut scores: Vec<i64> = found.values().copied().collect();
+                scores.sort_unstable_by(|a, b| b.cmp(a));
+                let enough = scores.get(limit - 1).is_some_and(|s| as_float(*s) > last * 1.001 + 0.001);
+                if whole || enough {
+                    break;
+                }
+                ask *= 4;
+            }
+        }
+        let mut ranked: Vec<(i64, UnitId)> = found.into_iter().map(|(id, score)| (score, id)).collect();
+        ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        ranked.truncate(limit);
+        ranked.into_iter().map(|(score, id)| (Score::from_f64((as_float(score) / 16.0).min(1.999)), id)).collect()
+    }
+
+    /// ln(1 + (N − n + 0.5) / (n + 0.5)).
+    fn rarity(&self, units_with: u64) -> i64 {
+        let (all, with) = (self.bags.len() as f64, units_with as f64);
+        to_fixed((1.0 + (all - with + 0.5) / (with + 0.5)).ln())
+    }
+
+    /// The unit's BM25 by the exact statistics; absent when it is gone or shares no word.
+    fn score(&self, id: UnitId, terms: &[(TermKey, i64)]) -> Option<i64> {
+        let bag = self.bags.get(&id)?;
+        let mean = self.words_total as f64 / self.bags.len().max(1) as f64;
+        let norm = f64::from(FieldNormReader::id_to_fieldnorm(FieldNormReader::fieldnorm_to_id(bag.length)));
+        let damping = K1 * (1.0 - B + B * norm / mean);
+        let mut score = 0;
+        for (term, rarity) in terms {
+            let count = f64::from(bag.count(*term));
+            if count > 0.0 {
+                score += (rarity * to_fixed(count * (K1 + 1.0) / (count + damping))) >> DIGITS;
+            }
+        }
+        (score > 0).then_some(score)
+    }
+}
+
+/// What tantivy scores by: the bank's own figures, not the index's.
+#[derive(Debug)]
+pub struct Statistics<'a> {
+    /// Units of the bank.
+    pub units: u64,
+    /// Words of the bank.
+    pub words: u64,
+    /// The question's stems and how many units hold each.
+    pub stems: &'a [(TermKey, u64)],
+}
+
+fn to_fixed(value: f64) -> i64 {
+    (value * f64::from(1 << DIGITS)).round() as i64
+}
+
+fn as_float(score: i64) -> f64 {
+    score as f64 / f64::from(1 << DIGITS)
+}

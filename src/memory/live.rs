@@ -1,0 +1,165 @@
+//! Units as the dataflow holds them, and memory records as the dataflow takes them.
+//!
+//! In: [`MemoryRecord`]s. Out: keyed [`Extraction`]s. A key's hash covers its bank only,
+//! so that every stock operator keeps a bank on one worker, while its order covers
+//! everything.
+
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    api::{FixedVector, UnitBody},
+    kernel::quantise,
+    score::{CueSet, Place},
+};
+use crate::model::{BankKey, MemoryKey, MemoryRecord, Unit, UnitId, WindowState};
+
+/// A unit of a bank. Hashes as its bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnitKey {
+    /// The bank.
+    pub bank: BankKey,
+    /// The unit.
+    pub id: UnitId,
+}
+
+impl Hash for UnitKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bank.hash(state);
+    }
+}
+
+/// A window of a bank, by 128 bits of BLAKE3 of its name. Hashes as its bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WindowKey {
+    /// The bank.
+    pub bank: BankKey,
+    /// The window.
+    pub window: u128,
+}
+
+impl Hash for WindowKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bank.hash(state);
+    }
+}
+
+/// A memory record's key: a window, or a turn of an open one. Hashes as its bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RecordKey {
+    /// The window.
+    pub window: WindowKey,
+    /// The turn, as 128 bits of BLAKE3, for the record of a turn.
+    pub turn: Option<u128>,
+}
+
+impl Hash for RecordKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.window.hash(state);
+    }
+}
+
+impl From<&MemoryKey> for RecordKey {
+    fn from(key: &MemoryKey) -> Self {
+        let hash = |bytes: &[u8]| {
+            let mut low = [0u8; 16];
+            low.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+            u128::from_le_bytes(low)
+        };
+        let mut window = key.window.start.to_le_bytes().to_vec();
+        window.extend_from_slice(key.window.session.0.as_bytes());
+        Self {
+            window: WindowKey { bank: key.bank.key(), window: hash(&window) },
+            turn: key.turn.as_ref().map(|t| hash(t.as_bytes())),
+        }
+    }
+}
+
+/// A unit as the indexes see it. Shared between arrangements and indexes, never copied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LiveUnit {
+    /// Which unit.
+    pub id: UnitId,
+    /// Where it stands.
+    pub place: Place,
+    /// What it is cued by.
+    pub cues: CueSet,
+    /// Its vector, then one for each part where it has several; all of one width.
+    pub vectors: FixedVector,
+    /// Components of one vector.
+    pub width: usize,
+    /// What it says.
+    pub body: Arc<UnitBody>,
+}
+
+impl LiveUnit {
+    fn new(unit: &Unit, session: &str) -> Self {
+        let mut vectors = quantise(&unit.vector.0).to_vec();
+        let width = vectors.len();
+        for part in &unit.parts {
+            vectors.extend(part.vector.iter().flat_map(|v| quantise(&v.0).to_vec()));
+        }
+        Self {
+            id: unit.id,
+            place: Place::new(session, unit.ordinal, unit.cues.time, unit.said_at),
+            cues: CueSet::from(&unit.cues),
+            vectors: vectors.into(),
+            width,
+            body: Arc::new(UnitBody {
+                id: unit.id,
+                restatement: unit.restatement.clone(),
+                cues: unit.cues.clone(),
+                said_at: unit.said_at,
+                session: session.to_owned(),
+                ordinal: unit.ordinal,
+                sources: unit.sources.clone(),
+                parts: unit.parts.iter().map(Into::into).collect(),
+            }),
+        }
+    }
+
+    /// The vector that edges compare.
+    #[must_use]
+    pub fn vector(&self) -> &[i16] {
+        &self.vectors[..self.width]
+    }
+
+    /// The vectors of its parts, one after the other; empty when it has one part only.
+    #[must_use]
+    pub fn part_vectors(&self) -> &[i16] {
+        &self.vectors[self.width..]
+    }
+}
+
+/// The units of one memory record.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Extraction {
+    /// Whether it hides the records of the window's turns.
+    pub closes: bool,
+    /// Its units by id, without repetition.
+    pub units: Vec<Arc<LiveUnit>>,
+}
+
+impl Extraction {
+    /// Prepares a record. `dimensions` is the width of the model's vectors.
+    ///
+    /// # Errors
+    /// The first vector that has another width.
+    pub fn new(record: &MemoryRecord, dimensions: usize) -> Result<Self, String> {
+        for unit in &record.units {
+            let widths = unit.parts.iter().filter_map(|p| p.vector.as_ref()).chain([&unit.vector]).map(|v| v.0.len());
+            if let Some(width) = widths.into_iter().find(|w| *w != dimensions) {
+                return Err(format!("unit {}: a vector of {width} components, not {dimensions}", unit.id));
+            }
+        }
+        let mut units: Vec<_> =
+            record.units.iter().map(|u| Arc::new(LiveUnit::new(u, &record.window.session.0))).collect();
+        units.sort_by_key(|u| u.id);
+        units.dedup_by_key(|u| u.id);
+        Ok(Self { closes: record.state == WindowState::Final, units })
+    }
+}

@@ -1,0 +1,153 @@
+//! From anchors along the edges: at most two hops, each channel with its own provenance.
+//!
+//! In: neighbourhood probes, the adjacency and the units. Out: every unit that the walk
+//! reaches, once for each channel, by its best path and scored against the target. A hop
+//! walks at most `fan_out` edges of a unit and channel, in the order of decision 11.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use timely::dataflow::{
+    Stream,
+    channels::pact::{Exchange, Pipeline},
+    operators::{Capability, Concat, generic::operator::Operator, vec::Map},
+};
+
+use differential_dataflow::Hashable;
+
+use super::{
+    api::{Neighbour, NeighbourhoodProbe, PathStep},
+    bank_index::{Asked, Epoch, ProbeId, best_part},
+    live::{LiveUnit, UnitKey},
+    lookup::{ByUnit, lookup},
+    score::{Choice, CueSet, Structural},
+};
+use crate::model::{Channel, Score, UnitId};
+
+/// An edge as it leaves a unit: in the order in which a hop walks.
+pub type Edge = (Channel, Choice);
+
+/// A path on its way: where it came, and how.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Walk {
+    asked: ProbeId,
+    channel: Option<Channel>,
+    hops: usize,
+    weight: Reverse<Score>,
+    path: Vec<PathStep>,
+    probe: Arc<NeighbourhoodProbe>,
+    target_cues: Arc<CueSet>,
+}
+
+/// Builds the operators.
+pub fn neighbourhood<'scope>(
+    probes: Stream<'scope, Epoch, Vec<Asked<NeighbourhoodProbe>>>,
+    adjacency: ByUnit<'scope, Edge>,
+    units: ByUnit<'scope, Arc<LiveUnit>>,
+    fan_out: usize,
+    structural: Structural,
+) -> Stream<'scope, Epoch, Vec<(ProbeId, Neighbour)>> {
+    let anchors = probes
+        .flat_map(|Asked { id, probe }| {
+            let target_cues = Arc::new(CueSet::from(&probe.target_cues));
+            let weight = Reverse(Score::ONE);
+            let walk = Walk { asked: id, channel: None, hops: 0, weight, path: Vec::new(), probe, target_cues };
+            let start = |anchor: &UnitId| (UnitKey { bank: walk.probe.bank, id: *anchor }, walk.clone());
+            walk.probe.anchors.iter().map(start).collect::<Vec<_>>()
+        })
+        .exchange_by_bank();
+    let first = best_paths(hop("HopOne", anchors, adjacency.clone(), fan_out));
+    let on = first.clone().flat_map(|(key, walk)| (walk.probe.hops > 1).then_some((key, walk)));
+    let second = hop("HopTwo", on, adjacency, fan_out);
+    let reached = best_paths(first.concat(second));
+    lookup("Reached", reached, units, move |_, walk, units, out| {
+        for unit in units {
+            out.push((walk.asked, neighbour(&walk, unit, &structural)));
+        }
+    })
+}
+
+trait ExchangeByBank {
+    fn exchange_by_bank(self) -> Self;
+}
+
+impl ExchangeByBank for Stream<'_, Epoch, Vec<(UnitKey, Walk)>> {
+    fn exchange_by_bank(self) -> Self {
+        let pact = Exchange::new(|walk: &(UnitKey, Walk)| walk.0.hashed());
+        self.unary(pact, "AnchorsToBanks", |_, _| {
+            move |input, output| {
+                input.for_each(|capability, walks| output.session(&capability).give_container(walks));
+            }
+        })
+    }
+}
+
+fn hop<'scope>(
+    name: &str,
+    from: Stream<'scope, Epoch, Vec<(UnitKey, Walk)>>,
+    adjacency: ByUnit<'scope, Edge>,
+    fan_out: usize,
+) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
+    lookup(name, from, adjacency, move |key, walk: Walk, edges: &[Edge], out| {
+        for of_channel in edges.chunk_by(|a, b| a.0 == b.0) {
+            for (channel, choice) in of_channel.iter().take(fan_out) {
+                let stays = walk.probe.mixed || walk.channel.is_none_or(|c| c == *channel);
+                if !stays || walk.probe.anchors.contains(&choice.id) {
+                    continue;
+                }
+                let mut path = walk.path.clone();
+                path.push(PathStep { from: key.id, to: choice.id, channel: *channel, weight: choice.weight() });
+                let next = Walk {
+                    asked: walk.asked,
+                    channel: Some(*channel),
+                    hops: walk.hops + 1,
+                    weight: Reverse(product(walk.weight.0, choice.weight())),
+                    path,
+                    probe: walk.probe.clone(),
+                    target_cues: walk.target_cues.clone(),
+                };
+                out.push((UnitKey { bank: key.bank, id: choice.id }, next));
+            }
+        }
+    })
+}
+
+/// Keeps one path a probe, channel and unit: fewest hops, greatest product, least ids.
+fn best_paths<'scope>(walks: Stream<'scope, Epoch, Vec<(UnitKey, Walk)>>) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
+    walks.unary_frontier(Pipeline, "BestPaths", |_, _| {
+        let mut waiting: BTreeMap<Epoch, (Capability<Epoch>, Vec<(UnitKey, Walk)>)> = BTreeMap::new();
+        move |(input, frontier), output| {
+            input.for_each(|capability, walks| {
+                let epoch = *capability.time();
+                waiting.entry(epoch).or_insert_with(|| (capability.retain(0), Vec::new())).1.append(walks);
+            });
+            while let Some(entry) = waiting.first_entry() {
+                if frontier.less_equal(entry.key()) {
+                    break;
+                }
+                let (capability, mut walks) = entry.remove();
+                // The order of a walk is probe, channel, then preference.
+                walks.sort();
+                walks.dedup_by(|b, a| a.0 == b.0 && a.1.asked == b.1.asked && a.1.channel == b.1.channel);
+                output.session(&capability).give_container(&mut walks);
+            }
+        }
+    })
+}
+
+fn neighbour(walk: &Walk, unit: &LiveUnit, structural: &Structural) -> Neighbour {
+    Neighbour {
+        unit: unit.body.clone(),
+        channel: walk.channel.unwrap_or(Channel::Semantic),
+        path: walk.path.clone(),
+        path_weight: walk.weight.0,
+        semantic_match: best_part(&walk.probe.target, unit),
+        structural_match: structural.score(&walk.target_cues, &unit.cues),
+        alignment: best_part(&walk.probe.question, unit),
+    }
+}
+
+/// The product of two weights, cut toward zero.
+fn product(a: Score, b: Score) -> Score {
+    Score((i64::from(a.0) * i64::from(b.0) / i64::from(Score::ONE.0)) as i32)
+}

@@ -1,0 +1,256 @@
+//! Semantic choices of one bank: for each unit the best units by cosine, exactly.
+//!
+//! In: net deletions and insertions of one epoch. Out: the exact changes of the choices.
+//! The state is a function of the live set (decision 11): each unit keeps a pool of its
+//! best candidates at or above the threshold, with a floor below which candidates were
+//! dropped. A deletion takes the next best from the pool, and only a pool that has run
+//! short of a full choice below a floor is computed again.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+};
+
+use super::{
+    kernel,
+    live::LiveUnit,
+    score::{Choice, Place},
+};
+use crate::model::{Score, UnitId};
+
+/// A choice that came or went: the unit that chose, its ordinal, what it chose, ±1.
+pub type ChoiceChange = (UnitId, u32, Choice, isize);
+
+/// Vectors of a tile; tiles are never moved once full.
+const TILE_ROWS: usize = 256;
+/// Newcomers scored together against the residents.
+const BLOCK: usize = 64;
+
+/// The semantic index of one bank.
+#[derive(Debug)]
+pub struct SemanticIndex {
+    pool: usize,
+    choices: usize,
+    threshold: i32,
+    rows: Rows,
+    slots: Vec<Slot>,
+    slot_of: HashMap<UnitId, usize>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: UnitId,
+    place: Place,
+    pool: Pool,
+}
+
+/// Best first. Every candidate that is preferred to the floor is in the list.
+#[derive(Debug, Default)]
+struct Pool {
+    best: Vec<Choice>,
+    floor: Option<Choice>,
+}
+
+impl Pool {
+    fn admits(&self, choice: &Choice) -> bool {
+        self.floor.is_none_or(|floor| *choice < floor)
+    }
+
+    fn insert(&mut self, choice: Choice, limit: usize) {
+        if self.admits(&choice) {
+            let at = self.best.partition_point(|c| *c < choice);
+            self.best.insert(at, choice);
+            if self.best.len() > limit {
+                self.floor = self.best.pop();
+            }
+        }
+    }
+}
+
+impl SemanticIndex {
+    /// An empty index: pool and choices a unit, least score of a choice.
+    #[must_use]
+    pub fn new(pool: usize, choices: usize, threshold: Score) -> Self {
+        Self { pool, choices, threshold: threshold.0, rows: Rows::default(), slots: Vec::new(), slot_of: HashMap::new() }
+    }
+
+    /// Applies the net change of one epoch and appends the changes of the choices.
+    pub fn apply(&mut self, deleted: &[UnitId], inserted: &[&LiveUnit], changes: &mut Vec<ChoiceChange>) {
+        let mut before = HashMap::new();
+        self.delete(deleted, &mut before);
+        for block in inserted.chunks(BLOCK) {
+            self.insert(block, &mut before);
+        }
+        self.report(before, changes);
+    }
+
+    /// Calls `each` with every unit's cosine to `query`, by its own vector.
+    pub fn score_all(&self, query: &[i16], mut each: impl FnMut(UnitId, Score)) {
+        for (t, tile) in self.rows.tiles.iter().enumerate() {
+            kernel::scan(&[query], tile, i32::MIN, &mut |_, r, s| each(self.slots[t * TILE_ROWS + r].id, Score(s)));
+        }
+    }
+
+    fn delete(&mut self, deleted: &[UnitId], before: &mut Before) {
+        let mut gone: Vec<(UnitId, Vec<i16>)> = Vec::new();
+        for id in deleted {
+            let Some(slot) = self.slot_of.remove(id) else { continue };
+            self.remember(slot, before);
+            gone.push((*id, self.rows.get(slot).to_vec()));
+            self.rows.swap_remove(slot);
+            self.slots.swap_remove(slot);
+            if let Some(moved) = self.slots.get(slot) {
+                self.slot_of.insert(moved.id, slot);
+            }
+        }
+        let queries: Vec<&[i16]> = gone.iter().map(|(_, v)| &v[..]).collect();
+        let mut touched = Vec::new();
+        self.rows.scan(&queries, self.threshold, |q, slot, _| touched.push((gone[q].0, slot)));
+        let mut short = BTreeSet::new();
+        for (id, slot) in touched {
+            let Some(at) = self.slots[slot].pool.best.iter().position(|c| c.id == id) else { continue };
+            self.remember(slot, before);
+            let pool = &mut self.slots[slot].pool;
+            pool.best.remove(at);
+            if pool.best.len() < self.choices && pool.floor.is_some() {
+                short.insert(slot);
+            }
+        }
+        self.refill(&short.into_iter().collect::<Vec<_>>());
+    }
+
+    fn refill(&mut self, short: &[usize]) {
+        let vectors: Vec<Vec<i16>> = short.iter().map(|s| self.rows.get(*s).to_vec()).collect();
+        let queries: Vec<&[i16]> = vectors.iter().map(|v| &v[..]).collect();
+        for slot in short {
+            self.slots[*slot].pool = Pool::default();
+        }
+        let mut hits = Vec::new();
+        self.rows.scan(&queries, self.threshold, |q, slot, score| hits.push((short[q], slot, score)));
+        for (slot, other, score) in hits {
+            if slot != other {
+                self.consider(slot, other, score);
+            }
+        }
+    }
+
+    fn insert(&mut self, block: &[&LiveUnit], before: &mut Before) {
+        // A unit that is there already has the same content: its id is a hash of it.
+        let mut ids = BTreeSet::new();
+        let fresh: Vec<&&LiveUnit> =
+            block.iter().filter(|u| !self.slot_of.contains_key(&u.id) && ids.insert(u.id)).collect();
+        let queries: Vec<&[i16]> = fresh.iter().map(|u| u.vector()).collect();
+        let residents = self.slots.len();
+        let mut hits: Vec<(usize, usize, i32)> = Vec::new();
+        self.rows.scan(&queries, self.threshold, |q, slot, score| hits.push((residents + q, slot, score)));
+        for (i, unit) in fresh.iter().enumerate() {
+            for (j, earlier) in queries[..i].iter().enumerate() {
+                let score = kernel::dot(unit.vector(), earlier);
+                if score >= self.threshold {
+                    hits.push((residents + i, residents + j, score));
+                }
+            }
+            self.slot_of.insert(unit.id, self.slots.len());
+            self.slots.push(Slot { id: unit.id, place: unit.place, pool: Pool::default() });
+            self.rows.push(unit.vector());
+            before.entry(unit.id).or_default();
+        }
+        for (newcomer, other, score) in hits {
+            let choice = self.choice(other, newcomer, score);
+            let pool = &self.slots[other].pool;
+            if pool.admits(&choice) && (pool.best.len() < self.choices || choice < pool.best[self.choices - 1]) {
+                self.remember(other, before);
+            }
+            self.consider(other, newcomer, score);
+            self.consider(newcomer, other, score);
+        }
+    }
+
+    fn choice(&self, from: usize, to: usize, score: i32) -> Choice {
+        let (from, to) = (&self.slots[from], &self.slots[to]);
+        Choice::new(Score(score), &from.place, &to.place, to.id)
+    }
+
+    fn consider(&mut self, from: usize, to: usize, score: i32) {
+        let choice = self.choice(from, to, score);
+        self.slots[from].pool.insert(choice, self.pool);
+    }
+
+    fn chosen(&self, slot: usize) -> &[Choice] {
+        let best = &self.slots[slot].pool.best;
+        &best[..best.len().min(self.choices)]
+    }
+
+    fn remember(&self, slot: usize, before: &mut Before) {
+        before.entry(self.slots[slot].id).or_insert_with(|| (self.slots[slot].place.ordinal, self.chosen(slot).to_vec()));
+    }
+
+    fn report(&self, before: Before, changes: &mut Vec<ChoiceChange>) {
+        for (id, (ordinal, old)) in before {
+            let slot = self.slot_of.get(&id).copied();
+            let new = slot.map_or(&[][..], |s| self.chosen(s));
+            let ordinal_now = slot.map_or(ordinal, |s| self.slots[s].place.ordinal);
+            changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
+            changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
+        }
+    }
+}
+
+/// The choices, with the unit's ordinal, of every unit whose choices may change.
+type Before = HashMap<UnitId, (u32, Vec<Choice>)>;
+
+/// Vectors in tiles, one after the other.
+#[derive(Debug, Default)]
+struct Rows {
+    width: usize,
+    tiles: Vec<Vec<i16>>,
+}
+
+impl Rows {
+    fn get(&self, row: usize) -> &[i16] {
+        let at = (row % TILE_ROWS) * self.width;
+        &self.tiles[row / TILE_ROWS][at..at + self.width]
+    }
+
+    fn push(&mut self, vector: &[i16]) {
+        self.width = vector.len();
+        let full = TILE_ROWS * self.width;
+        if self.tiles.last().is_none_or(|tile| tile.len() == full) {
+            self.tiles.push(Vec::new());
+        }
+        if let Some(tile) = self.tiles.last_mut() {
+            if tile.len() * 2 > full {
+                tile.reserve_exact(full - tile.len());
+            }
+            tile.extend_from_slice(vector);
+        }
+    }
+
+    fn swap_remove(&mut self, row: usize) {
+        let Some(tail) = self.tiles.last_mut() else { return };
+        let last = tail.split_off(tail.len() - self.width);
+        if tail.is_empty() {
+            self.tiles.pop();
+        }
+        let at = (row % TILE_ROWS) * self.width;
+        if let Some(hole) = self.tiles.get_mut(row / TILE_ROWS).and_then(|t| t.get_mut(at..at + last.len())) {
+            hole.copy_from_slice(&last);
+        }
+    }
+
+    /// A tile stays in the cache while all queries pass over it.
+    fn scan(&self, queries: &[&[i16]], threshold: i32, mut hit: impl FnMut(usize, usize, i32)) {
+        for (t, tile) in self.tiles.iter().enumerate() {
+            kernel::scan(queries, tile, threshold, &mut |q, r, s| hit(q, t * TILE_ROWS + r, s));
+        }
+    }
+}
+
+impl Choice {
+    /// The cosine or structural score.
+    #[must_use]
+    pub fn weight(&self) -> Score {
+        let Reverse(score) = self.score;
+        score
+    }
+}

@@ -1,0 +1,3 @@
+//! The project's invariants, each by a test that fails when it is broken.
+
+mod oracle;

@@ -1,0 +1,169 @@
+//! Random histories of memory records, from a seed.
+
+use std::collections::BTreeMap;
+
+use ripplemem::model::{
+    Bank, Cues, EventTime, Interval, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Unit, UnitId,
+    Vector, WindowId, WindowState,
+};
+
+/// Components of the vectors.
+pub const DIMENSIONS: usize = 40;
+
+/// A small generator: the same seed gives the same history everywhere.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// One write to the memory topic.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    pub key: MemoryKey,
+    pub record: Option<MemoryRecord>,
+}
+
+pub struct History {
+    pub banks: Vec<Bank>,
+    pub operations: Vec<Operation>,
+}
+
+impl History {
+    pub fn new(seed: u64, operations: usize) -> Self {
+        let mut dice = Dice(seed);
+        let banks: Vec<Bank> = ["a", "b/c"].iter().map(|b| Bank::parse(b).unwrap()).collect();
+        let operations = (0..operations)
+            .map(|_| {
+                let bank = banks[dice.below(2) as usize].clone();
+                let window = WindowId {
+                    session: SessionId(format!("caller:{}", dice.below(3))),
+                    start: (dice.below(6) * 10) as u32,
+                };
+                let turn = (dice.below(3) == 0).then(|| format!("t{}", dice.below(3)));
+                let key = MemoryKey { bank, window, turn };
+                let record = (dice.below(5) > 0).then(|| record(&key, &mut dice));
+                Operation { key, record }
+            })
+            .collect();
+        Self { banks, operations }
+    }
+
+    /// What a compacted log holds in the end.
+    pub fn live(&self) -> BTreeMap<MemoryKey, MemoryRecord> {
+        let mut live = BTreeMap::new();
+        for op in &self.operations {
+            match &op.record {
+                Some(record) => drop(live.insert(op.key.clone(), record.clone())),
+                None => drop(live.remove(&op.key)),
+            }
+        }
+        live
+    }
+
+    /// Another arrival order: keys in any order, writes of one key in their own.
+    pub fn shuffled(&self, order: u64) -> Vec<Operation> {
+        let mut dice = Dice(order);
+        let mut slots: Vec<usize> = (0..self.operations.len()).collect();
+        for i in (1..slots.len()).rev() {
+            slots.swap(i, dice.below(i as u64 + 1) as usize);
+        }
+        let mut by_key: BTreeMap<&MemoryKey, Vec<&Operation>> = BTreeMap::new();
+        for op in self.operations.iter().rev() {
+            by_key.entry(&op.key).or_default().push(op);
+        }
+        slots.iter().filter_map(|s| by_key.get_mut(&self.operations[*s].key)?.pop().cloned()).collect()
+    }
+}
+
+fn record(key: &MemoryKey, dice: &mut Dice) -> MemoryRecord {
+    let units = (0..1 + dice.below(4)).map(|i| unit(key, i as u32, dice)).collect();
+    MemoryRecord {
+        schema: SCHEMA_VERSION,
+        bank: key.bank.clone(),
+        window: key.window.clone(),
+        state: if key.turn.is_some() { WindowState::Open } else { WindowState::Final },
+        turns_hash: String::new(),
+        extractor: "random/1".into(),
+        model: ModelRef { name: "random".into(), hash: "0".into() },
+        turns: Vec::new(),
+        units,
+    }
+}
+
+fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
+    let said_at = time(dice);
+    let sources = vec![format!("{:?}-{i}", key.turn)];
+    let restatement = words(dice, 8);
+    let cues = cues(dice);
+    let part = |dice: &mut Dice| Part {
+        turn: sources[0].clone(),
+        speaker: "ann".into(),
+        said_at,
+        text: String::new(),
+        vector: Some(Vector(vector(dice).into())),
+    };
+    let parts = match dice.below(3) {
+        0 => vec![part(dice), part(dice)],
+        _ => vec![Part { vector: None, ..part(dice) }],
+    };
+    Unit {
+        id: UnitId::of(&key.bank, &key.window, &sources, &restatement, &cues),
+        restatement,
+        vector: Vector(vector(dice).into()),
+        cues,
+        said_at,
+        ordinal: key.window.start + i,
+        sources,
+        parts,
+    }
+}
+
+fn time(dice: &mut Dice) -> EventTime {
+    // Few enough moments that ties happen.
+    EventTime::new(1_700_000_000_000 + dice.below(40) as i64 * 36_000_000, 0).unwrap()
+}
+
+/// Vectors around a few directions, some of them equal.
+pub fn vector(dice: &mut Dice) -> Vec<f32> {
+    let topic = dice.below(6);
+    let noise = [0, 25, 60][dice.below(3) as usize];
+    let mut center = Dice(topic);
+    (0..DIMENSIONS)
+        .map(|_| center.below(201) as f32 - 100.0 + if noise > 0 { dice.below(2 * noise) as f32 - noise as f32 } else { 0.0 })
+        .collect()
+}
+
+pub fn words(dice: &mut Dice, count: usize) -> String {
+    const WORDS: [&str; 12] = [
+        "boats", "garden", "choir", "painted", "recipe", "walking", "hull", "seeds", "tenor", "oven", "harbour", "rain",
+    ];
+    (0..count).map(|_| WORDS[dice.below(12) as usize]).collect::<Vec<_>>().join(" ")
+}
+
+pub fn cues(dice: &mut Dice) -> Cues {
+    let mut pick = |names: &[&str], most: u64| {
+        let mut some: Vec<String> =
+            (0..dice.below(most + 1)).map(|_| names[dice.below(names.len() as u64) as usize].to_owned()).collect();
+        some.sort();
+        some.dedup();
+        some
+    };
+    let participants = pick(&["ann", "bo", "cy"], 2);
+    let locations = pick(&["rome", "oslo"], 1);
+    let time = (dice.below(2) == 0).then(|| {
+        let start = time(dice);
+        Interval { start_ms: start.unix_ms, end_ms: start.unix_ms + dice.below(3) as i64 * 40_000_000, offset_seconds: 0 }
+    });
+    Cues { participants, locations, time }
+}
