@@ -299,8 +299,8 @@ impl Pipeline {
     /// # Errors
     /// [`ConfigError`] that names the file and the key.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         let invalid = |problem| ConfigError::Invalid { path: path.to_owned(), problem };
         let mut pipeline = Self::parse(&text).map_err(invalid)?;
         let base = path.parent().unwrap_or(Path::new(""));
@@ -366,7 +366,11 @@ impl Pipeline {
         let r = &self.recall;
         let model = self.model();
         let whole = |key: &str, value: usize, low: usize, high: usize| {
-            if (low..=high).contains(&value) { Ok(()) } else { Err(format!("{key}: {value} is not within {low} to {high}")) }
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("{key}: {value} is not within {low} to {high}"))
+            }
         };
         whole("window.turns", w.turns as usize, 1, 1_000)?;
         if w.overlap >= w.turns {
@@ -459,9 +463,8 @@ fn with_nearest_key(error: &toml::de::Error) -> String {
     let Some((unknown, known)) = quoted.split_first().filter(|_| message.starts_with("unknown field")) else {
         return message.to_owned();
     };
-    let nearest = known.iter().max_by(|a, b| {
-        strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
-    });
+    let nearest =
+        known.iter().max_by(|a, b| strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown)));
     match nearest {
         Some(key) => format!("unknown key {unknown:?}; did you mean {key:?}?"),
         None => message.to_owned(),

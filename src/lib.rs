@@ -1,4 +1,20 @@
 //! RippleMem: long-term memory for LLM agents as a live dataflow.
+//!
+//! The rooms, in the data's order. What `memory` holds is a pure function of the memory
+//! log; clocks, files and models stay in the rooms before it.
+
 pub mod model;
+pub mod schema;
+
 pub mod config;
+pub mod language;
+
+pub mod embed;
+pub mod extract;
+pub mod log;
 pub mod memory;
+pub mod recall;
+pub mod source;
+pub mod window;
+
+pub mod pipeline;

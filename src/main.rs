@@ -1,1 +1,326 @@
-fn main(){}
+//! The command line: the only place that prints and exits.
+//!
+//! In: arguments. Out: results on stdout, messages and progress on stderr, and an exit
+//! code: 0 done; 1 failed; 2 wrong usage; 3 done, but some input was rejected; 78 the
+//! pipeline file is not valid.
+
+use std::{
+    io::{IsTerminal, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ripplemem::{
+    config::{ConfigError, Pipeline, SourceSettings},
+    model::{Bank, EventTime, Question},
+    pipeline::{self, Ingested, Progress, Service},
+    recall, schema, source,
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const REJECTED: u8 = 3;
+const BAD_CONFIGURATION: u8 = 78;
+
+/// Long-term memory for LLM agents as a live dataflow.
+#[derive(Parser)]
+#[command(
+    version,
+    about,
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some input was \
+rejected (see the dead letters), 78 the pipeline file is not valid."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a pipeline: its source to its end, then what the memory holds.
+    Run {
+        /// The pipeline file.
+        pipeline: PathBuf,
+    },
+    /// Take turns from a file or from standard input.
+    Ingest {
+        /// The format: jsonl or locomo.
+        format: String,
+        /// The file; - for standard input (jsonl).
+        path: PathBuf,
+        /// The bank of records that name none; for locomo, what stands in front of each conversation's name.
+        #[arg(long)]
+        bank: Option<String>,
+        /// The offset of times that name none, such as +02:00.
+        #[arg(long, default_value = "+00:00")]
+        zone: String,
+        /// Only these conversations (locomo).
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Recollect evidence for a question.
+    Ask {
+        /// The question.
+        question: String,
+        /// The bank that is asked.
+        #[arg(long)]
+        bank: String,
+        /// When it is asked, in RFC 3339; "yesterday" in a question means nothing without it.
+        #[arg(long)]
+        at: Option<String>,
+        /// Show the ripple: first hop, plan, what each hop brought, what was kept.
+        #[arg(long, conflicts_with = "json")]
+        trace: bool,
+        /// Print the whole answer as JSON (schemas/topics/answers.v1.json).
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Count units and edges, with a hash that depends only on the set.
+    Digest {
+        /// One bank; all of them without it.
+        #[arg(long)]
+        bank: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Check a pipeline file, and that its model can be loaded.
+    Validate {
+        /// The pipeline file.
+        pipeline: PathBuf,
+        /// Check the file alone.
+        #[arg(long)]
+        file_only: bool,
+    },
+    /// Print the JSON Schema of a topic's records.
+    Schema {
+        /// turns, memory, dead-letters, questions or answers; all names without it.
+        topic: Option<String>,
+        /// Write every schema into this directory instead.
+        #[arg(long, conflicts_with = "topic")]
+        write: Option<PathBuf>,
+    },
+}
+
+/// Which memory a command works on.
+#[derive(Args)]
+struct MemoryArgs {
+    /// A pipeline file; the defaults without it.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
+    /// The directory of the log, instead of the pipeline's.
+    #[arg(long)]
+    data: Option<PathBuf>,
+}
+
+impl MemoryArgs {
+    fn pipeline(&self) -> Result<Pipeline> {
+        let mut pipeline = match &self.pipeline {
+            Some(path) => Pipeline::read(path)?,
+            None => Pipeline::parse("version = 1").map_err(anyhow::Error::msg)?,
+        };
+        if let Some(data) = &self.data {
+            pipeline.log.directory.clone_from(data);
+        }
+        Ok(pipeline)
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            if !closed_pipe(&error) {
+                say(&format!("{error:#}"));
+            }
+            ExitCode::from(if error.is::<ConfigError>() { BAD_CONFIGURATION } else { 1 })
+        }
+    }
+}
+
+/// Whether the reader of our output went away, which is no failure to speak of.
+fn closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run { pipeline } => {
+            let pipeline = Pipeline::read(&pipeline)?;
+            let settings = pipeline.source.clone().context("source: missing; name a [source], or use `ingest`")?;
+            ingest(&pipeline, &settings, None)
+        }
+        Command::Ingest { format, path, bank, zone, only, memory } => {
+            let bank = bank.as_deref().map(Bank::parse).transpose()?;
+            ingest(&memory.pipeline()?, &SourceSettings { format, path, zone, only }, bank.as_ref())
+        }
+        Command::Ask { question, bank, at, trace, json, memory } => {
+            let asked_at = at.as_deref().map(EventTime::parse).transpose()?;
+            let question = Question { bank: Bank::parse(&bank)?, text: question, asked_at };
+            ask(&memory.pipeline()?, &question, trace, json)
+        }
+        Command::Digest { bank, json, memory } => {
+            let bank = bank.as_deref().map(Bank::parse).transpose()?;
+            let service = open(&memory.pipeline()?)?;
+            print(&digest(&service, bank.as_ref(), json)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Validate { pipeline: path, file_only } => {
+            let pipeline = Pipeline::read(&path)?;
+            print(&format!("{}: valid (profile {})\n", path.display(), pipeline.profile))?;
+            if !file_only {
+                print(&format!("model: {}\n", pipeline::check_model(&pipeline)?))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Schema { topic, write } => schemas(topic.as_deref(), write.as_deref()),
+    }
+}
+
+fn open(pipeline: &Pipeline) -> Result<Service> {
+    let bar = Bar::new();
+    let service = Service::open(pipeline, &mut |p| bar.show(p))?;
+    bar.clear();
+    Ok(service)
+}
+
+fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -> Result<ExitCode> {
+    let mut source = source::open(settings, bank)?;
+    if let Some(notice) = source.notice() {
+        say(&notice);
+    }
+    let mut service = open(pipeline)?;
+    let bar = Bar::new();
+    let done = service.ingest(&mut *source, &mut |p| bar.show(p));
+    bar.clear();
+    service.take_warnings().iter().for_each(|w| say(w));
+    let Ingested { events, rejects, windows, units } = done.with_context(|| source.describe())?;
+    print(&format!(
+        "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",
+        source.describe()
+    ))?;
+    print(&digest(&service, None, false)?)?;
+    if rejects > 0 {
+        say(&format!(
+            "{rejects} records were rejected; the dead-letter topic in {} says why",
+            pipeline.log.directory.display()
+        ));
+        return Ok(ExitCode::from(REJECTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(pipeline: &Pipeline, question: &Question, trace: bool, json: bool) -> Result<ExitCode> {
+    let mut service = open(pipeline)?;
+    service.catch_up()?;
+    service.take_warnings().iter().for_each(|w| say(w));
+    let evidence = service.ask(question)?;
+    if json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&evidence)?))?;
+    } else if trace {
+        print(&recall::trace(&evidence))?;
+    } else {
+        print(&evidence.context)?;
+        let reflects: Vec<String> = evidence
+            .reflects
+            .iter()
+            .map(|p| format!("{}[{}] before {}", p.topic, p.partition, p.next_offset))
+            .collect();
+        say(&format!(
+            "{} units, sufficiency {:.2}{}, reflects {}",
+            evidence.units.len(),
+            evidence.sufficiency,
+            if evidence.supported { "" } else { " (nothing supports the question)" },
+            reflects.join(", ")
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn digest(service: &Service, bank: Option<&Bank>, json: bool) -> Result<String> {
+    let census = service.digest(bank)?.value;
+    let hash = format!("{:032x}", census.hash);
+    Ok(if json {
+        let value = serde_json::json!({
+            "units": census.units, "semantic_edges": census.semantic_edges,
+            "structural_edges": census.structural_edges, "hash": hash,
+        });
+        format!("{value}\n")
+    } else {
+        format!(
+            "memory: {} units, {} semantic edges, {} structural edges, hash {hash}\n",
+            census.units, census.semantic_edges, census.structural_edges
+        )
+    })
+}
+
+fn schemas(topic: Option<&str>, write: Option<&Path>) -> Result<ExitCode> {
+    let all = schema::schemas();
+    if let Some(directory) = write {
+        for (name, schema) in &all {
+            let path = directory.join(format!("{name}.v1.json"));
+            std::fs::write(&path, schema::text(schema)).with_context(|| path.display().to_string())?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    match topic {
+        None => print(&format!("{}\n", names.join("\n")))?,
+        Some(topic) => {
+            let (_, schema) = all
+                .iter()
+                .find(|(name, _)| *name == topic)
+                .with_context(|| format!("{topic:?} is not a topic; write one of {}", names.join(", ")))?;
+            print(&schema::text(schema))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// To a person, beside the results; a closed stderr is no reason to stop.
+fn say(text: &str) {
+    drop(writeln!(std::io::stderr(), "ripplemem: {text}"));
+}
+
+/// A progress bar on stderr, when it is a terminal.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Self {
+        let shown = std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self(ProgressBar::with_draw_target(None, target))
+    }
+
+    fn show(&self, progress: Progress) {
+        if let Some(total) = progress.total
+            && self.0.length() != Some(total)
+        {
+            self.0.set_length(total);
+            let shape = format!("{} {{wide_bar}} {{pos}}/{{len}} {} {{eta}}", progress.doing, progress.unit);
+            self.0.set_style(ProgressStyle::with_template(&shape).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        }
+        self.0.set_position(progress.done);
+    }
+
+    fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}

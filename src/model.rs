@@ -132,12 +132,8 @@ impl EventTime {
         let bad = |problem: String| Invalid::new("time", problem, REMEDY);
         let pieces = Pieces::parse(text).map_err(|_| bad(format!("{text:?} is not a time")))?;
         let time = pieces.time().ok_or_else(|| bad(format!("{text:?} has no time of day")))?;
-        let offset = pieces
-            .to_numeric_offset()
-            .ok_or_else(|| bad(format!("{text:?} has no zone")))?;
-        let moment = offset
-            .to_timestamp(pieces.date().to_datetime(time))
-            .map_err(|e| bad(format!("{text:?}: {e}")))?;
+        let offset = pieces.to_numeric_offset().ok_or_else(|| bad(format!("{text:?} has no zone")))?;
+        let moment = offset.to_timestamp(pieces.date().to_datetime(time)).map_err(|e| bad(format!("{text:?}: {e}")))?;
         Self::new(moment.as_millisecond(), offset.seconds()).map_err(|_| bad(format!("{text:?} is out of range")))
     }
 
@@ -146,12 +142,13 @@ impl EventTime {
     /// # Errors
     /// [`Invalid`] when the year or the offset is out of range.
     pub fn new(unix_ms: i64, offset_seconds: i32) -> Result<Self, Invalid> {
-        const REMEDY: &str = "use a year from 1900 to 2199 and an offset of less than 26 hours";
+        const REMEDY: &str = "use a year from 1900 to 2199 and an offset of whole minutes, less than 26 hours";
         let bad = || Invalid::new("time", format!("{unix_ms} ms at offset {offset_seconds} s"), REMEDY);
         let moment = Timestamp::from_millisecond(unix_ms).map_err(|_| bad())?;
         let offset = Offset::from_seconds(offset_seconds).map_err(|_| bad())?;
         let year = offset.to_datetime(moment).year();
-        if !(FIRST_YEAR..=LAST_YEAR).contains(&year) {
+        // RFC 3339 writes whole minutes: a finer offset would not read back.
+        if !(FIRST_YEAR..=LAST_YEAR).contains(&year) || offset_seconds % 60 != 0 {
             return Err(bad());
         }
         Ok(Self { unix_ms, offset_seconds })
@@ -170,11 +167,7 @@ impl fmt::Display for EventTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let offset = Offset::from_seconds(self.offset_seconds).unwrap_or(Offset::UTC);
         let moment = Timestamp::from_millisecond(self.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-        if offset == Offset::UTC {
-            write!(f, "{moment}")
-        } else {
-            write!(f, "{}", moment.display_with_offset(offset))
-        }
+        if offset == Offset::UTC { write!(f, "{moment}") } else { write!(f, "{}", moment.display_with_offset(offset)) }
     }
 }
 
@@ -525,8 +518,7 @@ impl<'de> Deserialize<'de> for Vector {
         if bytes.len() % 4 != 0 {
             return Err(de::Error::custom("vector: not a whole number of 32-bit floats"));
         }
-        let floats: Arc<[f32]> =
-            bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+        let floats: Arc<[f32]> = bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
         if floats.iter().any(|x| !x.is_finite()) {
             return Err(de::Error::custom("vector: holds a value that is not finite"));
         }

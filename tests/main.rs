@@ -1,3 +1,11 @@
 //! The project's invariants, each by a test that fails when it is broken.
 
+mod bad_input;
 mod oracle;
+mod path;
+mod pipelines;
+mod recovery;
+mod schemas;
+mod support;
+mod tidy;
+mod worked_trace;

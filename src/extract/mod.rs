@@ -4,7 +4,31 @@
 //! window are equal; every draft names its source turns, at least one of them outside
 //! the leading overlap (decision 6). Never guesses: what the dialogue does not ground is empty.
 
+mod draft;
+pub mod plain;
+pub mod rules;
+
 use crate::model::{Cues, EventTime, Window};
+
+/// Why a window gives no units at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExtractError {
+    /// The window breaks its own contract.
+    #[error(
+        "window {start} of session {session:?}: turn {turn:?} at ordinal {ordinal} does not follow the one before; \
+         order the turns by ordinal, each once"
+    )]
+    OutOfOrder {
+        /// The session.
+        session: String,
+        /// Ordinal that names the window.
+        start: u32,
+        /// The turn.
+        turn: String,
+        /// Its ordinal.
+        ordinal: u32,
+    },
+}
 
 /// A unit before it is embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]

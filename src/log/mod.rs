@@ -4,20 +4,36 @@
 //! acknowledged is never lost; a transaction is there as a whole or not at all. Offsets
 //! of a partition only grow. Writing a key again replaces its record; a null removes it.
 
-use crate::model::{DeadLetter, TurnEvent};
+use std::{error::Error, path::PathBuf};
+
+use crate::model::{Bank, DeadLetter, TurnEvent};
 
 mod embedded;
+mod murmur2;
+#[cfg(test)]
+mod suite;
+
 pub use embedded::EmbeddedLog;
 
 /// A topic. Each has the same number of partitions, but dead letters have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topic {
-    /// Turn events, kept; value: [`TurnEvent`] as JSON.
+    /// Turn events, kept; key: the bank's name, value: [`TurnEvent`] as JSON.
     Turns,
     /// Memory records by key, replaced; key: [`crate::model::MemoryKey`], value: [`crate::model::MemoryRecord`] as JSON.
     Memory,
     /// Rejected input, kept; value: [`DeadLetter`] as JSON.
     DeadLetters,
+}
+
+impl std::fmt::Display for Topic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Turns => "turns",
+            Self::Memory => "memory",
+            Self::DeadLetters => "dead_letters",
+        })
+    }
 }
 
 /// One record as read.
@@ -63,4 +79,134 @@ pub trait Log: Send + Sync {
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
     /// The first offset of the turns partition that no transaction covers yet.
     fn read_position(&self, partition: u32) -> Result<u64, LogError>;
+}
+
+/// The partition of a bank: murmur2 of its name, made positive, modulo the partitions,
+/// as Kafka's Java client chooses it for a record whose key is the bank's name.
+#[must_use]
+pub fn partition_of(bank: &Bank, partitions: u32) -> u32 {
+    (murmur2::murmur2(bank.as_str().as_bytes()) & 0x7fff_ffff) % partitions.max(1)
+}
+
+/// Why a log could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// Another process writes to it.
+    #[error("{directory}: the log is in use by {holder}; stop that process, or name another log.directory")]
+    InUse {
+        /// Where the log is.
+        directory: PathBuf,
+        /// Who holds it: `process 4711`, or `another process`.
+        holder: String,
+    },
+    /// It was made with another number of partitions, which is fixed when it is made.
+    #[error(
+        "{directory}: the log was made with {stored} partition(s), log.partitions says {asked}; \
+         set log.partitions = {stored}, or ingest into a new directory"
+    )]
+    Partitions {
+        /// Where the log is.
+        directory: PathBuf,
+        /// The number that it was made with.
+        stored: u32,
+        /// The number in the settings.
+        asked: u32,
+    },
+    /// A later build wrote it.
+    #[error("{directory}: the log has format {found}, this build reads up to {known}; use the build that wrote it")]
+    Version {
+        /// Where the log is.
+        directory: PathBuf,
+        /// The format that was found.
+        found: u32,
+        /// The latest format that this build knows.
+        known: u32,
+    },
+    /// Stored bytes are missing or are not what was written.
+    #[error("{directory}: the log is damaged: {problem}; {remedy}")]
+    Damaged {
+        /// Where the log is.
+        directory: PathBuf,
+        /// What is missing, or which file cannot be read.
+        problem: String,
+        /// What to do about it.
+        remedy: String,
+        /// What the store said.
+        #[source]
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+    /// The disk, or the file system's rights, refused.
+    #[error("{directory}: {doing} failed; {remedy}")]
+    Disk {
+        /// Where the log is.
+        directory: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+        /// What the system said.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A write failed before, so that the order of later ones could not be kept.
+    #[error("{directory}: an earlier write failed, nothing more is written; make room on the disk and start again")]
+    Stopped {
+        /// Where the log is.
+        directory: PathBuf,
+    },
+    /// There is no such partition.
+    #[error("{topic}/{partition}: no such partition; the topic has {partitions}")]
+    NoPartition {
+        /// The topic.
+        topic: Topic,
+        /// The partition that was asked for.
+        partition: u32,
+        /// How many there are.
+        partitions: u32,
+    },
+    /// A transaction covers input that was covered already, or that is not there.
+    #[error(
+        "turns/{partition}: a transaction up to offset {next_offset} is refused, input is covered up to {position} \
+         and ends at {end}; read on from {position}"
+    )]
+    Position {
+        /// The partition.
+        partition: u32,
+        /// What the transaction said.
+        next_offset: u64,
+        /// The first offset that is not covered yet.
+        position: u64,
+        /// The end of the partition.
+        end: u64,
+    },
+    /// A record has no key, or is larger than the store can hold.
+    #[error("{topic}/{partition}: record {index} of the write is refused: {problem}")]
+    Record {
+        /// The topic.
+        topic: Topic,
+        /// The partition.
+        partition: u32,
+        /// Place in the write, from 0.
+        index: usize,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bank_lies_where_kafkas_java_client_puts_its_name() {
+        // 479470107 is positive as it is; -790332482 loses its sign bit: 1357151166.
+        for (bank, partitions, expected) in [
+            ("abc", 1, 0),
+            ("abc", 12, 479_470_107 % 12),
+            ("foobar", 12, 1_357_151_166 % 12),
+            ("foobar", 1_024, 1_357_151_166 % 1_024),
+        ] {
+            assert_eq!(partition_of(&Bank::parse(bank).unwrap(), partitions), expected, "{bank} of {partitions}");
+        }
+    }
 }

@@ -74,10 +74,12 @@ pub fn bank_index<'scope>(
     semantic_threshold: Score,
 ) -> (VecCollection<'scope, Epoch, Chosen, isize>, Stream<'scope, Epoch, Vec<(ProbeId, Hit)>>) {
     let mut builder = OperatorBuilder::new("BankIndex".to_owned(), units.scope());
-    let mut units_in = builder
-        .new_input(units.inner, Exchange::new(|u: &((UnitKey, Arc<LiveUnit>), Epoch, isize)| u.0.0.hashed()));
-    let mut probes_in =
-        builder.new_input(probes, Exchange::new(|asked: &Asked<FirstHopProbe>| UnitKey { bank: asked.probe.bank, id: UnitId(0) }.hashed()));
+    let mut units_in =
+        builder.new_input(units.inner, Exchange::new(|u: &((UnitKey, Arc<LiveUnit>), Epoch, isize)| u.0.0.hashed()));
+    let mut probes_in = builder.new_input(
+        probes,
+        Exchange::new(|asked: &Asked<FirstHopProbe>| UnitKey { bank: asked.probe.bank, id: UnitId(0) }.hashed()),
+    );
     let (choices_out, choices) = builder.new_output::<Vec<(Chosen, Epoch, isize)>>();
     let (hits_out, hits) = builder.new_output::<Vec<(ProbeId, Hit)>>();
     let mut choices_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(choices_out);
@@ -135,7 +137,6 @@ struct Banks {
 }
 
 struct BankState {
-    live: HashMap<UnitId, Arc<LiveUnit>>,
     semantic: SemanticIndex,
     cue: CueIndex,
     lexical: LexicalIndex,
@@ -161,7 +162,6 @@ impl Banks {
             let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
             let inserted: Vec<Arc<LiveUnit>> = of_bank.iter().filter(|u| u.1 > 0).map(|u| u.0.1.clone()).collect();
             let state = self.banks.entry(bank).or_insert_with(|| BankState {
-                live: HashMap::new(),
                 semantic: SemanticIndex::new(
                     self.settings.semantic_pool,
                     self.settings.semantic_edges,
@@ -171,7 +171,6 @@ impl Banks {
                 lexical: LexicalIndex::default(),
             });
             for id in &deleted {
-                state.live.remove(id);
                 state.lexical.delete(*id);
                 self.postings.delete(bank, *id);
             }
@@ -179,10 +178,8 @@ impl Banks {
                 let bag = self.words.count(&unit.body.restatement);
                 let ticket = self.postings.insert(bank, unit.id, &bag);
                 state.lexical.insert(unit.id, bag, ticket);
-                state.live.insert(unit.id, unit.clone());
             }
-            let refs: Vec<&LiveUnit> = inserted.iter().map(|u| &**u).collect();
-            state.semantic.apply(&deleted, &refs, &mut changes);
+            state.semantic.apply(&deleted, &inserted, &mut changes);
             for (id, ordinal, choice, change) in changes.drain(..) {
                 emit((UnitKey { bank, id }, (ordinal, Channel::Semantic, choice)), change);
             }
@@ -190,7 +187,7 @@ impl Banks {
             for (id, ordinal, choice, change) in changes.drain(..) {
                 emit((UnitKey { bank, id }, (ordinal, Channel::Structural, choice)), change);
             }
-            if state.live.is_empty() {
+            if state.semantic.is_empty() {
                 self.banks.remove(&bank);
             }
         }
@@ -199,56 +196,42 @@ impl Banks {
 
     fn first_hop(&mut self, probe: &FirstHopProbe, mut emit: impl FnMut(Hit)) {
         let Some(state) = self.banks.get_mut(&probe.bank) else { return };
-        let mut alignments: HashMap<UnitId, Score> = HashMap::with_capacity(state.live.len());
-        state.semantic.score_all(&probe.vector, |id, score| {
-            alignments.insert(id, score);
-        });
-        for unit in state.live.values().filter(|u| !u.part_vectors().is_empty()) {
-            let best = alignments.entry(unit.id).or_insert(Score(i32::MIN));
-            *best = (*best).max(best_part(&probe.vector, unit));
-        }
-        let alignment = |id: &UnitId| alignments.get(id).copied().unwrap_or_default();
-        let mut give = |channel, ranked: Vec<(Score, UnitId)>| {
-            for (rank, (score, id)) in ranked.into_iter().enumerate() {
-                if let Some(unit) = state.live.get(&id) {
-                    emit(Hit {
-                        unit: unit.body.clone(),
-                        channel,
-                        rank: rank as u32 + 1,
-                        score,
-                        alignment: alignment(&id),
-                    });
-                }
+        let alignments = state.semantic.alignments(&probe.vector);
+        let mut give = |channel, ranked: Vec<(Score, usize)>| {
+            for (rank, (score, at)) in ranked.into_iter().enumerate() {
+                let (unit, alignment) = alignments[at];
+                emit(Hit { unit: unit.body.clone(), channel, rank: rank as u32 + 1, score, alignment });
             }
         };
-        let nearest = best(alignments.iter().map(|(id, score)| ((*score, Score::ZERO), *id)), probe.semantic);
-        give(Channel::Semantic, nearest);
+        let nearest = alignments.iter().enumerate().map(|(at, (unit, score))| ((*score, Score::ZERO), unit.id, at));
+        give(Channel::Semantic, best(nearest, probe.semantic));
         let words = self.words.count(&probe.words);
-        give(Channel::Lexical, state.lexical.search(probe.bank, &words, probe.lexical, &self.postings));
+        let worded = state.lexical.search(probe.bank, &words, probe.lexical, &self.postings);
+        give(
+            Channel::Lexical,
+            worded.into_iter().filter_map(|(s, id)| Some((s, state.semantic.place_of(id)?))).collect(),
+        );
         let cues = CueSet::from(&probe.cues);
-        let mut cued: HashMap<UnitId, Score> = HashMap::new();
-        state.cue.comparable(&cues, |unit| {
-            if let Some(score) = self.structural.score(&cues, &unit.cues).filter(|s| *s > Score::ZERO) {
-                cued.insert(unit.id, score);
-            }
+        let cued = alignments.iter().enumerate().filter_map(|(at, (unit, alignment))| {
+            let score = self.structural.score(&cues, &unit.cues).filter(|s| *s > Score::ZERO)?;
+            Some(((score, *alignment), unit.id, at))
         });
-        let cued = best(cued.into_iter().map(|(id, score)| ((score, alignment(&id)), id)), probe.cue);
-        give(Channel::Structural, cued);
+        give(Channel::Structural, best(cued, probe.cue));
     }
 }
 
-/// The `limit` best by score, then by the second score, then by the least id.
-fn best(scored: impl Iterator<Item = ((Score, Score), UnitId)>, limit: usize) -> Vec<(Score, UnitId)> {
+/// The `limit` best by score, then by the second score, then by the least id; with their places.
+fn best(scored: impl Iterator<Item = ((Score, Score), UnitId, usize)>, limit: usize) -> Vec<(Score, usize)> {
     if limit == 0 {
         return Vec::new();
     }
-    let mut ranked: Vec<_> = scored.map(|(score, id)| (std::cmp::Reverse(score), id)).collect();
+    let mut ranked: Vec<_> = scored.map(|(score, id, at)| (std::cmp::Reverse(score), id, at)).collect();
     if ranked.len() > limit {
         ranked.select_nth_unstable(limit - 1);
         ranked.truncate(limit);
     }
     ranked.sort_unstable();
-    ranked.into_iter().map(|(std::cmp::Reverse((score, _)), id)| (score, id)).collect()
+    ranked.into_iter().map(|(std::cmp::Reverse((score, _)), _, at)| (score, at)).collect()
 }
 
 /// The best cosine among the unit's vector and its parts'.

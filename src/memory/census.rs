@@ -151,8 +151,7 @@ fn scan<'scope, V: ExchangeData>(
                 }
                 let (capability, asked) = entry.remove();
                 let (mut cursor, storage) = trace.cursor();
-                let mut censuses: Vec<(ProbeId, Census)> =
-                    asked.iter().map(|a| (a.id, Census::default())).collect();
+                let mut censuses: Vec<(ProbeId, Census)> = asked.iter().map(|a| (a.id, Census::default())).collect();
                 while let Some(key) = cursor.get_key(&storage) {
                     while let Some(value) = cursor.get_val(&storage) {
                         let mut held = 0;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    live::LiveUnit,
+    live::{ById, LiveUnit},
     score::{Choice, CueSet, NameKey, Place, Structural},
     semantic::ChoiceChange,
 };
@@ -24,7 +24,7 @@ pub struct CueIndex {
     neighbours: usize,
     choices: usize,
     indexes: HashMap<CueValue, BTreeMap<Order, Arc<LiveUnit>>>,
-    units: HashMap<UnitId, (Arc<LiveUnit>, Vec<Choice>)>,
+    units: ById<(Arc<LiveUnit>, Vec<Choice>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl CueIndex {
     /// An empty index: candidates before and after a unit, and choices a unit.
     #[must_use]
     pub fn new(neighbours: usize, choices: usize) -> Self {
-        Self { neighbours, choices, indexes: HashMap::new(), units: HashMap::new() }
+        Self { neighbours, choices, indexes: HashMap::new(), units: ById::default() }
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
@@ -52,7 +52,7 @@ impl CueIndex {
         inserted: &[Arc<LiveUnit>],
         changes: &mut Vec<ChoiceChange>,
     ) {
-        let mut before: HashMap<UnitId, (u32, Vec<Choice>)> = HashMap::new();
+        let mut before = ById::default();
         let mut stale = BTreeSet::new();
         for id in deleted {
             self.delete(*id, &mut before, &mut stale);
@@ -80,19 +80,7 @@ impl CueIndex {
         }
     }
 
-    /// Calls `each` once or more with every unit that shares a name with `cues`, or with
-    /// every unit when they hold a time.
-    pub fn comparable(&self, cues: &CueSet, mut each: impl FnMut(&Arc<LiveUnit>)) {
-        if cues.time.is_some() {
-            self.units.values().for_each(|(unit, _)| each(unit));
-            return;
-        }
-        for index in names(cues).filter_map(|value| self.indexes.get(&value)) {
-            index.values().for_each(&mut each);
-        }
-    }
-
-    fn delete(&mut self, id: UnitId, before: &mut HashMap<UnitId, (u32, Vec<Choice>)>, stale: &mut BTreeSet<UnitId>) {
+    fn delete(&mut self, id: UnitId, before: &mut ById<(u32, Vec<Choice>)>, stale: &mut BTreeSet<UnitId>) {
         let Some((unit, old)) = self.units.remove(&id) else { return };
         let order = order(&unit);
         for value in values(&unit.cues) {
@@ -114,7 +102,7 @@ impl CueIndex {
         &mut self,
         structural: &Structural,
         unit: &Arc<LiveUnit>,
-        before: &mut HashMap<UnitId, (u32, Vec<Choice>)>,
+        before: &mut ById<(u32, Vec<Choice>)>,
         stale: &mut BTreeSet<UnitId>,
     ) {
         if self.units.contains_key(&unit.id) {
@@ -136,18 +124,18 @@ impl CueIndex {
                     if stale.contains(&other.id) {
                         continue;
                     }
-                    let Some((_, choices)) = self.units.get(&other.id) else { continue };
-                    let gains = structural.score(&other.cues, &unit.cues).is_some_and(|score| {
-                        let choice = Choice::new(score, &other.place, &unit.place, unit.id);
-                        score >= structural.threshold()
-                            && choices.get(self.choices.wrapping_sub(1)).is_none_or(|last| choice < *last)
-                    });
+                    let Some((_, choices)) = self.units.get_mut(&other.id) else { continue };
                     // The newcomer pushed the farthest candidate out of the other's reach.
-                    let loses = far
-                        .get(self.neighbours - 1 - distance)
-                        .is_some_and(|pushed| choices.iter().any(|c| c.id == pushed.id));
-                    if gains || loses {
+                    let pushed = far.get(self.neighbours - 1 - distance);
+                    if pushed.is_some_and(|pushed| choices.iter().any(|c| c.id == pushed.id)) {
                         stale.insert(other.id);
+                        continue;
+                    }
+                    let Some(score) = structural.score(&other.cues, &unit.cues) else { continue };
+                    let choice = Choice::new(score, &other.place, &unit.place, unit.id);
+                    if score >= structural.threshold() && admits(choices, &choice, self.choices) {
+                        before.entry(other.id).or_insert_with(|| (other.place.ordinal, choices.clone()));
+                        admit(choices, choice, self.choices);
                     }
                 }
             }
@@ -170,23 +158,28 @@ impl CueIndex {
                 return;
             }
             let choice = Choice::new(score, &unit.place, &other.place, other.id);
-            let at = best.partition_point(|c| *c < choice);
-            if at < self.choices && best.get(at) != Some(&choice) {
-                best.insert(at, choice);
-                best.truncate(self.choices);
+            if admits(&best, &choice, self.choices) {
+                admit(&mut best, choice, self.choices);
             }
         });
         best
     }
 }
 
-fn names(cues: &CueSet) -> impl Iterator<Item = CueValue> {
-    let participants = cues.participants.iter().map(|p| CueValue::Participant(*p));
-    participants.chain(cues.locations.iter().map(|l| CueValue::Location(*l)))
+/// Whether a choice belongs into the best `limit` and is not there yet.
+fn admits(best: &[Choice], choice: &Choice, limit: usize) -> bool {
+    limit > 0 && (best.len() < limit || *choice < best[limit - 1]) && !best.contains(choice)
+}
+
+fn admit(best: &mut Vec<Choice>, choice: Choice, limit: usize) {
+    let at = best.partition_point(|c| *c < choice);
+    best.insert(at, choice);
+    best.truncate(limit);
 }
 
 fn values(cues: &CueSet) -> impl Iterator<Item = CueValue> {
-    names(cues).chain([CueValue::Time])
+    let participants = cues.participants.iter().map(|p| CueValue::Participant(*p));
+    participants.chain(cues.locations.iter().map(|l| CueValue::Location(*l))).chain([CueValue::Time])
 }
 
 fn order(unit: &LiveUnit) -> Order {

@@ -55,8 +55,7 @@ pub struct Inputs {
     /// First-hop probes.
     pub first_hops: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<FirstHopProbe>>>>,
     /// Neighbourhood probes.
-    pub neighbourhoods:
-        InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<NeighbourhoodProbe>>>>,
+    pub neighbourhoods: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<NeighbourhoodProbe>>>>,
     /// Census probes.
     pub censuses: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<CensusProbe>>>>,
     /// Passes an epoch when all that it asked for was answered.

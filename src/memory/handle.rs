@@ -7,10 +7,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     thread::{JoinHandle, Thread},
     time::Duration,
 };
@@ -52,6 +49,7 @@ enum Command {
     FirstHop(FirstHopProbe, Sender<Answered<Vec<Row>>>),
     Neighbourhood(NeighbourhoodProbe, Sender<Answered<Vec<Row>>>),
     Census(CensusProbe, Sender<Answered<Vec<Row>>>),
+    Barrier(Sender<Answered<Vec<Row>>>),
 }
 
 /// Commands of one epoch: more would make a question wait for its neighbours.
@@ -67,8 +65,6 @@ pub struct MemoryHandle {
     commands: Option<Sender<Command>>,
     feeder: Thread,
     runner: Option<JoinHandle<Result<(), String>>>,
-    applied: Arc<AtomicU64>,
-    loads: AtomicU64,
 }
 
 impl MemoryHandle {
@@ -79,14 +75,13 @@ impl MemoryHandle {
     pub fn start(settings: &MemorySettings, semantic_threshold: Score) -> Result<Self, MemoryError> {
         let (commands, incoming) = bounded(QUEUE);
         let (ready, started) = bounded(1);
-        let applied = Arc::new(AtomicU64::new(0));
-        let (settings, counter) = (settings.clone(), applied.clone());
+        let settings = settings.clone();
         let runner = std::thread::Builder::new()
             .name("memory".to_owned())
-            .spawn(move || run(&settings, semantic_threshold, incoming, &ready, counter))
+            .spawn(move || run(&settings, semantic_threshold, incoming, &ready))
             .map_err(|e| MemoryError::Stopped(e.to_string()))?;
         let feeder = started.recv().map_err(|_| MemoryError::Stopped("its workers did not start".to_owned()))?;
-        Ok(Self { commands: Some(commands), feeder, runner: Some(runner), applied, loads: AtomicU64::new(0) })
+        Ok(Self { commands: Some(commands), feeder, runner: Some(runner) })
     }
 
     /// Hands over changes, in log order. Returns before they are visible; a later probe sees them.
@@ -94,15 +89,16 @@ impl MemoryHandle {
     /// # Errors
     /// [`MemoryError::Stopped`].
     pub fn load(&self, load: Load) -> Result<(), MemoryError> {
-        self.send(Command::Load(load))?;
-        self.loads.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        self.send(Command::Load(load))
     }
 
-    /// Loads that were handed over but are not visible yet.
-    #[must_use]
-    pub fn loads_waiting(&self) -> u64 {
-        self.loads.load(Ordering::Relaxed).saturating_sub(self.applied.load(Ordering::Acquire))
+    /// Waits until every load that was handed over is visible; says how far the memory reaches.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn settle(&self) -> Result<Answered<()>, MemoryError> {
+        let answered = self.ask(Command::Barrier)?;
+        Ok(Answered { value: (), epoch: answered.epoch, reflects: answered.reflects })
     }
 
     /// The first hop: hits by channel, then rank.
@@ -144,7 +140,10 @@ impl MemoryHandle {
         Ok(Answered { value: whole, epoch: parts.epoch, reflects: parts.reflects })
     }
 
-    fn ask(&self, command: impl FnOnce(Sender<Answered<Vec<Row>>>) -> Command) -> Result<Answered<Vec<Row>>, MemoryError> {
+    fn ask(
+        &self,
+        command: impl FnOnce(Sender<Answered<Vec<Row>>>) -> Command,
+    ) -> Result<Answered<Vec<Row>>, MemoryError> {
         let (reply, answer) = bounded(1);
         self.send(command(reply))?;
         answer.recv().map_err(|_| MemoryError::Stopped("a worker ended before it answered".to_owned()))
@@ -178,7 +177,6 @@ fn run(
     semantic_threshold: Score,
     incoming: Receiver<Command>,
     ready: &Sender<Thread>,
-    applied: Arc<AtomicU64>,
 ) -> Result<(), String> {
     let mut config = timely::Config::process(settings.workers);
     // Idle merging would keep the workers busy between epochs for nothing.
@@ -196,8 +194,7 @@ fn run(
             Some((incoming, rows_in)) => {
                 // The caller may have given up already; then the command channel is closed too.
                 drop(ready.send(std::thread::current()));
-                Feeder { inputs, incoming, rows_in, epoch: 0, reflects: BTreeMap::new(), applied: applied.clone() }
-                    .run(worker);
+                Feeder { inputs, incoming, rows_in, epoch: 0, reflects: BTreeMap::new() }.run(worker);
             }
             None => drop(inputs),
         }
@@ -213,7 +210,6 @@ struct Feeder {
     rows_in: Receiver<(ProbeId, Row)>,
     epoch: Epoch,
     reflects: BTreeMap<(String, u32), u64>,
-    applied: Arc<AtomicU64>,
 }
 
 impl Feeder {
@@ -222,7 +218,7 @@ impl Feeder {
         loop {
             let mut replies: HashMap<ProbeId, Sender<Answered<Vec<Row>>>> = HashMap::new();
             let mut changes = HashMap::new();
-            let (mut commands, mut loads) = (0, 0);
+            let mut commands = 0;
             let mut open = true;
             while commands < COMMANDS_AN_EPOCH {
                 let command = match self.incoming.try_recv() {
@@ -236,12 +232,12 @@ impl Feeder {
                 probes += 1;
                 match command {
                     Command::Load(load) => {
-                        loads += 1;
                         changes.extend(load.changes);
                         for p in load.reflects {
                             self.reflects.insert((p.topic, p.partition), p.next_offset);
                         }
                     }
+                    Command::Barrier(reply) => drop(replies.insert(probes, reply)),
                     Command::FirstHop(probe, reply) => {
                         self.inputs.first_hops.send(Asked { id: probes, probe: Arc::new(probe) });
                         replies.insert(probes, reply);
@@ -272,7 +268,6 @@ impl Feeder {
             while self.inputs.done.less_than(&self.epoch) {
                 worker.step_or_park(Some(NAP));
             }
-            self.applied.fetch_add(loads, Ordering::Release);
             self.reply(epoch, replies);
         }
     }

@@ -20,11 +20,7 @@ pub fn quantise(vector: &[f32]) -> FixedVector {
     let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     let scale = if norm > 0.0 && norm.is_finite() { 32_767.0 / norm } else { 0.0 };
     let padded = vector.len().next_multiple_of(LANES);
-    vector
-        .iter()
-        .map(|x| (f64::from(*x) * scale) as i16)
-        .chain(std::iter::repeat_n(0, padded - vector.len()))
-        .collect()
+    vector.iter().map(|x| (f64::from(*x) * scale) as i16).chain(std::iter::repeat_n(0, padded - vector.len())).collect()
 }
 
 /// The product of two vectors, one component after the other: what the fast versions must equal.

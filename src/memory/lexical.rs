@@ -14,10 +14,7 @@ use tantivy::{
     tokenizer::{Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer},
 };
 
-use super::{
-    postings::Postings,
-    score::hash64,
-};
+use super::{live::ById, postings::Postings, score::hash64};
 use crate::model::{BankKey, Score, UnitId};
 
 /// A stem, as 64 bits of BLAKE3. Compared inside one bank only.
@@ -97,7 +94,7 @@ impl Bag {
 /// The exact words and statistics of one bank.
 #[derive(Debug, Default)]
 pub struct LexicalIndex {
-    bags: HashMap<UnitId, Bag>,
+    bags: ById<Bag>,
     words_total: u64,
     units_with: HashMap<TermKey, u64>,
     /// Units that tantivy may not show yet, by the ticket of their insertion.
@@ -140,8 +137,7 @@ impl LexicalIndex {
         if terms.is_empty() || limit == 0 {
             return Vec::new();
         }
-        let mut found: HashMap<UnitId, i64> =
-            self.tail.values().filter_map(|id| Some((*id, self.score(*id, &terms)?))).collect();
+        let mut found: ById<i64> = self.tail.values().filter_map(|id| Some((*id, self.score(*id, &terms)?))).collect();
         if self.tail.len() < self.bags.len() {
             let stems: Vec<(TermKey, u64)> =
                 terms.iter().filter_map(|(t, _)| Some((*t, *self.units_with.get(t)?))).collect();

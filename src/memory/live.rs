@@ -5,7 +5,8 @@
 //! everything.
 
 use std::{
-    hash::{Hash, Hasher},
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hash, Hasher},
     sync::Arc,
 };
 
@@ -30,6 +31,29 @@ pub struct UnitKey {
 impl Hash for UnitKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.bank.hash(state);
+    }
+}
+
+/// A map by unit. A unit's id is a hash already: it is not hashed again.
+pub type ById<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
+
+/// Takes the last 64-bit value it is given as the hash.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id;
     }
 }
 

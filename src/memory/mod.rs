@@ -20,9 +20,7 @@ mod postings;
 mod score;
 mod semantic;
 
-pub use api::{
-    Answered, FirstHopProbe, FixedVector, Hit, Neighbour, NeighbourhoodProbe, PartBody, PathStep, UnitBody,
-};
+pub use api::{Answered, FirstHopProbe, FixedVector, Hit, Neighbour, NeighbourhoodProbe, PartBody, PathStep, UnitBody};
 pub use bank_index::best_part;
 pub use census::{Census, CensusProbe, GraphEdge};
 pub use handle::{Load, MemoryError, MemoryHandle};

@@ -113,7 +113,9 @@ fn hop<'scope>(
 }
 
 /// Keeps one path a probe, channel and unit: fewest hops, greatest product, least ids.
-fn best_paths<'scope>(walks: Stream<'scope, Epoch, Vec<(UnitKey, Walk)>>) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
+fn best_paths<'scope>(
+    walks: Stream<'scope, Epoch, Vec<(UnitKey, Walk)>>,
+) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
     walks.unary_frontier(Pipeline, "BestPaths", |_, _| {
         let mut waiting: BTreeMap<Epoch, (Capability<Epoch>, Vec<(UnitKey, Walk)>)> = BTreeMap::new();
         move |(input, frontier), output| {

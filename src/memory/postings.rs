@@ -112,9 +112,7 @@ impl Postings {
 impl Bulk {
     fn open() -> tantivy::Result<Self> {
         let mut schema = Schema::builder();
-        let words = TextFieldIndexing::default()
-            .set_index_option(IndexRecordOption::WithFreqs)
-            .set_fieldnorms(true);
+        let words = TextFieldIndexing::default().set_index_option(IndexRecordOption::WithFreqs).set_fieldnorms(true);
         let fields = Fields {
             key: schema.add_bytes_field("key", BytesOptions::default() | INDEXED),
             id: schema.add_u64_field("id", FAST),
@@ -204,9 +202,11 @@ impl Bm25StatisticsProvider for Figures<'_> {
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        let found = self.statistics.stems.iter().find(|(stem, _)| {
-            *term == Term::from_field_text(self.words, &word(self.bank, *stem))
-        });
+        let found = self
+            .statistics
+            .stems
+            .iter()
+            .find(|(stem, _)| *term == Term::from_field_text(self.words, &word(self.bank, *stem)));
         Ok(found.map_or(0, |(_, units)| *units))
     }
 }

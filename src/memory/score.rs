@@ -203,7 +203,8 @@ mod tests {
 
     fn cues(participants: &[&str], locations: &[&str], time: Option<(i64, i64)>) -> CueSet {
         let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect();
-        let mut set = CueSet::from(&Cues { participants: names(participants), locations: names(locations), time: None });
+        let mut set =
+            CueSet::from(&Cues { participants: names(participants), locations: names(locations), time: None });
         set.time = time;
         set
     }

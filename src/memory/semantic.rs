@@ -6,15 +6,12 @@
 //! dropped. A deletion takes the next best from the pool, and only a pool that has run
 //! short of a full choice below a floor is computed again.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeSet, HashMap},
-};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
     kernel,
-    live::LiveUnit,
-    score::{Choice, Place},
+    live::{ById, LiveUnit},
+    score::Choice,
 };
 use crate::model::{Score, UnitId};
 
@@ -34,13 +31,12 @@ pub struct SemanticIndex {
     threshold: i32,
     rows: Rows,
     slots: Vec<Slot>,
-    slot_of: HashMap<UnitId, usize>,
+    slot_of: ById<usize>,
 }
 
 #[derive(Debug)]
 struct Slot {
-    id: UnitId,
-    place: Place,
+    unit: Arc<LiveUnit>,
     pool: Pool,
 }
 
@@ -71,12 +67,19 @@ impl SemanticIndex {
     /// An empty index: pool and choices a unit, least score of a choice.
     #[must_use]
     pub fn new(pool: usize, choices: usize, threshold: Score) -> Self {
-        Self { pool, choices, threshold: threshold.0, rows: Rows::default(), slots: Vec::new(), slot_of: HashMap::new() }
+        Self {
+            pool,
+            choices,
+            threshold: threshold.0,
+            rows: Rows::default(),
+            slots: Vec::new(),
+            slot_of: ById::default(),
+        }
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
-    pub fn apply(&mut self, deleted: &[UnitId], inserted: &[&LiveUnit], changes: &mut Vec<ChoiceChange>) {
-        let mut before = HashMap::new();
+    pub fn apply(&mut self, deleted: &[UnitId], inserted: &[Arc<LiveUnit>], changes: &mut Vec<ChoiceChange>) {
+        let mut before = Before::default();
         self.delete(deleted, &mut before);
         for block in inserted.chunks(BLOCK) {
             self.insert(block, &mut before);
@@ -84,11 +87,25 @@ impl SemanticIndex {
         self.report(before, changes);
     }
 
-    /// Calls `each` with every unit's cosine to `query`, by its own vector.
-    pub fn score_all(&self, query: &[i16], mut each: impl FnMut(UnitId, Score)) {
-        for (t, tile) in self.rows.tiles.iter().enumerate() {
-            kernel::scan(&[query], tile, i32::MIN, &mut |_, r, s| each(self.slots[t * TILE_ROWS + r].id, Score(s)));
+    /// Every unit with the best cosine of `query` and one of its parts.
+    pub fn alignments(&self, query: &[i16]) -> Vec<(&Arc<LiveUnit>, Score)> {
+        let mut alignments: Vec<(&Arc<LiveUnit>, Score)> =
+            self.slots.iter().map(|slot| (&slot.unit, Score(i32::MIN))).collect();
+        self.rows.scan(&[query], i32::MIN, |_, slot, score| alignments[slot].1 = Score(score));
+        for (unit, best) in &mut alignments {
+            kernel::scan(&[query], unit.part_vectors(), best.0, &mut |_, _, score| best.0 = best.0.max(score));
         }
+        alignments
+    }
+
+    /// Where [`Self::alignments`] has the unit.
+    pub fn place_of(&self, id: UnitId) -> Option<usize> {
+        self.slot_of.get(&id).copied()
+    }
+
+    /// Whether there is no unit.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
     }
 
     fn delete(&mut self, deleted: &[UnitId], before: &mut Before) {
@@ -100,7 +117,7 @@ impl SemanticIndex {
             self.rows.swap_remove(slot);
             self.slots.swap_remove(slot);
             if let Some(moved) = self.slots.get(slot) {
-                self.slot_of.insert(moved.id, slot);
+                self.slot_of.insert(moved.unit.id, slot);
             }
         }
         let queries: Vec<&[i16]> = gone.iter().map(|(_, v)| &v[..]).collect();
@@ -134,10 +151,10 @@ impl SemanticIndex {
         }
     }
 
-    fn insert(&mut self, block: &[&LiveUnit], before: &mut Before) {
+    fn insert(&mut self, block: &[Arc<LiveUnit>], before: &mut Before) {
         // A unit that is there already has the same content: its id is a hash of it.
         let mut ids = BTreeSet::new();
-        let fresh: Vec<&&LiveUnit> =
+        let fresh: Vec<&Arc<LiveUnit>> =
             block.iter().filter(|u| !self.slot_of.contains_key(&u.id) && ids.insert(u.id)).collect();
         let queries: Vec<&[i16]> = fresh.iter().map(|u| u.vector()).collect();
         let residents = self.slots.len();
@@ -151,7 +168,7 @@ impl SemanticIndex {
                 }
             }
             self.slot_of.insert(unit.id, self.slots.len());
-            self.slots.push(Slot { id: unit.id, place: unit.place, pool: Pool::default() });
+            self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
             self.rows.push(unit.vector());
             before.entry(unit.id).or_default();
         }
@@ -167,7 +184,7 @@ impl SemanticIndex {
     }
 
     fn choice(&self, from: usize, to: usize, score: i32) -> Choice {
-        let (from, to) = (&self.slots[from], &self.slots[to]);
+        let (from, to) = (&self.slots[from].unit, &self.slots[to].unit);
         Choice::new(Score(score), &from.place, &to.place, to.id)
     }
 
@@ -182,14 +199,15 @@ impl SemanticIndex {
     }
 
     fn remember(&self, slot: usize, before: &mut Before) {
-        before.entry(self.slots[slot].id).or_insert_with(|| (self.slots[slot].place.ordinal, self.chosen(slot).to_vec()));
+        let unit = &self.slots[slot].unit;
+        before.entry(unit.id).or_insert_with(|| (unit.place.ordinal, self.chosen(slot).to_vec()));
     }
 
     fn report(&self, before: Before, changes: &mut Vec<ChoiceChange>) {
         for (id, (ordinal, old)) in before {
             let slot = self.slot_of.get(&id).copied();
             let new = slot.map_or(&[][..], |s| self.chosen(s));
-            let ordinal_now = slot.map_or(ordinal, |s| self.slots[s].place.ordinal);
+            let ordinal_now = slot.map_or(ordinal, |s| self.slots[s].unit.place.ordinal);
             changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
             changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
         }
@@ -197,7 +215,7 @@ impl SemanticIndex {
 }
 
 /// The choices, with the unit's ordinal, of every unit whose choices may change.
-type Before = HashMap<UnitId, (u32, Vec<Choice>)>;
+type Before = ById<(u32, Vec<Choice>)>;
 
 /// Vectors in tiles, one after the other.
 #[derive(Debug, Default)]

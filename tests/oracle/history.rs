@@ -140,7 +140,9 @@ pub fn vector(dice: &mut Dice) -> Vec<f32> {
     let noise = [0, 25, 60][dice.below(3) as usize];
     let mut center = Dice(topic);
     (0..DIMENSIONS)
-        .map(|_| center.below(201) as f32 - 100.0 + if noise > 0 { dice.below(2 * noise) as f32 - noise as f32 } else { 0.0 })
+        .map(|_| {
+            center.below(201) as f32 - 100.0 + if noise > 0 { dice.below(2 * noise) as f32 - noise as f32 } else { 0.0 }
+        })
         .collect()
 }
 
@@ -163,7 +165,11 @@ pub fn cues(dice: &mut Dice) -> Cues {
     let locations = pick(&["rome", "oslo"], 1);
     let time = (dice.below(2) == 0).then(|| {
         let start = time(dice);
-        Interval { start_ms: start.unix_ms, end_ms: start.unix_ms + dice.below(3) as i64 * 40_000_000, offset_seconds: 0 }
+        Interval {
+            start_ms: start.unix_ms,
+            end_ms: start.unix_ms + dice.below(3) as i64 * 40_000_000,
+            offset_seconds: 0,
+        }
     });
     Cues { participants, locations, time }
 }

@@ -18,7 +18,8 @@ use ripplemem::{
     model::{Bank, Channel, Cues, Score},
 };
 
-use history::{DIMENSIONS, Dice, History, Operation};
+pub use history::Dice;
+use history::{DIMENSIONS, History, Operation};
 use reference::Reference;
 
 /// Everything that a caller can see of a memory.

@@ -1,0 +1,32 @@
+# Two commands: `make demo` runs the main job, `make test` passes the tests.
+# Both set up what they need first (scripts/setup; nothing to do takes under a second).
+
+# cargo as scripts/setup finds it, also where the shell's profile was not read.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+BINARY := target/release/ripplemem
+
+.PHONY: demo test soak bench setup check
+
+demo: setup
+	cargo build --release --locked
+	scripts/demo $(BINARY)
+
+test: setup
+	cargo test --release --locked
+	cargo build --release --locked
+
+# The kill test with its full number of seeded rounds.
+soak: setup
+	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem recovery -- --nocapture
+
+bench: setup
+	cargo bench --locked
+
+# Formatting, lints and documentation, warnings as errors.
+check:
+	cargo fmt --check
+	cargo clippy --release --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps
+
+setup:
+	@scripts/setup

@@ -1,0 +1,166 @@
+//! The whole path on a real dialogue against the embedder alone: `cargo bench --bench path`.
+//!
+//! Needs LoCoMo's file at `RIPPLEMEM_LOCOMO` (`locomo10.json`, or any file of its form) and
+//! the set-up's model. In each round the three are run one after the other on one machine:
+//! one vector a raw turn, the embedder alone on the texts that the path embeds, and the
+//! whole path from the file to the last edge. Ratios are of the same round.
+
+use std::{path::PathBuf, time::Instant};
+
+use ripplemem::{
+    config::{Pipeline, SourceSettings},
+    embed::{self, Embedder, render_parts},
+    log::Topic,
+    memory::Census,
+    model::{Bank, MemoryRecord, Question, SpannedText, TurnEvent},
+    pipeline::Service,
+    source,
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROUNDS: usize = 5;
+
+fn main() {
+    let Some(file) = std::env::var_os("RIPPLEMEM_LOCOMO").map(PathBuf::from) else {
+        println!("SKIPPED path: RIPPLEMEM_LOCOMO names no LoCoMo file");
+        return;
+    };
+    let only = std::env::var("RIPPLEMEM_CONVERSATION").unwrap_or_else(|_| "conv-26".to_owned());
+    let pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
+    let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).expect("the set-up has run");
+    let turns = raw_turns(&file, &only);
+    let (mut raw, mut alone, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    let mut last = None;
+    for round in 0..=ROUNDS {
+        let t_raw = seconds(|| drop(embedder.embed(&turns).expect("the model runs")));
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let mut service = warm(&pipeline, home.path());
+        let mut census = Census::default();
+        let t_whole = seconds(|| census = ingest(&mut service, &file, &only));
+        let texts = texts(&service, &pipeline);
+        let t_alone = seconds(|| drop(embedder.embed(&texts).expect("the model runs")));
+        // The first round warms caches and is not counted.
+        if round > 0 {
+            raw.push(t_raw);
+            alone.push(t_alone);
+            whole.push(t_whole);
+        }
+        last = Some((home, service, census, texts.len()));
+    }
+    let Some((_home, service, census, texts)) = last else { return };
+    let ratio = |a: &[f64], b: &[f64]| median(a.iter().zip(b).map(|(a, b)| a / b).collect());
+    println!("{only}: {} turns, {texts} texts embedded by the path, {} units", turns.len(), census.units);
+    println!("one vector a raw turn    {:.2} s", median(raw.clone()));
+    println!("embedder alone           {:.2} s", median(alone.clone()));
+    println!("whole path               {:.2} s", median(whole.clone()));
+    println!("whole path / embedder alone on the same texts  {:.3}", ratio(&whole, &alone));
+    println!("whole path / one vector a raw turn             {:.3}", ratio(&whole, &raw));
+    questions(&service, &mut *embedder, &file, &only);
+}
+
+fn questions(service: &Service, embedder: &mut dyn Embedder, file: &std::path::Path, only: &str) {
+    let data: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("JSON");
+    let conversation = data.as_array().expect("a list").iter().find(|c| c["sample_id"] == only).expect("a name");
+    let bank = Bank::parse(&format!("locomo/{only}")).expect("a good name");
+    let (mut stopped, mut went_on, mut embedding) = (Vec::new(), Vec::new(), Vec::new());
+    for qa in conversation["qa"].as_array().expect("a list") {
+        let text = qa["question"].as_str().unwrap_or_default().to_owned();
+        embedding.push(seconds(|| drop(embedder.embed_query(&text).expect("the model runs"))) * 1e3);
+        let question = Question { bank: bank.clone(), text, asked_at: None };
+        let mut rounds = 0;
+        let ms = seconds(|| {
+            let evidence = service.ask(&question).expect("an answer");
+            rounds = evidence.trace.rounds.iter().filter(|r| r.plan.proceed).count();
+        }) * 1e3;
+        if rounds == 0 { stopped.push(ms) } else { went_on.push(ms) }
+    }
+    let share = stopped.len() as f64 / (stopped.len() + went_on.len()) as f64;
+    println!("question embedding alone p50 {:.2} ms", median(embedding));
+    println!(
+        "question, stops after the first hop ({:.0} %): p50 {:.2} ms, p99 {:.2} ms",
+        share * 100.0,
+        median(stopped.clone()),
+        p99(stopped)
+    );
+    println!(
+        "question, with a second round ({:.0} %): p50 {:.2} ms, p99 {:.2} ms",
+        100.0 - share * 100.0,
+        median(went_on.clone()),
+        p99(went_on)
+    );
+}
+
+/// A service whose model is loaded, on a log of its own.
+fn warm(pipeline: &Pipeline, home: &std::path::Path) -> Service {
+    let mut pipeline = pipeline.clone();
+    pipeline.log.directory = home.join("log");
+    let mut service = Service::open(&pipeline, &mut |_| {}).expect("a log");
+    let turn = br#"{"bank":"warm","turn":"1","speaker":"Ann","text":"A first turn opens the model","time":"2024-01-01T00:00:00Z"}"#;
+    service.log().append_turns(&[TurnEvent::from_json(turn).expect("a turn")]).expect("a write");
+    service.catch_up().expect("the model runs");
+    service
+}
+
+fn ingest(service: &mut Service, file: &std::path::Path, only: &str) -> Census {
+    let mut source = open_source(file, only);
+    service.ingest(&mut *source, &mut |_| {}).expect("the path runs");
+    service.digest(Some(&Bank::parse(&format!("locomo/{only}")).expect("a good name"))).expect("a memory").value
+}
+
+fn open_source(file: &std::path::Path, only: &str) -> Box<dyn source::Source> {
+    let settings = SourceSettings {
+        format: "locomo".into(),
+        path: file.to_owned(),
+        zone: "+00:00".into(),
+        only: vec![only.to_owned()],
+    };
+    source::open(&settings, None).expect("a LoCoMo file")
+}
+
+fn raw_turns(file: &std::path::Path, only: &str) -> Vec<SpannedText> {
+    let mut source = open_source(file, only);
+    let mut texts = Vec::new();
+    while let Some(batch) = source.next(1_000).expect("a readable file") {
+        for event in batch.events {
+            if let TurnEvent::Turn(turn) = event {
+                let captions: Vec<&str> = turn.captions().collect();
+                let text = format!("{} said, \"{} {}\"", turn.speaker, turn.text, captions.join(" "));
+                texts.push(SpannedText { text, spans: Vec::new() });
+            }
+        }
+    }
+    texts
+}
+
+/// The texts of the final records, as the path gave them to the model.
+fn texts(service: &Service, pipeline: &Pipeline) -> Vec<SpannedText> {
+    let template = pipeline.model().turn_template;
+    let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log");
+    let records = records.iter().filter_map(|r| serde_json::from_slice::<MemoryRecord>(r.value.as_deref()?).ok());
+    records
+        .filter(|r| r.bank.as_str() != "warm")
+        .flat_map(|r| r.units)
+        .map(|unit| {
+            let parts: Vec<(&str, &str)> = unit.parts.iter().map(|p| (p.speaker.as_str(), p.text.as_str())).collect();
+            render_parts(&template, &parts)
+        })
+        .collect()
+}
+
+fn seconds(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn p99(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() * 99 / 100).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,229 @@
+//! A sentence encoder run directly: one pass gives a vector for every span.
+//!
+//! In: texts with spans. Out: their vectors, pooled from the last hidden rows by the
+//! tokenizer's offsets (see `passes`). Texts run in batches of similar length; no vector
+//! depends on what else is in the batch beyond 1e-6 a component. The files of the model
+//! are only read; a damaged one is an error that names it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use ort::session::builder::GraphOptimizationLevel;
+use ort::session::{Session, SessionInputs};
+use ort::value::TensorRef;
+use sha2::{Digest, Sha256};
+use tokenizers::Tokenizer;
+
+use super::passes::{Pass, Pooled, Tokens};
+use super::{EmbedError, Embedder, SpanVectors, assets, check_spans, embed_apart, model_ref, runtime};
+use crate::config::{EmbedSettings, ModelSettings, Pooling};
+use crate::model::{ModelRef, SpannedText, Vector};
+
+const MODEL_FILE: &str = "model.onnx";
+const TOKENIZER_FILE: &str = "tokenizer.json";
+
+/// A loaded model.
+pub(super) struct Onnx {
+    model: ModelRef,
+    settings: ModelSettings,
+    batch: usize,
+    tokenizer: Tokenizer,
+    padding: i64,
+    session: Session,
+    token_types: bool,
+    output: String,
+    dimensions: usize,
+}
+
+impl Onnx {
+    /// Loads the runtime, the model and its tokenizer, and checks the model's hash.
+    pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
+        let environment = runtime::environment(&assets::library(settings)?)?;
+        let directory = assets::model_directory(settings, &settings.model)?;
+        let (file, tokenizer_file) = (directory.join(MODEL_FILE), directory.join(TOKENIZER_FILE));
+        for needed in [&file, &tokenizer_file] {
+            if !needed.is_file() {
+                let what = format!("a file of the model {:?}", settings.model);
+                return Err(EmbedError::Missing { what, looked: vec![needed.clone()] });
+            }
+        }
+        // Hashing and loading read the same file and take about as long: side by side.
+        let (hash, session) = std::thread::scope(|scope| {
+            let hash = scope.spawn(|| sha256(&file));
+            let session = Session::builder(environment)
+                .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
+                .and_then(|b| Ok(b.with_intra_threads(settings.threads)?))
+                .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
+                .and_then(|mut b| b.commit_from_file(&file));
+            (hash.join(), session)
+        });
+        let damaged = |path: &Path, problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
+        let hash = hash.map_err(|_| damaged(&file, "hashing it failed".to_owned()))??;
+        if let Some(expected) = &model.sha256
+            && !expected.eq_ignore_ascii_case(&hash)
+        {
+            return Err(damaged(&file, format!("has SHA-256 {hash}, and the pipeline asks for {expected}")));
+        }
+        let session = session.map_err(|e| damaged(&file, format!("is not a model that can be run ({e})")))?;
+        let (tokenizer, padding, tokenizer_hash) = read_tokenizer(&tokenizer_file)?;
+
+        let named = |name: &str| session.inputs().iter().any(|input| input.name() == name);
+        if !named("input_ids") || !named("attention_mask") {
+            return Err(damaged(&file, "is not a sentence encoder: no input_ids or attention_mask".to_owned()));
+        }
+        let token_types = named("token_type_ids");
+        let outputs: Vec<&str> = session.outputs().iter().map(|output| output.name()).collect();
+        let output = ["last_hidden_state", "token_embeddings"].into_iter().find(|name| outputs.contains(name));
+        let output =
+            output.or(outputs.first().copied()).ok_or_else(|| damaged(&file, "has no output".to_owned()))?.to_owned();
+        let mut opened = Self {
+            model: model_ref(&settings.model, "onnx/1", &[&hash, &tokenizer_hash], model),
+            settings: model.clone(),
+            batch: settings.batch.max(1),
+            tokenizer,
+            padding,
+            session,
+            token_types,
+            output,
+            dimensions: 0,
+        };
+        // The first run says how wide a vector is, and that the files fit each other.
+        let probe = opened.embed_query("ready").map_err(|e| damaged(&file, format!("does not run ({e})")))?;
+        opened.dimensions = probe.0.len();
+        Ok(opened)
+    }
+
+    fn tokenise(&self, texts: &[String], prefix: usize) -> Result<Vec<Tokens>, EmbedError> {
+        let inputs: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let encodings = self.tokenizer.encode_batch(inputs, true).map_err(|e| self.failed(&e))?;
+        Ok(encodings
+            .iter()
+            .map(|e| Tokens::new(e.get_ids(), e.get_offsets(), e.get_special_tokens_mask(), prefix))
+            .collect())
+    }
+
+    /// Vectors of texts that `prefix` bytes already stand in front of; the spans count from there.
+    fn pool(&mut self, texts: &[String], spans: &[SpannedText], prefix: usize) -> Result<Vec<SpanVectors>, EmbedError> {
+        let tokens = self.tokenise(texts, prefix)?;
+        let mut passes = Vec::with_capacity(texts.len());
+        let mut pooled: Vec<Pooled> = Vec::with_capacity(texts.len());
+        for (i, tokens) in tokens.iter().enumerate() {
+            let own = spans.get(i).map(|text| text.spans.as_slice()).unwrap_or_default();
+            let shifted: Vec<_> = own.iter().map(|span| span.start + prefix..span.end + prefix).collect();
+            let (limit, pooling) = (self.settings.max_tokens, self.settings.pooling);
+            pooled.push(Pooled::plan(i, tokens, &shifted, limit, pooling, &mut passes));
+        }
+        // Longest first: a batch is as long as its longest pass, and memory is asked for once.
+        passes.sort_by_key(|pass| std::cmp::Reverse(pass.ids.len()));
+        for batch in passes.chunks(self.batch) {
+            self.run(batch, &mut pooled)?;
+        }
+        Ok(pooled.into_iter().map(Pooled::finish).collect())
+    }
+
+    fn run(&mut self, batch: &[Pass], pooled: &mut [Pooled]) -> Result<(), EmbedError> {
+        let width = batch.iter().map(|pass| pass.ids.len()).max().unwrap_or(0);
+        let mut ids = Vec::with_capacity(batch.len() * width);
+        let mut mask = Vec::with_capacity(batch.len() * width);
+        for pass in batch {
+            let blank = width - pass.ids.len();
+            ids.extend(pass.ids.iter().copied().chain(std::iter::repeat_n(self.padding, blank)));
+            mask.extend(std::iter::repeat_n(1i64, pass.ids.len()).chain(std::iter::repeat_n(0, blank)));
+        }
+        let types = vec![0i64; if self.token_types { ids.len() } else { 0 }];
+        let shape = [batch.len(), width];
+        let model = &self.model.name;
+        let failed = |e: ort::Error| EmbedError::Pass { model: model.clone(), problem: e.to_string() };
+        let tensor = |data| TensorRef::<i64>::from_array_view((shape, data)).map_err(failed);
+        let (ids, mask) = (tensor(ids.as_slice())?, tensor(mask.as_slice())?);
+        let inputs: SessionInputs<'_, '_> = if self.token_types {
+            ort::inputs!["input_ids" => ids, "attention_mask" => mask, "token_type_ids" => tensor(types.as_slice())?]
+                .into()
+        } else {
+            ort::inputs!["input_ids" => ids, "attention_mask" => mask].into()
+        };
+        let outputs = self.session.run(inputs).map_err(failed)?;
+        let wrong = |problem: String| EmbedError::Pass { model: model.clone(), problem };
+        let rows = outputs.get(&self.output).ok_or_else(|| wrong(format!("no output {}", self.output)))?;
+        let (found, rows) = rows.try_extract_tensor::<f32>().map_err(failed)?;
+        let dimensions = match found[..] {
+            [b, s, d] if (b, s) == (batch.len() as i64, width as i64) && d > 0 => d as usize,
+            _ => {
+                return Err(wrong(format!(
+                    "output of shape {found:?} for a batch of {shape:?}; one row a token is needed"
+                )));
+            }
+        };
+        for (pass, rows) in batch.iter().zip(rows.chunks_exact(width * dimensions)) {
+            if let Some(pooled) = pooled.get_mut(pass.text) {
+                pooled.add(pass, rows, dimensions);
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> EmbedError {
+        EmbedError::Pass { model: self.model.name.clone(), problem: error.to_string() }
+    }
+}
+
+impl Embedder for Onnx {
+    fn model(&self) -> &ModelRef {
+        &self.model
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
+        let prefix = self.settings.text_prefix.clone();
+        if self.settings.pooling == Pooling::Cls {
+            return embed_apart(texts, &prefix, |plain| {
+                Ok(self.pool(plain, &[], prefix.len())?.into_iter().map(|v| v.whole).collect())
+            });
+        }
+        check_spans(texts)?;
+        let prefixed: Vec<String> = texts.iter().map(|text| format!("{prefix}{}", text.text)).collect();
+        self.pool(&prefixed, texts, prefix.len())
+    }
+
+    fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
+        let prefix = self.settings.query_prefix.len();
+        let text = format!("{}{text}", self.settings.query_prefix);
+        let found = self.pool(&[text], &[], prefix)?.pop();
+        found.map(|v| v.whole).ok_or_else(|| self.failed(&"no vector for the question"))
+    }
+}
+
+/// The tokenizer, the identity of its padding, and a hash of the file.
+///
+/// The file's own padding and truncation are set aside: passes are cut and padded here.
+fn read_tokenizer(path: &Path) -> Result<(Tokenizer, i64, String), EmbedError> {
+    let bytes = std::fs::read(path).map_err(|source| EmbedError::Read { path: path.to_owned(), source })?;
+    let damaged = |problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
+    let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(|e| damaged(format!("is not a tokenizer ({e})")))?;
+    let padding = tokenizer.get_padding().map_or(0, |padding| i64::from(padding.pad_id));
+    tokenizer.with_padding(None);
+    tokenizer.with_truncation(None).map_err(|e| damaged(e.to_string()))?;
+    Ok((tokenizer, padding, blake3::hash(&bytes).to_hex().to_string()))
+}
+
+fn sha256(path: &Path) -> Result<String, EmbedError> {
+    let read = |source| EmbedError::Read { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(read)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0u8; 1 << 18];
+    loop {
+        match file.read(&mut piece).map_err(read)? {
+            0 => break,
+            n => hash.update(piece.get(..n).unwrap_or_default()),
+        }
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+#[path = "onnx_tests.rs"]
+pub(super) mod tests;

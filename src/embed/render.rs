@@ -1,0 +1,67 @@
+//! Parts of a unit to one text with a span for each.
+//!
+//! In: who said what, and the model's template. Out: the rendered parts joined by one
+//! space, and the bytes that each covers. A speaker's or a text's own braces are never
+//! taken for places of the template.
+
+use crate::model::SpannedText;
+
+/// Renders each part by `template`, in which `{speaker}` and `{text}` are replaced.
+#[must_use]
+pub fn render_parts(template: &str, parts: &[(&str, &str)]) -> SpannedText {
+    let mut text = String::new();
+    let mut spans = Vec::with_capacity(parts.len());
+    for (speaker, words) in parts {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let start = text.len();
+        render(template, speaker, words, &mut text);
+        spans.push(start..text.len());
+    }
+    SpannedText { text, spans }
+}
+
+fn render(template: &str, speaker: &str, words: &str, out: &mut String) {
+    let mut rest = template;
+    while let Some(place) = rest.find('{') {
+        let (before, from) = rest.split_at(place);
+        out.push_str(before);
+        let (value, taken) = if from.starts_with("{speaker}") {
+            (speaker, "{speaker}".len())
+        } else if from.starts_with("{text}") {
+            (words, "{text}".len())
+        } else {
+            ("{", 1)
+        };
+        out.push_str(value);
+        rest = from.get(taken..).unwrap_or_default();
+    }
+    out.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(template: &str, parts: &[(&str, &str)], expected: &[&str]) {
+        let rendered = render_parts(template, parts);
+        assert_eq!(rendered.text, expected.join(" "));
+        let found: Vec<&str> = rendered.spans.iter().map(|s| &rendered.text[s.clone()]).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn each_part_has_the_span_that_it_covers() {
+        let template = "{speaker} said, \"{text}\"";
+        check(template, &[], &[]);
+        check(template, &[("Ana", "Où?"), ("Bo", "Here.")], &["Ana said, \"Où?\"", "Bo said, \"Here.\""]);
+        check("{text}", &[("Ana", "Hi"), ("Bo", "Yo")], &["Hi", "Yo"]);
+    }
+
+    #[test]
+    fn braces_of_the_speaker_or_the_text_stay() {
+        check("{speaker}: {text}", &[("{text}", "a {speaker} b")], &["{text}: a {speaker} b"]);
+        check("{who} {speaker} {", &[("A", "t")], &["{who} A {"]);
+    }
+}

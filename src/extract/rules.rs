@@ -1,0 +1,136 @@
+//! A window to units by rules of English; no language model, no network.
+//!
+//! In: a window. Out: one unit for each turn of its own that has content, an answer together
+//! with the question it answers. A question that was answered makes no second unit unless
+//! its turn tells something besides. A context turn serves only as the question of an
+//! answer. The same window always gives the same units.
+
+use super::{
+    DraftUnit, ExtractError, Extractor,
+    draft::{Piece, draft, informative, split_questions},
+};
+use crate::{
+    config::ExtractSettings,
+    language::sentences::is_question,
+    model::{Window, WindowTurn},
+};
+
+/// The extractor that needs no model.
+#[derive(Debug, Clone)]
+pub struct RulesExtractor {
+    least_content_words: u32,
+}
+
+impl RulesExtractor {
+    /// An extractor by its settings.
+    #[must_use]
+    pub fn new(settings: &ExtractSettings) -> Self {
+        Self { least_content_words: settings.least_content_words }
+    }
+}
+
+impl Extractor for RulesExtractor {
+    fn name(&self) -> &'static str {
+        "rules/1"
+    }
+
+    fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
+        check_order(window)?;
+        let turns: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
+        let people = speakers(&turns);
+        let informs = |text: &str| informative(text, &people, self.least_content_words);
+
+        let read: Vec<Reading<'_>> = (0..turns.len()).filter_map(|i| read(&turns, i, &informs)).collect();
+        let mut units: Vec<DraftUnit> = Vec::with_capacity(read.len());
+        for reading in &read {
+            let answered = || read.iter().any(|r| r.question.is_some_and(|q| std::ptr::eq(q, reading.held)));
+            if reading.question.is_none() && reading.asks && !reading.tells && answered() {
+                continue;
+            }
+            let mut answer = Piece::whole(reading.held);
+            answer.replies_to = reading.replies_to;
+            let unit = match reading.question {
+                Some(question) => draft(&[question_piece(question, &informs), answer], &people),
+                None => draft(&[answer], &people),
+            };
+            units.extend(unit.filter(|u| !units.contains(u)));
+        }
+        Ok(units)
+    }
+}
+
+/// What is known of a turn that makes a unit.
+struct Reading<'w> {
+    held: &'w WindowTurn,
+    /// The turn whose question it answers.
+    question: Option<&'w WindowTurn>,
+    replies_to: Option<&'w str>,
+    /// Whether its last sentence asks.
+    asks: bool,
+    /// Whether it tells something besides what it asks.
+    tells: bool,
+}
+
+/// A turn of the window's own that has content, by itself or as the answer to a question.
+fn read<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> bool) -> Option<Reading<'w>> {
+    let held = *turns.get(i)?;
+    if held.context {
+        return None;
+    }
+    let reply = held.turn.reply_to.as_deref();
+    let target = match reply {
+        Some(id) => turns.iter().take(i).find(|t| t.turn.turn == id).copied(),
+        None => i.checked_sub(1).and_then(|j| turns.get(j)).copied(),
+    }
+    .filter(|t| t.turn.speaker != held.turn.speaker);
+    let piece = Piece::whole(held);
+    let (_, told) = split_questions(&piece.words);
+    // A turn that only asks back answers nothing.
+    let answers = !told.is_empty() || !piece.shared.is_empty();
+    let question = target.filter(|t| answers && is_question(&t.turn.text)).filter(|q| {
+        let whole = Piece::whole(q);
+        informs(&whole.words) || !whole.shared.is_empty() || informs(&piece.words)
+    });
+    let informative = !piece.shared.is_empty() || informs(&piece.words);
+    (informative || question.is_some()).then(|| Reading {
+        held,
+        question,
+        replies_to: target.filter(|_| reply.is_some()).map(|t| t.turn.speaker.as_str()),
+        asks: is_question(&piece.words),
+        tells: !piece.shared.is_empty() || informs(&told),
+    })
+}
+
+/// The whole turn of a question, or only what it asks where it tells something besides.
+fn question_piece<'w>(question: &'w WindowTurn, informs: &impl Fn(&str) -> bool) -> Piece<'w> {
+    let whole = Piece::whole(question);
+    let (asked, told) = split_questions(&whole.words);
+    if informs(&told) && !asked.is_empty() { Piece::questions(question) } else { whole }
+}
+
+/// The speakers of a window, in the order in which they first speak.
+fn speakers(turns: &[&WindowTurn]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for turn in turns {
+        if !out.contains(&turn.turn.speaker) {
+            out.push(turn.turn.speaker.clone());
+        }
+    }
+    out
+}
+
+fn check_order(window: &Window) -> Result<(), ExtractError> {
+    let follows = |pair: &[WindowTurn]| matches!(pair, [a, b] if a.ordinal < b.ordinal);
+    match window.turns.windows(2).find(|pair| !follows(pair)).and_then(<[WindowTurn]>::last) {
+        None => Ok(()),
+        Some(turn) => Err(ExtractError::OutOfOrder {
+            session: window.id.session.0.clone(),
+            start: window.id.start,
+            turn: turn.turn.turn.clone(),
+            ordinal: turn.ordinal,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

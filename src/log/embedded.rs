@@ -1,0 +1,345 @@
+//! The log in a directory of this machine, for one process at a time.
+//!
+//! In: turn events and transactions. Out: records by offset. Guarantees:
+//! - A write is there as a whole or not at all, also after `kill -9` or a power cut.
+//! - With `fsync = "commit"` a write is on the disk before it is acknowledged, one sync a
+//!   call. With `"system"` it is with the operating system: a killed process loses
+//!   nothing, a power cut may lose the last seconds, always from the end backwards.
+//! - A call that returns an error leaves its write in doubt: after the next start it is
+//!   there as a whole or not at all. Nothing is written after it until then.
+//! - Loss is never silent. Every write has a number; the log refuses to open when a
+//!   number is missing, or when fewer are there than `acknowledged` says (with
+//!   `"system"`: than there were at the last orderly close). That file, deleted by hand,
+//!   is how a user says that what is left will do.
+//! - A second writer is refused, as is another partition count or a newer format.
+//!
+//! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store:
+//! `turns`, `memory`, `dead_letters` (partition and offset to record), `memory_index`
+//! (partition and key to the live record's offset), `positions` (ends and read
+//! positions), `writes` (numbers of the writes since the last start), `meta`. A
+//! superseded memory record is removed in the transaction that supersedes it; a null
+//! stays as a marker for readers that are behind, until the next start.
+
+mod acknowledged;
+mod manifest;
+mod record;
+mod store;
+mod writer_lock;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use fjall::{OwnedWriteBatch, PersistMode};
+use jiff::Timestamp;
+
+use self::{
+    acknowledged::Acknowledged,
+    record::{decode, encode, offset_of, place},
+    store::{Ends, Store},
+    writer_lock::WriterLock,
+};
+use super::{Log, LogError, Record, Topic, Transaction, partition_of};
+use crate::{
+    config::{Fsync, LogSettings},
+    model::{DeadLetter, TurnEvent},
+};
+
+/// Longest key of a memory record, in bytes. Ours stay under 700.
+const MAX_KEY_BYTES: usize = 32_768;
+/// Longest value, in bytes.
+const MAX_VALUE_BYTES: usize = 1 << 30;
+
+/// A log in a directory.
+pub struct EmbeddedLog {
+    // Dropped in this order: the store is closed before the lock is released.
+    writer: Mutex<Writer>,
+    ends: Mutex<Ends>,
+    store: Store,
+    fsync: Fsync,
+    directory: PathBuf,
+    _lock: WriterLock,
+}
+
+/// What only the one who writes may touch; held while a write is on its way to the disk.
+struct Writer {
+    acknowledged: Acknowledged,
+    /// Number of the last write.
+    writes: u64,
+}
+
+impl EmbeddedLog {
+    /// Opens the log of a directory, or makes it.
+    ///
+    /// # Errors
+    /// [`LogError`]: in use by another process, made with another partition count or by
+    /// a later build, damaged, or refused by the file system.
+    pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
+        let directory = settings.directory.clone();
+        std::fs::create_dir_all(&directory).map_err(|e| store::disk(&directory, "making the directory", e))?;
+        let lock = WriterLock::take(&directory).map_err(|refused| match refused {
+            writer_lock::Refused::Held(holder) => LogError::InUse { directory: directory.clone(), holder },
+            writer_lock::Refused::Failed(e) => store::disk(&directory, "locking the directory", e),
+        })?;
+        let acknowledged = Acknowledged::read(&directory).map_err(|e| {
+            if e.kind() == std::io::ErrorKind::InvalidData {
+                store::cut_short(&directory, "the file acknowledged does not hold what was written".to_owned())
+            } else {
+                store::disk(&directory, "reading the file acknowledged", e)
+            }
+        })?;
+        let (store, ends, writes) = store::open(settings, acknowledged.unwrap_or(0))?;
+        let acknowledged = Acknowledged::open(&directory, writes)
+            .map_err(|e| store::disk(&directory, "writing the file acknowledged", e))?;
+        Ok(Self {
+            writer: Mutex::new(Writer { acknowledged, writes }),
+            ends: Mutex::new(ends),
+            store,
+            fsync: settings.fsync,
+            directory,
+            _lock: lock,
+        })
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Ends> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn batch(&self) -> OwnedWriteBatch {
+        self.store.database.batch().durability(Some(persist_mode(self.fsync)))
+    }
+
+    /// Writes `batch`, all or nothing, and then lets others see the new `ends`.
+    fn write(&self, writer: &mut Writer, mut batch: OwnedWriteBatch, ends: Ends) -> Result<(), LogError> {
+        let number = writer.writes + 1;
+        batch.insert(&self.store.writes, number.to_be_bytes(), []);
+        batch.commit().map_err(|e| store::failed(&self.directory, "a write", e))?;
+        writer.writes = number;
+        if self.fsync == Fsync::Commit {
+            // The write is on the disk; a count that lags behind only weakens a later check.
+            let _ = writer.acknowledged.write(number);
+        }
+        *self.ends() = ends;
+        Ok(())
+    }
+
+    fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
+        let partitions = if topic == Topic::DeadLetters { 1 } else { self.store.partitions };
+        if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
+    }
+
+    fn damaged(&self, topic: Topic, partition: u32, offset: u64, problem: &str) -> LogError {
+        store::damaged(&self.directory, format!("{topic}/{partition}: offset {offset} {problem}"), None)
+    }
+
+    fn put_dead_letters(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        ends: &mut Ends,
+        letters: &[DeadLetter],
+        now: i64,
+    ) -> Result<(), LogError> {
+        for (index, letter) in letters.iter().enumerate() {
+            let json = json_of(Topic::DeadLetters, 0, index, letter)?;
+            batch.insert(&self.store.dead_letters, place(0, ends.dead_letters), encode(now, b"", Some(&json)));
+            ends.dead_letters += 1;
+        }
+        if !letters.is_empty() {
+            batch.insert(&self.store.positions, store::DEAD_LETTERS_END, ends.dead_letters.to_be_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Log for EmbeddedLog {
+    fn partitions(&self) -> u32 {
+        self.store.partitions
+    }
+
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.writer();
+        let mut ends = self.ends().clone();
+        let mut batch = self.batch();
+        let now = Timestamp::now().as_millisecond();
+        let mut touched = HashMap::new();
+        for (index, event) in events.iter().enumerate() {
+            let partition = partition_of(event.bank(), self.store.partitions);
+            let json = json_of(Topic::Turns, partition, index, event)?;
+            let end = ends.turns(partition);
+            batch.insert(
+                &self.store.turns,
+                place(partition, *end),
+                encode(now, event.bank().as_str().as_bytes(), Some(&json)),
+            );
+            *end += 1;
+            touched.insert(partition, *end);
+        }
+        for (partition, end) in touched {
+            batch.insert(&self.store.positions, store::turns_end(partition), end.to_be_bytes());
+        }
+        self.write(&mut writer, batch, ends)
+    }
+
+    fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
+        if letters.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.writer();
+        let mut ends = self.ends().clone();
+        let mut batch = self.batch();
+        self.put_dead_letters(&mut batch, &mut ends, letters, Timestamp::now().as_millisecond())?;
+        self.write(&mut writer, batch, ends)
+    }
+
+    fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
+        let Transaction { partition, next_offset, memory, dead_letters } = transaction;
+        let (partition, next_offset) = (*partition, *next_offset);
+        self.check_partition(Topic::Memory, partition)?;
+        let mut writer = self.writer();
+        let mut ends = self.ends().clone();
+        let (position, end) = (*ends.position(partition), *ends.turns(partition));
+        if next_offset < position || next_offset > end {
+            return Err(LogError::Position { partition, next_offset, position, end });
+        }
+
+        let mut batch = self.batch();
+        let now = Timestamp::now().as_millisecond();
+        // A batch may not write a key and remove it again, so that of a key that comes
+        // twice only the last record is written; the first one's offset stays unused.
+        let last: HashMap<&[u8], usize> =
+            memory.iter().enumerate().map(|(index, (key, _))| (key.as_slice(), index)).collect();
+        for (index, (key, value)) in memory.iter().enumerate() {
+            check_size(Topic::Memory, partition, index, key.len(), value.as_ref().map_or(0, Vec::len))?;
+            let offset = *ends.memory(partition);
+            if last.get(key.as_slice()) != Some(&index) {
+                *ends.memory(partition) += 1;
+                continue;
+            }
+            let index_key = record::index_key(partition, key);
+            let before = self
+                .store
+                .memory_index
+                .get(&index_key)
+                .map_err(|e| store::failed(&self.directory, "a read", e))?
+                .map(|entry| {
+                    record::decode_index(&entry)
+                        .ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "has an unreadable index entry"))
+                })
+                .transpose()?;
+            // A null for a key that is not there, or is null already, says nothing new.
+            if value.is_none() && before.is_none_or(|(_, live)| !live) {
+                continue;
+            }
+            if let Some((superseded, _)) = before {
+                batch.remove(&self.store.memory, place(partition, superseded));
+            }
+            batch.insert(&self.store.memory, place(partition, offset), encode(now, key, value.as_deref()));
+            batch.insert(&self.store.memory_index, index_key, record::encode_index(offset, value.is_some()));
+            *ends.memory(partition) += 1;
+        }
+        if !memory.is_empty() {
+            batch.insert(&self.store.positions, store::memory_end(partition), ends.memory(partition).to_be_bytes());
+        }
+        self.put_dead_letters(&mut batch, &mut ends, dead_letters, now)?;
+        *ends.position(partition) = next_offset;
+        batch.insert(&self.store.positions, store::read_position(partition), next_offset.to_be_bytes());
+        self.write(&mut writer, batch, ends)
+    }
+
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Vec<Record>, LogError> {
+        self.check_partition(topic, partition)?;
+        let end = self.end(topic, partition)?;
+        if limit == 0 || from >= end {
+            return Ok(Vec::new());
+        }
+        let keyspace = match topic {
+            Topic::Turns => &self.store.turns,
+            Topic::Memory => &self.store.memory,
+            Topic::DeadLetters => &self.store.dead_letters,
+        };
+        let mut records = Vec::with_capacity(limit.min(1_024));
+        let mut expected = from;
+        for row in keyspace.range(place(partition, from)..place(partition, end)).take(limit) {
+            let (key, value) = row.into_inner().map_err(|e| store::failed(&self.directory, "a read", e))?;
+            let offset = offset_of(&key)
+                .ok_or_else(|| self.damaged(topic, partition, expected, "is followed by an unreadable key"))?;
+            if topic != Topic::Memory && offset != expected {
+                return Err(self.damaged(topic, partition, expected, "is missing"));
+            }
+            records
+                .push(decode(offset, &value).ok_or_else(|| self.damaged(topic, partition, offset, "is unreadable"))?);
+            expected = offset + 1;
+        }
+        if topic != Topic::Memory && records.len() < limit && expected < end {
+            return Err(self.damaged(topic, partition, expected, "is missing"));
+        }
+        Ok(records)
+    }
+
+    fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
+        self.check_partition(topic, partition)?;
+        let mut ends = self.ends();
+        Ok(match topic {
+            Topic::Turns => *ends.turns(partition),
+            Topic::Memory => *ends.memory(partition),
+            Topic::DeadLetters => ends.dead_letters,
+        })
+    }
+
+    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        Ok(*self.ends().position(partition))
+    }
+}
+
+impl Drop for EmbeddedLog {
+    /// An orderly close: everything is on the disk, and `acknowledged` says so.
+    fn drop(&mut self) {
+        if self.store.database.persist(PersistMode::SyncAll).is_ok() {
+            let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+            // Nobody is left to tell; an old count is a weaker check, not a wrong one.
+            let _ = writer.acknowledged.write(writer.writes).and_then(|()| writer.acknowledged.sync());
+        }
+    }
+}
+
+fn persist_mode(fsync: Fsync) -> PersistMode {
+    match fsync {
+        Fsync::Commit => PersistMode::SyncData,
+        Fsync::System => PersistMode::Buffer,
+    }
+}
+
+fn json_of<T: serde::Serialize>(topic: Topic, partition: u32, index: usize, value: &T) -> Result<Vec<u8>, LogError> {
+    serde_json::to_vec(value).map_err(|e| LogError::Record {
+        topic,
+        partition,
+        index,
+        problem: format!("it has no JSON form ({e}); report this"),
+    })
+}
+
+fn check_size(topic: Topic, partition: u32, index: usize, key: usize, value: usize) -> Result<(), LogError> {
+    let problem = if key == 0 {
+        "its key is empty; a memory record needs one".to_owned()
+    } else if key > MAX_KEY_BYTES {
+        format!("its key has {key} bytes; use at most {MAX_KEY_BYTES}")
+    } else if value > MAX_VALUE_BYTES {
+        format!("its value has {value} bytes; split it, at most {MAX_VALUE_BYTES} fit")
+    } else {
+        return Ok(());
+    };
+    Err(LogError::Record { topic, partition, index, problem })
+}

@@ -1,0 +1,96 @@
+//! Bytes of the embedded log: places, records and index entries, to and fro.
+//!
+//! In: parts. Out: bytes, and the parts again, or nothing when the bytes are not such
+//! a thing. Numbers are big-endian, so that the store's order is the order of offsets.
+
+use super::Record;
+
+/// The place of a record: partition, then offset.
+pub(super) fn place(partition: u32, offset: u64) -> [u8; 12] {
+    let mut key = [0u8; 12];
+    let (head, tail) = key.split_at_mut(4);
+    head.copy_from_slice(&partition.to_be_bytes());
+    tail.copy_from_slice(&offset.to_be_bytes());
+    key
+}
+
+/// The offset in a place.
+pub(super) fn offset_of(place: &[u8]) -> Option<u64> {
+    let (_, offset) = place.split_first_chunk::<4>()?;
+    Some(u64::from_be_bytes(offset.try_into().ok()?))
+}
+
+/// A record: append time, whether there is a value, length of the key, key, value.
+pub(super) fn encode(append_ms: i64, key: &[u8], value: Option<&[u8]>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(11 + key.len() + value.map_or(0, <[u8]>::len));
+    bytes.extend_from_slice(&append_ms.to_be_bytes());
+    bytes.push(u8::from(value.is_some()));
+    // Keys were checked to be far shorter than 64 KiB.
+    bytes.extend_from_slice(&(key.len() as u16).to_be_bytes());
+    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(value.unwrap_or_default());
+    bytes
+}
+
+/// Reads [`encode`] back.
+pub(super) fn decode(offset: u64, bytes: &[u8]) -> Option<Record> {
+    let (append_ms, rest) = bytes.split_first_chunk::<8>()?;
+    let (flag, rest) = rest.split_first()?;
+    let (key_length, rest) = rest.split_first_chunk::<2>()?;
+    let (key, value) = rest.split_at_checked(usize::from(u16::from_be_bytes(*key_length)))?;
+    let value = match flag {
+        0 if value.is_empty() => None,
+        1 => Some(value.to_vec()),
+        _ => return None,
+    };
+    Some(Record { offset, append_ms: i64::from_be_bytes(*append_ms), key: key.to_vec(), value })
+}
+
+/// The place of a key's index entry: partition, then key.
+pub(super) fn index_key(partition: u32, key: &[u8]) -> Vec<u8> {
+    [&partition.to_be_bytes()[..], key].concat()
+}
+
+/// An index entry: the offset of the key's record, and whether it has a value.
+pub(super) fn encode_index(offset: u64, live: bool) -> [u8; 9] {
+    let mut bytes = [0u8; 9];
+    let (head, tail) = bytes.split_at_mut(8);
+    head.copy_from_slice(&offset.to_be_bytes());
+    tail.copy_from_slice(&[u8::from(live)]);
+    bytes
+}
+
+/// Reads [`encode_index`] back.
+pub(super) fn decode_index(bytes: &[u8]) -> Option<(u64, bool)> {
+    match bytes.split_first_chunk::<8>()? {
+        (offset, &[live @ (0 | 1)]) => Some((u64::from_be_bytes(*offset), live == 1)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_sort_as_partition_and_offset() {
+        let mut places: Vec<_> = [(1, 0), (0, 256), (0, 1), (0, u64::MAX), (256, 0)].map(|(p, o)| place(p, o)).into();
+        places.sort_unstable();
+        let offsets: Vec<_> = places.iter().map(|p| offset_of(p).unwrap()).collect();
+        assert_eq!(offsets, [1, 256, u64::MAX, 0, 0]);
+        assert_eq!(offset_of(b"short"), None);
+    }
+
+    #[test]
+    fn records_come_back_and_cut_ones_do_not() {
+        for value in [None, Some(&b""[..]), Some(&b"value"[..])] {
+            let bytes = encode(-5, b"key", value);
+            let expected = Record { offset: 9, append_ms: -5, key: b"key".to_vec(), value: value.map(<[u8]>::to_vec) };
+            assert_eq!(decode(9, &bytes), Some(expected));
+            assert_eq!(decode(9, &bytes[..13]), None);
+        }
+        assert_eq!(decode_index(&encode_index(7, false)), Some((7, false)));
+        assert_eq!(decode_index(&[0; 8]), None);
+        assert_eq!(decode_index(&[2; 9]), None);
+    }
+}

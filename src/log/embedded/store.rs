@@ -1,0 +1,370 @@
+//! The store under the embedded log: made, opened, and checked before anything is read.
+//!
+//! In: settings, and how many writes were acknowledged. Out: open keyspaces and the
+//! ends of all partitions, or an error that says what is damaged. A store that lost an
+//! acknowledged write never opens. No panic of the store's code leaves this file.
+
+use std::{
+    error::Error,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+use super::{
+    LogError, LogSettings, Topic,
+    manifest::{self, Unfit},
+    persist_mode,
+    record::{decode_index, offset_of, place},
+};
+
+/// The format that this build writes.
+const FORMAT: u32 = 1;
+const FORMAT_KEY: &str = "format";
+const PARTITIONS_KEY: &str = "partitions";
+/// Number of the last write whose number is no longer kept.
+const FLOOR_KEY: &str = "writes_floor";
+/// The store's directory, and its name while it is made.
+const STORE: &str = "store";
+const UNFINISHED: &str = "store.new";
+/// Bytes of old journal that a start reads again, at most.
+const JOURNAL_BYTES: u64 = 128 << 20;
+/// Key of the end of the dead letters, in `positions`.
+pub(super) const DEAD_LETTERS_END: [u8; 5] = *b"d\0\0\0\0";
+
+/// Key of the end of a turns partition, in `positions`.
+pub(super) fn turns_end(partition: u32) -> [u8; 5] {
+    tagged(b't', partition)
+}
+
+/// Key of the end of a memory partition, in `positions`.
+pub(super) fn memory_end(partition: u32) -> [u8; 5] {
+    tagged(b'm', partition)
+}
+
+/// Key of the read position of a turns partition, in `positions`.
+pub(super) fn read_position(partition: u32) -> [u8; 5] {
+    tagged(b'r', partition)
+}
+
+fn tagged(tag: u8, partition: u32) -> [u8; 5] {
+    let [a, b, c, d] = partition.to_be_bytes();
+    [tag, a, b, c, d]
+}
+
+/// The open keyspaces.
+pub(super) struct Store {
+    pub(super) turns: Keyspace,
+    pub(super) memory: Keyspace,
+    pub(super) memory_index: Keyspace,
+    pub(super) dead_letters: Keyspace,
+    pub(super) positions: Keyspace,
+    pub(super) writes: Keyspace,
+    meta: Keyspace,
+    pub(super) partitions: u32,
+    pub(super) database: Database,
+}
+
+/// Ends and read positions of one partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct PartitionEnds {
+    turns: u64,
+    memory: u64,
+    position: u64,
+}
+
+/// The offsets that the next records will get, and the read positions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ends {
+    partitions: Vec<PartitionEnds>,
+    pub(super) dead_letters: u64,
+    /// What is handed out for a partition that is not there; callers check before.
+    nowhere: PartitionEnds,
+}
+
+impl Ends {
+    pub(super) fn turns(&mut self, partition: u32) -> &mut u64 {
+        &mut self.partition(partition).turns
+    }
+
+    pub(super) fn memory(&mut self, partition: u32) -> &mut u64 {
+        &mut self.partition(partition).memory
+    }
+
+    pub(super) fn position(&mut self, partition: u32) -> &mut u64 {
+        &mut self.partition(partition).position
+    }
+
+    fn partition(&mut self, partition: u32) -> &mut PartitionEnds {
+        self.partitions.get_mut(partition as usize).unwrap_or(&mut self.nowhere)
+    }
+}
+
+/// Opens the store of `settings.directory`, or makes it, and checks that all
+/// `acknowledged` writes are there. Gives the number of the last write, too.
+pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, Ends, u64), LogError> {
+    let directory = &settings.directory;
+    // Bytes that are not what was written can trip assertions in the store's recovery.
+    // Its state is dropped while unwinding, and nothing of it is used afterwards.
+    catch_unwind(AssertUnwindSafe(|| {
+        make_once(settings, acknowledged)?;
+        let path = directory.join(STORE);
+        manifest::check(&path).map_err(|unfit| match unfit {
+            Unfit::Damaged(file) => {
+                damaged(directory, format!("{} is missing or does not hold what was written", file.display()), None)
+            }
+            Unfit::Unreadable(e) => disk(directory, "checking the store", e),
+        })?;
+        let mut store = Store::open(directory, &path, false)?;
+        store.check_meta(settings)?;
+        let writes = store.check_writes(directory, acknowledged)?;
+        let ends = store.check_ends(directory)?;
+        store.clean(settings, writes)?;
+        Ok((store, ends, writes))
+    }))
+    .unwrap_or_else(|_| Err(damaged(directory, format!("{STORE}/ holds bytes that were not written by it"), None)))
+}
+
+/// An error about stored bytes, with the remedies that there are.
+pub(super) fn damaged(directory: &Path, problem: String, source: Option<Box<dyn Error + Send + Sync>>) -> LogError {
+    let remedy = format!("put back a copy of {0}, or remove {0} and ingest again", directory.display());
+    LogError::Damaged { directory: directory.to_owned(), problem, remedy, source }
+}
+
+/// An error about the end of the log, without which the rest can still be used.
+pub(super) fn cut_short(directory: &Path, problem: String) -> LogError {
+    let remedy = format!(
+        "put back a copy of {0}, or remove {0} and ingest again; to go on with what is left, remove {0}/acknowledged \
+         and ingest the end again",
+        directory.display()
+    );
+    LogError::Damaged { directory: directory.to_owned(), problem, remedy, source: None }
+}
+
+/// An error of the file system.
+pub(super) fn disk(directory: &Path, doing: &'static str, error: io::Error) -> LogError {
+    LogError::Disk { directory: directory.to_owned(), doing, remedy: remedy_of(&error), source: error.into() }
+}
+
+/// An error of the store.
+pub(super) fn failed(directory: &Path, doing: &'static str, error: fjall::Error) -> LogError {
+    use io::ErrorKind::{AlreadyExists, InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
+    let io = match &error {
+        fjall::Error::Poisoned => return LogError::Stopped { directory: directory.to_owned() },
+        fjall::Error::Locked => {
+            return LogError::InUse { directory: directory.to_owned(), holder: "another process".to_owned() };
+        }
+        fjall::Error::Io(io) | fjall::Error::Storage(fjall::LsmError::Io(io)) => Some(io),
+        _ => None,
+    };
+    match io {
+        Some(io)
+            if !matches!(io.kind(), AlreadyExists | InvalidData | InvalidInput | NotFound | Other | UnexpectedEof) =>
+        {
+            LogError::Disk { directory: directory.to_owned(), doing, remedy: remedy_of(io), source: error.into() }
+        }
+        _ => damaged(
+            directory,
+            format!("{doing} found bytes in {STORE}/ that were not written by it"),
+            Some(error.into()),
+        ),
+    }
+}
+
+fn remedy_of(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "the disk or a quota is full; make room and start again: nothing that was acknowledged is lost"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "give this user the right to write there"
+        }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => "name a directory in log.directory",
+        _ => "check the disk and start again",
+    }
+}
+
+/// Makes the store under another name first, so that one that is there is complete.
+fn make_once(settings: &LogSettings, acknowledged: u64) -> Result<(), LogError> {
+    let directory = &settings.directory;
+    let (path, unfinished) = (directory.join(STORE), directory.join(UNFINISHED));
+    if path.try_exists().map_err(|e| disk(directory, "opening the store", e))? {
+        return Ok(());
+    }
+    if acknowledged > 0 {
+        return Err(damaged(directory, format!("{STORE}/ is missing, which held {acknowledged} writes"), None));
+    }
+    let io = |e| disk(directory, "making the store", e);
+    if unfinished.try_exists().map_err(io)? {
+        std::fs::remove_dir_all(&unfinished).map_err(io)?;
+    }
+    let store = Store::open(directory, &unfinished, true)?;
+    let mut batch = store.database.batch().durability(Some(PersistMode::SyncAll));
+    batch.insert(&store.meta, FORMAT_KEY, FORMAT.to_be_bytes());
+    batch.insert(&store.meta, PARTITIONS_KEY, settings.partitions.to_be_bytes());
+    batch.insert(&store.meta, FLOOR_KEY, 0u64.to_be_bytes());
+    batch.commit().map_err(|e| failed(directory, "making the store", e))?;
+    drop(store);
+    std::fs::rename(&unfinished, &path).map_err(io)?;
+    // A rename is on the disk once its directory is.
+    std::fs::File::open(directory).and_then(|d| d.sync_all()).map_err(io)
+}
+
+impl Store {
+    fn open(directory: &Path, path: &Path, make: bool) -> Result<Self, LogError> {
+        let opening = |e| failed(directory, "opening the store", e);
+        let database = Database::builder(path).max_journaling_size(JOURNAL_BYTES).open().map_err(opening)?;
+        let keyspace = |name: &str| {
+            if !make && !database.keyspace_exists(name) {
+                return Err(damaged(directory, format!("{STORE}/ no longer knows its keyspace {name}"), None));
+            }
+            database.keyspace(name, KeyspaceCreateOptions::default).map_err(opening)
+        };
+        Ok(Self {
+            turns: keyspace("turns")?,
+            memory: keyspace("memory")?,
+            memory_index: keyspace("memory_index")?,
+            dead_letters: keyspace("dead_letters")?,
+            positions: keyspace("positions")?,
+            writes: keyspace("writes")?,
+            meta: keyspace("meta")?,
+            partitions: 0,
+            database,
+        })
+    }
+
+    /// Takes the partition count from `meta`; refuses another one, and a newer format.
+    fn check_meta(&mut self, settings: &LogSettings) -> Result<(), LogError> {
+        let directory = &settings.directory;
+        let found = number32(directory, &self.meta, FORMAT_KEY)?;
+        if found != FORMAT {
+            return Err(LogError::Version { directory: directory.clone(), found, known: FORMAT });
+        }
+        self.partitions = number32(directory, &self.meta, PARTITIONS_KEY)?;
+        if self.partitions != settings.partitions {
+            let (stored, asked) = (self.partitions, settings.partitions);
+            return Err(LogError::Partitions { directory: directory.clone(), stored, asked });
+        }
+        Ok(())
+    }
+
+    /// The number of the last write, when none is missing up to it.
+    fn check_writes(&self, directory: &Path, acknowledged: u64) -> Result<u64, LogError> {
+        let mut last = number(directory, &self.meta, FLOOR_KEY.as_bytes())?
+            .ok_or_else(|| damaged(directory, format!("{STORE}/meta: {FLOOR_KEY} is missing"), None))?;
+        let floor = last;
+        for row in self.writes.range(floor.saturating_add(1).to_be_bytes()..) {
+            let key = row.key().map_err(|e| failed(directory, "counting the writes", e))?;
+            if key[..] != (last + 1).to_be_bytes() {
+                return Err(damaged(directory, format!("write {} is missing", last + 1), None));
+            }
+            last += 1;
+        }
+        if last < acknowledged {
+            let problem = match acknowledged - last {
+                1 => format!("the last of {acknowledged} acknowledged writes is missing"),
+                lost => format!("the last {lost} of {acknowledged} acknowledged writes are missing"),
+            };
+            return Err(cut_short(directory, problem));
+        }
+        Ok(last)
+    }
+
+    /// The ends and read positions, when they agree with the records.
+    fn check_ends(&self, directory: &Path) -> Result<Ends, LogError> {
+        let stored = |key: [u8; 5]| number(directory, &self.positions, &key).map(Option::unwrap_or_default);
+        let after_last = |keyspace: &Keyspace, partition| -> Result<u64, LogError> {
+            let Some(row) = keyspace.range(place(partition, 0)..=place(partition, u64::MAX)).next_back() else {
+                return Ok(0);
+            };
+            let key = row.key().map_err(|e| failed(directory, "looking for the last record", e))?;
+            Ok(offset_of(&key).unwrap_or(u64::MAX).saturating_add(1))
+        };
+        let disagree = |topic: Topic, partition: u32, end: u64, last: u64| {
+            damaged(directory, format!("{topic}/{partition}: the end should be {end}, the records end at {last}"), None)
+        };
+        let mut ends = Ends {
+            partitions: Vec::with_capacity(self.partitions as usize),
+            dead_letters: stored(DEAD_LETTERS_END)?,
+            nowhere: PartitionEnds::default(),
+        };
+        let last = after_last(&self.dead_letters, 0)?;
+        if last != ends.dead_letters {
+            return Err(disagree(Topic::DeadLetters, 0, ends.dead_letters, last));
+        }
+        for partition in 0..self.partitions {
+            let found = PartitionEnds {
+                turns: stored(turns_end(partition))?,
+                memory: stored(memory_end(partition))?,
+                position: stored(read_position(partition))?,
+            };
+            let last = after_last(&self.turns, partition)?;
+            if last != found.turns || found.position > found.turns {
+                return Err(disagree(Topic::Turns, partition, found.turns.max(found.position), last));
+            }
+            // The last records of the memory topic may be markers that were dropped.
+            let last = after_last(&self.memory, partition)?;
+            if last > found.memory {
+                return Err(disagree(Topic::Memory, partition, found.memory, last));
+            }
+            ends.partitions.push(found);
+        }
+        Ok(ends)
+    }
+
+    /// Drops what only the last run needed: markers of nulls, and numbers of writes.
+    fn clean(&self, settings: &LogSettings, writes: u64) -> Result<(), LogError> {
+        let directory = &settings.directory;
+        let failed = |e| failed(directory, "cleaning up after the last run", e);
+        let mut batch = self.database.batch().durability(Some(persist_mode(settings.fsync)));
+        for row in self.memory_index.iter() {
+            let (key, entry) = row.into_inner().map_err(failed)?;
+            let (offset, live) = decode_index(&entry)
+                .ok_or_else(|| damaged(directory, format!("{STORE}/memory_index holds an unreadable entry"), None))?;
+            let (partition, _) = key
+                .split_first_chunk::<4>()
+                .ok_or_else(|| damaged(directory, format!("{STORE}/memory_index holds an unreadable key"), None))?;
+            if !live {
+                batch.remove(&self.memory, place(u32::from_be_bytes(*partition), offset));
+                batch.remove(&self.memory_index, key);
+            }
+        }
+        for row in self.writes.iter() {
+            batch.remove(&self.writes, row.key().map_err(failed)?);
+        }
+        if !batch.is_empty() {
+            batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
+        }
+        batch.commit().map_err(failed)
+    }
+}
+
+fn number(directory: &Path, keyspace: &Keyspace, key: &[u8]) -> Result<Option<u64>, LogError> {
+    let Some(value) = keyspace.get(key).map_err(|e| failed(directory, "reading a number", e))? else {
+        return Ok(None);
+    };
+    match <[u8; 8]>::try_from(&value[..]) {
+        Ok(bytes) => Ok(Some(u64::from_be_bytes(bytes))),
+        Err(_) => {
+            Err(damaged(directory, format!("{STORE}/ holds {} bytes where a number should be", value.len()), None))
+        }
+    }
+}
+
+fn number32(directory: &Path, meta: &Keyspace, key: &str) -> Result<u32, LogError> {
+    let value = meta.get(key).map_err(|e| failed(directory, "reading a number", e))?;
+    value
+        .and_then(|v| <[u8; 4]>::try_from(&v[..]).ok())
+        .map(u32::from_be_bytes)
+        .ok_or_else(|| damaged(directory, format!("{STORE}/meta: {key} is missing"), None))
+}
+
+/// Pretends that another build made the store.
+#[cfg(test)]
+pub(super) fn set_format(directory: &Path, format: u32) {
+    let store = Store::open(directory, &directory.join(STORE), false).unwrap();
+    store.meta.insert(FORMAT_KEY, format.to_be_bytes()).unwrap();
+    store.database.persist(PersistMode::SyncAll).unwrap();
+}

@@ -1,0 +1,388 @@
+//! What only the log in a directory promises: one writer, no silent loss, full disks.
+
+use std::{fs, io::Write, path::Path};
+
+use super::{super::suite, *};
+use crate::log::suite::{bank_in, folded, transaction, turn};
+
+fn settings(directory: &Path) -> LogSettings {
+    LogSettings {
+        kind: "embedded".to_owned(),
+        directory: directory.to_owned(),
+        partitions: suite::PARTITIONS,
+        fsync: Fsync::Commit,
+    }
+}
+
+fn open(directory: &Path) -> Result<EmbeddedLog, LogError> {
+    EmbeddedLog::open(&settings(directory))
+}
+
+fn refusal(result: Result<EmbeddedLog, LogError>) -> LogError {
+    match result {
+        Ok(_) => panic!("it opened"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn does_what_every_log_does() {
+    for fsync in [Fsync::Commit, Fsync::System] {
+        let root = tempfile::tempdir().unwrap();
+        suite::run(|name| {
+            let settings = LogSettings { fsync, ..settings(&root.path().join("deep").join(name)) };
+            Box::new(EmbeddedLog::open(&settings).unwrap())
+        });
+    }
+}
+
+#[test]
+fn superseded_records_and_old_markers_are_gone() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path()).unwrap();
+    for value in ["1", "2", "3"] {
+        log.commit(&transaction(0, &[("a", Some(value)), ("b", Some(value))])).unwrap();
+    }
+    log.commit(&transaction(0, &[("b", None), ("c", None)])).unwrap();
+    let offsets = |log: &EmbeddedLog| -> Vec<u64> {
+        log.read(Topic::Memory, 0, 0, usize::MAX).unwrap().iter().map(|r| r.offset).collect()
+    };
+    assert_eq!(offsets(&log), [4, 6], "the live record and the marker");
+    drop(log);
+    let log = open(root.path()).unwrap();
+    assert_eq!(offsets(&log), [4], "the marker went at the start");
+    assert_eq!(log.end(Topic::Memory, 0).unwrap(), 7);
+    assert_eq!(log.store.memory_index.len().unwrap(), 1);
+    assert_eq!(log.store.writes.len().unwrap(), 0);
+}
+
+#[test]
+fn a_second_writer_is_refused_by_name() {
+    let root = tempfile::tempdir().unwrap();
+    let first = open(root.path()).unwrap();
+    let error = refusal(open(root.path()));
+    let message = error.to_string();
+    assert!(matches!(error, LogError::InUse { .. }), "{message}");
+    assert!(message.contains(&root.path().display().to_string()), "{message}");
+    assert!(message.contains(&format!("process {}", std::process::id())), "{message}");
+    drop(first);
+    open(root.path()).unwrap();
+}
+
+#[test]
+fn another_partition_count_and_a_newer_format_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    drop(open(root.path()).unwrap());
+    let error = refusal(EmbeddedLog::open(&LogSettings { partitions: 5, ..settings(root.path()) }));
+    assert!(matches!(error, LogError::Partitions { stored: 3, asked: 5, .. }), "{error}");
+    assert!(error.to_string().contains("3 partition(s), log.partitions says 5"), "{error}");
+    store::set_format(root.path(), 2);
+    let error = refusal(open(root.path()));
+    assert!(matches!(error, LogError::Version { found: 2, known: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_store_half_made_is_made_again() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("store.new/keyspaces")).unwrap();
+    fs::write(root.path().join("store.new/0.jnl"), [0u8; 100]).unwrap();
+    let log = open(root.path()).unwrap();
+    log.append_turns(&[turn("a", 1)]).unwrap();
+    assert!(!root.path().join("store.new").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("file"), b"").unwrap();
+    let error = refusal(open(&root.path().join("file")));
+    assert!(matches!(error, LogError::Disk { .. }), "{error}");
+    assert!(error.to_string().contains("name a directory in log.directory"), "{error}");
+}
+
+/// Writes 30 batches; some of the store in tables when `flushed`, the rest in the journal.
+fn fill(directory: &Path, flushed: bool) -> Vec<Vec<Record>> {
+    let log = open(directory).unwrap();
+    let bank = bank_in(0);
+    for n in 0..30usize {
+        log.append_turns(&[turn(&bank, 2 * n), turn(&bank, 2 * n + 1)]).unwrap();
+        let value = format!("{n} ").repeat(200);
+        log.commit(&transaction(2 * n as u64 + 1, &[(&format!("w{n}"), Some(&value)), ("tail", Some(&value))]))
+            .unwrap();
+        if flushed && n == 20 {
+            for keyspace in [&log.store.turns, &log.store.memory, &log.store.memory_index, &log.store.positions] {
+                keyspace.rotate_memtable_and_wait().unwrap();
+            }
+        }
+    }
+    contents(&log).unwrap()
+}
+
+fn contents(log: &EmbeddedLog) -> Result<Vec<Vec<Record>>, LogError> {
+    let mut all = Vec::new();
+    for partition in 0..suite::PARTITIONS {
+        for topic in [Topic::Turns, Topic::Memory] {
+            all.push(log.read(topic, partition, 0, usize::MAX)?);
+        }
+    }
+    all.push(log.read(Topic::DeadLetters, 0, 0, usize::MAX)?);
+    Ok(all)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if fs::metadata(&path).unwrap().len() > 0 {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The damaged copy says so, or holds everything: never less without a word.
+fn check_damage(directory: &Path, expected: &[Vec<Record>], what: &str) -> bool {
+    let outcome = open(directory).and_then(|log| contents(&log));
+    match outcome {
+        Ok(read) => {
+            assert!(read == expected, "{what}: opened with other contents, without a word");
+            false
+        }
+        Err(error) => {
+            assert!(error.to_string().contains(&directory.display().to_string()), "{what}: {error}");
+            assert!(matches!(error, LogError::Damaged { .. }), "{what}: {error} ({error:?})");
+            true
+        }
+    }
+}
+
+/// A small generator: the same damage in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit.max(1)
+    }
+}
+
+#[test]
+fn damage_is_never_silent() {
+    let rounds: usize = std::env::var("RIPPLEMEM_DAMAGE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let root = tempfile::tempdir().unwrap();
+    let mut random = Random(7);
+    let mut noticed = 0;
+    for flushed in [false, true] {
+        let whole = root.path().join(format!("whole-{flushed}"));
+        let expected = fill(&whole, flushed);
+        let names: Vec<_> = files(&whole).iter().map(|f| f.strip_prefix(&whole).unwrap().to_owned()).collect();
+        for round in 0..rounds {
+            let damaged = root.path().join(format!("damaged-{flushed}-{round}"));
+            copy(&whole, &damaged);
+            // The journal holds most of the bytes and deserves most of the damage.
+            let name = match names.iter().rfind(|n| n.extension().is_some_and(|e| e == "jnl")) {
+                Some(journal) if round % 2 == 0 => journal,
+                _ => &names[random.below(names.len() as u64) as usize],
+            };
+            let path = damaged.join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(3) {
+                0 => bytes.truncate(at),
+                1 => bytes[at] ^= 1 << random.below(8),
+                _ => {
+                    let until = (at + 64).min(bytes.len());
+                    bytes[at..until].fill(random.below(256) as u8);
+                }
+            }
+            fs::write(&path, &bytes).unwrap();
+            let what = format!("flushed {flushed}, round {round}, {} at {at}", name.display());
+            noticed += usize::from(check_damage(&damaged, &expected, &what));
+            fs::remove_dir_all(&damaged).unwrap();
+        }
+    }
+    assert!(noticed > rounds / 2, "{noticed} of {} damages were noticed", 2 * rounds);
+}
+
+#[test]
+fn a_keyspace_whose_manifest_is_damaged_is_named_and_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let expected = fill(&whole, true);
+    let mut manifests = Vec::new();
+    for current in files(&whole).into_iter().filter(|f| f.file_name().is_some_and(|n| n == "current")) {
+        let id = u64::from_le_bytes(fs::read(&current).unwrap()[..8].try_into().unwrap());
+        for file in [current.with_file_name(format!("v{id}")), current] {
+            manifests.push(file.strip_prefix(&whole).unwrap().to_owned());
+        }
+    }
+    assert_eq!(manifests.len(), 2 * 8, "seven keyspaces and the store's own");
+    for name in manifests {
+        for remove in [true, false] {
+            let damaged = root.path().join("damaged");
+            copy(&whole, &damaged);
+            let mut bytes = fs::read(damaged.join(&name)).unwrap();
+            fs::remove_file(damaged.join(&name)).unwrap();
+            if !remove {
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 1;
+                fs::write(damaged.join(&name), &bytes).unwrap();
+            }
+            let files_before = files(&damaged);
+            assert!(check_damage(&damaged, &expected, &name.display().to_string()), "{}", name.display());
+            assert_eq!(files(&damaged), files_before, "nothing is cleaned away");
+            fs::remove_dir_all(&damaged).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_journal_cut_anywhere_is_noticed_until_the_user_accepts_it() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let expected = fill(&whole, false);
+    let journal = files(&whole).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
+    let journal = journal.strip_prefix(&whole).unwrap();
+    let length = fs::metadata(whole.join(journal)).unwrap().len();
+    for cut in [1, 13, length / 3, length / 2, length - 1] {
+        let damaged = root.path().join(format!("cut-{cut}"));
+        copy(&whole, &damaged);
+        fs::OpenOptions::new().write(true).open(damaged.join(journal)).unwrap().set_len(length - cut).unwrap();
+        for again in 0..2 {
+            assert!(
+                check_damage(&damaged, &expected, &format!("cut by {cut}, open {again}")),
+                "cut by {cut} is noticed"
+            );
+        }
+        if cut == 1 {
+            fs::remove_file(damaged.join("acknowledged")).unwrap();
+            let log = open(&damaged).unwrap();
+            assert!(!folded(&log, 0).is_empty());
+            log.append_turns(&[turn("a", 1)]).unwrap();
+        }
+    }
+    fs::remove_dir_all(whole.join("store")).unwrap();
+    let error = refusal(open(&whole));
+    assert!(error.to_string().contains("store/ is missing, which held 60 writes"), "{error}");
+}
+
+#[test]
+fn a_tail_that_was_never_acknowledged_is_dropped() {
+    let root = tempfile::tempdir().unwrap();
+    let expected = fill(root.path(), false);
+    let journal = files(root.path()).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
+    // The start of a batch of one item, as a process leaves it that was killed in between.
+    let torn = [&[1u8][..], &1u32.to_le_bytes(), &9_999u64.to_le_bytes(), &[2, 0]].concat();
+    fs::OpenOptions::new().append(true).open(journal).unwrap().write_all(&torn).unwrap();
+    let log = open(root.path()).unwrap();
+    assert_eq!(contents(&log).unwrap(), expected);
+}
+
+const FULL_DISK: &str = "RIPPLEMEM_TEST_FULL_DISK";
+
+/// Not a test of its own: what the process does whose files may not grow.
+#[test]
+fn child_that_fills_the_disk() {
+    let Some(directory) = std::env::var_os(FULL_DISK) else { return };
+    let directory = Path::new(&directory);
+    let log = open(directory).unwrap();
+    let mut acknowledged = 0;
+    let error = loop {
+        assert!(acknowledged < 10_000, "the disk never filled up");
+        match log.append_turns(&[turn("a", acknowledged)]) {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, LogError::Disk { .. }), "{error:?}");
+    assert!(error.to_string().contains("make room"), "{error}");
+    let later = log.append_turns(&[turn("a", acknowledged)]).unwrap_err();
+    assert!(matches!(later, LogError::Stopped { .. }), "{later:?}");
+    assert_eq!(
+        log.read(Topic::Turns, partition_of(turn("a", 0).bank(), 3), 0, usize::MAX).unwrap().len(),
+        acknowledged
+    );
+    fs::write(directory.join("count"), acknowledged.to_string()).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let root = tempfile::tempdir().unwrap();
+    // The second start cuts the journal to what it holds; it then grows by appending.
+    drop(open(root.path()).unwrap());
+    drop(open(root.path()).unwrap());
+    let output = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 256; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "log::embedded::tests::child_that_fills_the_disk", "--nocapture"])
+        .env(FULL_DISK, root.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let acknowledged: usize = fs::read_to_string(root.path().join("count")).unwrap().parse().unwrap();
+    assert!(acknowledged > 10);
+    let log = open(root.path()).unwrap();
+    let partition = partition_of(turn("a", 0).bank(), 3);
+    let kept = log.read(Topic::Turns, partition, 0, usize::MAX).unwrap().len();
+    assert!(kept == acknowledged || kept == acknowledged + 1, "{acknowledged} acknowledged, {kept} kept");
+    log.append_turns(&[turn("a", 0)]).unwrap();
+}
+
+/// Prints figures; run with `--ignored --nocapture`, and `TMPDIR` on a real disk.
+#[test]
+#[ignore = "a measurement"]
+fn throughput() {
+    for fsync in [Fsync::Commit, Fsync::System] {
+        let root = tempfile::tempdir().unwrap();
+        let log = EmbeddedLog::open(&LogSettings { fsync, ..settings(root.path()) }).unwrap();
+        for (batch, rounds) in [(1usize, 300usize), (1_000, 100)] {
+            let events: Vec<_> = (0..batch).map(|n| turn("a", n)).collect();
+            let start = std::time::Instant::now();
+            for _ in 0..rounds {
+                log.append_turns(&events).unwrap();
+            }
+            let seconds = start.elapsed().as_secs_f64();
+            eprintln!(
+                "{fsync:?}: append of {batch}: {:.0} turns/s, {:.2} ms a call",
+                (batch * rounds) as f64 / seconds,
+                seconds * 1e3 / rounds as f64
+            );
+        }
+        let value = "0123456789abcdef".repeat(20_000 / 16);
+        let start = std::time::Instant::now();
+        for n in 0..300 {
+            log.commit(&transaction(0, &[(&format!("w{n}"), Some(&value))])).unwrap();
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        eprintln!(
+            "{fsync:?}: commit of one 20 kB record: {:.0}/s, {:.2} ms a call",
+            300.0 / seconds,
+            seconds * 1e3 / 300.0
+        );
+        let start = std::time::Instant::now();
+        let read: usize = contents(&log).unwrap().iter().map(Vec::len).sum();
+        eprintln!("{fsync:?}: read {read} records in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+        drop(log);
+        let start = std::time::Instant::now();
+        let log = EmbeddedLog::open(&LogSettings { fsync, ..settings(root.path()) }).unwrap();
+        eprintln!("{fsync:?}: reopened in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+        drop(log);
+    }
+}

@@ -1,0 +1,269 @@
+//! Wires the rooms; reads like the diagram.
+//!
+//! ```text
+//! source ─► turns log ─► window ─► extract ─► embed ─► memory log ─► memory dataflow ◄─► recall
+//! ```
+//! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged
+//! once the turns log has it; everything after that is made again from the logs when the
+//! process was killed. What is answered comes from the dataflow, which is fed from the
+//! memory log and from nothing else.
+
+use std::sync::Mutex;
+
+use crate::{
+    config::Pipeline,
+    embed::{self, Embedder},
+    extract::{ExtractError, rules::RulesExtractor},
+    log::{EmbeddedLog, Log, LogError, Topic},
+    memory::{
+        Answered, Census, CensusProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle, Neighbour, NeighbourhoodProbe,
+    },
+    model::{Bank, Evidence, Question, Score},
+    recall::{self, Failure, RecallError, RulesPlanner},
+    source::{Source, SourceError},
+};
+
+mod reader;
+mod stage;
+mod vectors;
+
+use reader::Reader;
+use stage::Stage;
+use vectors::Vectors;
+
+/// Why a pipeline stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The extractor failed.
+    #[error(transparent)]
+    Extract(#[from] ExtractError),
+    /// The embedder failed.
+    #[error(transparent)]
+    Embed(#[from] embed::EmbedError),
+    /// The dataflow failed.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The question could not be answered.
+    #[error(transparent)]
+    Recall(#[from] RecallError),
+    /// A record of our own memory topic cannot be used.
+    #[error("memory partition {partition}, offset {offset}: {problem}")]
+    Record {
+        /// The partition.
+        partition: u32,
+        /// The offset.
+        offset: u64,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// The log was made with another model.
+    #[error(
+        "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \
+         compared; name {found} in [embed], or ingest into another log.directory"
+    )]
+    Model {
+        /// The model of the log.
+        found: String,
+        /// The model of the pipeline.
+        expected: String,
+    },
+    /// The bank holds nothing.
+    #[error("bank {bank}: unknown; {known}")]
+    UnknownBank {
+        /// The bank that was asked.
+        bank: Bank,
+        /// Which banks there are.
+        known: String,
+    },
+}
+
+/// What a source brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ingested {
+    /// Events that went to the turns log.
+    pub events: u64,
+    /// Records that went to the dead letters instead.
+    pub rejects: u64,
+    /// Windows that were written as final.
+    pub windows: u64,
+    /// Units that were written.
+    pub units: u64,
+}
+
+/// How far a long piece of work is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done: `loading` or `ingesting`.
+    pub doing: &'static str,
+    /// What is behind us.
+    pub done: u64,
+    /// All there is, where that is known.
+    pub total: Option<u64>,
+    /// What is counted.
+    pub unit: &'static str,
+}
+
+/// A pipeline at work on its logs.
+pub struct Service {
+    pipeline: Pipeline,
+    log: Box<dyn Log>,
+    memory: MemoryHandle,
+    reader: Reader,
+    stages: Vec<Stage>,
+    extractor: RulesExtractor,
+    vectors: Mutex<Vectors>,
+    warnings: Vec<String>,
+}
+
+impl Service {
+    /// Opens the logs and brings the memory up to their end; turns that were acknowledged
+    /// but not extracted yet stay so until [`Self::catch_up`].
+    ///
+    /// # Errors
+    /// [`PipelineError`] that names the file, or the partition and offset.
+    pub fn open(pipeline: &Pipeline, progress: &mut dyn FnMut(Progress)) -> Result<Self, PipelineError> {
+        let log: Box<dyn Log> = Box::new(EmbeddedLog::open(&pipeline.log)?);
+        let threshold = Score::from_f64(pipeline.model().semantic_threshold);
+        let memory = MemoryHandle::start(&pipeline.memory, threshold)?;
+        let mut reader = Reader::new(log.partitions());
+        let mut stages: Vec<Stage> = (0..log.partitions()).map(|p| Stage::new(p, pipeline)).collect();
+        let mut total = 0;
+        for stage in &stages {
+            total += log.end(Topic::Memory, stage.partition())?;
+        }
+        for stage in &mut stages {
+            reader.read(&*log, &memory, stage.partition(), |key, record, at| {
+                stage.restore(key, record);
+                progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
+            })?;
+            stage.resume(log.read_position(stage.partition())?);
+        }
+        Ok(Self {
+            pipeline: pipeline.clone(),
+            vectors: Mutex::new(Vectors::new(pipeline)),
+            extractor: RulesExtractor::new(&pipeline.extract),
+            log,
+            memory,
+            reader,
+            stages,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Extracts what the turns log holds and the memory log does not, `read_turns` at a
+    /// time; afterwards the memory reflects every acknowledged turn.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; nothing acknowledged is lost, the next call goes on.
+    pub fn catch_up(&mut self) -> Result<Ingested, PipelineError> {
+        let mut ingested = Ingested::default();
+        let limit = self.pipeline.embed.read_turns;
+        for stage in &mut self.stages {
+            loop {
+                let mut vectors = self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let Some(done) = stage.step(&*self.log, &self.extractor, &mut vectors, limit)? else { break };
+                self.warnings.append(&mut vectors.take_warnings());
+                drop(vectors);
+                ingested.rejects += done.rejects;
+                ingested.windows += done.windows;
+                ingested.units += done.units;
+                self.reader.read(&*self.log, &self.memory, stage.partition(), |_, _, _| {})?;
+            }
+        }
+        self.reader.check_model(self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner).model())?;
+        Ok(ingested)
+    }
+
+    /// Takes a source to its end.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; what was read before it stays acknowledged.
+    pub fn ingest(
+        &mut self,
+        source: &mut dyn Source,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Ingested, PipelineError> {
+        let mut all = self.catch_up()?;
+        while let Some(batch) = source.next(self.pipeline.embed.read_turns)? {
+            self.log.append_dead_letters(&batch.rejects)?;
+            self.log.append_turns(&batch.events)?;
+            let done = self.catch_up()?;
+            all.events += batch.events.len() as u64;
+            all.rejects += batch.rejects.len() as u64 + done.rejects;
+            all.windows += done.windows;
+            all.units += done.units;
+            let at = source.progress();
+            progress(Progress { doing: "ingesting", done: at.done, total: at.total, unit: at.unit });
+        }
+        Ok(all)
+    }
+
+    /// Recollects evidence for a question.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
+    pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
+        if !self.reader.knows(&question.bank) {
+            let bank = question.bank.clone();
+            return Err(PipelineError::UnknownBank { bank, known: self.reader.banks() });
+        }
+        let mut vectors = self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let embedder = vectors.embedder()?;
+        self.reader.check_model(Some(embedder.model()))?;
+        let model_ref = embedder.model().clone();
+        let model = self.pipeline.model();
+        let planner = RulesPlanner::new(&model);
+        let mut embed = |text: &str| embedder.embed_query(text).map_err(Into::into);
+        let evidence =
+            recall::recollect(&self.memory, &mut embed, question, &planner, &self.pipeline.recall, &model, &model_ref)?;
+        Ok(evidence)
+    }
+
+    /// Counts of units and edges and a hash that depends only on the set.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
+        if let Some(bank) = bank.filter(|b| !self.reader.knows(b)) {
+            return Err(PipelineError::UnknownBank { bank: bank.clone(), known: self.reader.banks() });
+        }
+        Ok(self.memory.census(CensusProbe { bank: bank.map(Bank::key), listing: false })?)
+    }
+
+    /// What a user should know, such as a cache that was made anew; each is said once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The durable log.
+    #[must_use]
+    pub fn log(&self) -> &dyn Log {
+        &*self.log
+    }
+}
+
+/// Checks what only the machine can tell: that the model and its runtime can be loaded.
+///
+/// # Errors
+/// [`PipelineError::Embed`] that lists where they were looked for.
+pub fn check_model(pipeline: &Pipeline) -> Result<String, PipelineError> {
+    let embedder: Box<dyn Embedder> = embed::open(&pipeline.embed, &pipeline.model())?;
+    let model = embedder.model();
+    Ok(format!("{} ({} components, hash {})", model.name, embedder.dimensions(), model.hash))
+}
+
+impl recall::Memory for MemoryHandle {
+    fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
+        Ok(Self::first_hop(self, probe)?)
+    }
+
+    fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
+        Ok(Self::neighbourhood(self, probe)?)
+    }
+}

@@ -1,0 +1,142 @@
+//! The memory log to the memory dataflow.
+//!
+//! In: the records of each partition, from where the last read ended. Out: loads of the
+//! dataflow, each with the offsets that it reflects. On our own topic an unreadable
+//! record, a newer version or another model's vectors stop the reader with an error that
+//! names the offset: nothing is skipped.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    log::{Log, Record, Topic},
+    memory::{Extraction, Load, MemoryHandle, RecordKey},
+    model::{Bank, MemoryKey, MemoryRecord, ModelRef, Position, SCHEMA_VERSION},
+};
+
+use super::PipelineError;
+
+/// Records read at once.
+const READ_RECORDS: usize = 64;
+
+/// How far the dataflow was fed, and what it was fed with.
+pub struct Reader {
+    next: Vec<u64>,
+    banks: BTreeMap<Bank, HashSet<RecordKey>>,
+    model: Option<ModelRef>,
+    dimensions: Option<usize>,
+}
+
+impl Reader {
+    /// Nothing was read yet.
+    pub fn new(partitions: u32) -> Self {
+        Self { next: vec![0; partitions as usize], banks: BTreeMap::new(), model: None, dimensions: None }
+    }
+
+    /// Reads a partition to its end; `each` sees every live record and how many were read.
+    pub fn read(
+        &mut self,
+        log: &dyn Log,
+        memory: &MemoryHandle,
+        partition: u32,
+        mut each: impl FnMut(&MemoryKey, &MemoryRecord, u64),
+    ) -> Result<(), PipelineError> {
+        loop {
+            // Taken first: what is read afterwards covers at least this much.
+            let covered = log.read_position(partition)?;
+            let from = self.next.get(partition as usize).copied().unwrap_or_default();
+            let records = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
+            let Some(last) = records.last() else { return Ok(()) };
+            let next = last.offset + 1;
+            let mut changes = Vec::with_capacity(records.len());
+            for record in &records {
+                changes.push(self.take(partition, record, &mut each)?);
+            }
+            let position = |topic: &str, next_offset| Position { topic: topic.to_owned(), partition, next_offset };
+            let mut reflects = vec![position("memory", next)];
+            if log.end(Topic::Memory, partition)? == next {
+                reflects.push(position("turns", covered));
+            }
+            memory.load(Load { changes, reflects })?;
+            if let Some(at) = self.next.get_mut(partition as usize) {
+                *at = next;
+            }
+        }
+    }
+
+    /// Whether the bank has a live record.
+    pub fn knows(&self, bank: &Bank) -> bool {
+        self.banks.contains_key(bank)
+    }
+
+    /// The known banks, in words.
+    pub fn banks(&self) -> String {
+        match self.banks.len() {
+            0 => "the memory is empty: ingest something first".to_owned(),
+            n => {
+                let some: Vec<&str> = self.banks.keys().take(8).map(Bank::as_str).collect();
+                let more = if n > some.len() { format!(" and {} more", n - some.len()) } else { String::new() };
+                format!("known: {}{more}", some.join(", "))
+            }
+        }
+    }
+
+    /// Fails when the log was made with another model.
+    pub fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
+        match (&self.model, expected) {
+            (Some(found), Some(expected)) if found != expected => Err(PipelineError::Model {
+                found: format!("{} ({})", found.name, found.hash),
+                expected: format!("{} ({})", expected.name, expected.hash),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn take(
+        &mut self,
+        partition: u32,
+        record: &Record,
+        each: &mut impl FnMut(&MemoryKey, &MemoryRecord, u64),
+    ) -> Result<(RecordKey, Option<Arc<Extraction>>), PipelineError> {
+        let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
+        let key = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string()))?;
+        let id = RecordKey::from(&key);
+        let Some(value) = &record.value else {
+            if let Some(held) = self.banks.get_mut(&key.bank) {
+                held.remove(&id);
+                if held.is_empty() {
+                    self.banks.remove(&key.bank);
+                }
+            }
+            return Ok((id, None));
+        };
+        let version: Version = serde_json::from_slice(value)
+            .map_err(|e| failed(format!("not a memory record: {e}; restore the log from a copy")))?;
+        if version.schema != SCHEMA_VERSION {
+            let problem = format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", version.schema);
+            return Err(failed(problem));
+        }
+        let parsed: MemoryRecord = serde_json::from_slice(value)
+            .map_err(|e| failed(format!("not a memory record: {e}; restore the log from a copy")))?;
+        if let Some(unit) = parsed.units.first() {
+            let model = self.model.get_or_insert_with(|| parsed.model.clone());
+            if *model != parsed.model {
+                let (found, here) = (&model.hash, &parsed.model.hash);
+                return Err(failed(format!("vectors of model {here} after those of {found}; ingest into a new log")));
+            }
+            self.dimensions.get_or_insert(unit.vector.0.len());
+        }
+        let extraction = Extraction::new(&parsed, self.dimensions.unwrap_or_default()).map_err(failed)?;
+        each(&key, &parsed, record.offset + 1);
+        self.banks.entry(key.bank).or_default().insert(id);
+        Ok((id, Some(Arc::new(extraction))))
+    }
+}
+
+/// The one field that every version of the record has.
+#[derive(serde::Deserialize)]
+struct Version {
+    schema: u32,
+}

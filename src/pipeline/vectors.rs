@@ -1,0 +1,149 @@
+//! Drafts to units: the model and its cache, opened when the first text needs them.
+//!
+//! In: drafts of units by bank and window. Out: units with ids and vectors. A text that
+//! a window used before comes from the cache; what a window no longer uses is released.
+
+use std::collections::HashMap;
+
+use crate::{
+    config::{EmbedSettings, ModelSettings, Pipeline},
+    embed::{self, Embedder, SpanVectors, cache::Cache, render_parts},
+    extract::DraftUnit,
+    model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, WindowId},
+};
+
+use super::PipelineError;
+
+/// A model with its cache.
+pub struct Vectors {
+    settings: EmbedSettings,
+    model: ModelSettings,
+    cache_directory: std::path::PathBuf,
+    open: Option<Open>,
+    warnings: Vec<String>,
+}
+
+struct Open {
+    embedder: Box<dyn Embedder>,
+    cache: Cache,
+}
+
+/// The drafts of one window, or of one turn of an open one.
+pub struct Drafted {
+    /// The bank.
+    pub bank: Bank,
+    /// The window.
+    pub window: WindowId,
+    /// The drafts.
+    pub drafts: Vec<DraftUnit>,
+}
+
+impl Vectors {
+    /// Opens nothing yet.
+    pub fn new(pipeline: &Pipeline) -> Self {
+        Self {
+            settings: pipeline.embed.clone(),
+            model: pipeline.model(),
+            cache_directory: pipeline.log.directory.join("cache"),
+            open: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The model, opened at the first call.
+    pub fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
+        Ok(&mut *self.open()?.embedder)
+    }
+
+    /// The model, if it was opened.
+    pub fn model(&self) -> Option<&ModelRef> {
+        self.open.as_ref().map(|o| o.embedder.model())
+    }
+
+    /// What a user should know.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// One list of units for each list of drafts, in order; all texts in one call of the model.
+    pub fn units(&mut self, drafted: &[Drafted]) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
+        let template = self.model.turn_template.clone();
+        let texts: Vec<Vec<SpannedText>> =
+            drafted.iter().map(|d| d.drafts.iter().map(|draft| text(&template, draft)).collect()).collect();
+        let Open { embedder, cache } = self.open()?;
+        let model = embedder.model().clone();
+        let mut vectors: Vec<Vec<Option<SpanVectors>>> =
+            drafted.iter().zip(&texts).map(|(d, texts)| cache.lookup(&d.bank, &model, texts)).collect();
+        // The same text of two windows is embedded once.
+        let mut wanted: HashMap<&SpannedText, usize> = HashMap::new();
+        let mut unknown: Vec<SpannedText> = Vec::new();
+        for (texts, vectors) in texts.iter().zip(&vectors) {
+            for (text, _) in texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
+                wanted.entry(text).or_insert_with(|| {
+                    unknown.push(text.clone());
+                    unknown.len() - 1
+                });
+            }
+        }
+        let made = embedder.embed(&unknown)?;
+        for (texts, vectors) in texts.iter().zip(&mut vectors) {
+            for (text, vector) in texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
+                *vector = wanted.get(text).and_then(|i| made.get(*i)).cloned();
+            }
+        }
+        let mut units = Vec::with_capacity(drafted.len());
+        for ((d, texts), vectors) in drafted.iter().zip(&texts).zip(vectors) {
+            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
+            let pairs: Vec<(&SpannedText, &SpanVectors)> = texts.iter().zip(&vectors).collect();
+            cache.store(&d.bank, &model, &d.window, &pairs)?;
+            units.push(d.drafts.iter().zip(&vectors).map(|(draft, v)| unit(&d.bank, &d.window, draft, v)).collect());
+        }
+        Ok((model, units))
+    }
+
+    /// Lets go of the texts that a window made final no longer uses.
+    pub fn release(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
+        let template = self.model.turn_template.clone();
+        let keep: Vec<SpannedText> = drafted.drafts.iter().map(|draft| text(&template, draft)).collect();
+        Ok(self.open()?.cache.release(&drafted.bank, &drafted.window, &keep)?)
+    }
+
+    fn open(&mut self) -> Result<&mut Open, PipelineError> {
+        if self.open.is_none() {
+            let embedder = embed::open(&self.settings, &self.model)?;
+            let (cache, warning) = Cache::open(&self.cache_directory)?;
+            self.warnings.extend(warning);
+            self.open = Some(Open { embedder, cache });
+        }
+        // Just opened; the error is unreachable and says so rather than panicking.
+        self.open.as_mut().ok_or_else(|| {
+            PipelineError::Embed(embed::EmbedError::Pass { model: String::new(), problem: "not open".to_owned() })
+        })
+    }
+}
+
+fn text(template: &str, draft: &DraftUnit) -> SpannedText {
+    let parts: Vec<(&str, &str)> = draft.parts.iter().map(|p| (p.speaker.as_str(), p.text.as_str())).collect();
+    render_parts(template, &parts)
+}
+
+fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: &SpanVectors) -> Unit {
+    let several = draft.parts.len() > 1;
+    let parts = draft.parts.iter().zip(&vectors.spans).map(|(part, vector)| Part {
+        turn: part.turn.clone(),
+        speaker: part.speaker.clone(),
+        said_at: part.said_at,
+        text: part.text.clone(),
+        vector: several.then(|| vector.clone()),
+    });
+    Unit {
+        id: UnitId::of(bank, window, &draft.sources, &draft.restatement, &draft.cues),
+        restatement: draft.restatement.clone(),
+        vector: vectors.whole.clone(),
+        cues: draft.cues.clone(),
+        said_at: draft.said_at,
+        sources: draft.sources.clone(),
+        ordinal: draft.ordinal,
+        parts: parts.collect(),
+    }
+}

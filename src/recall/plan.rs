@@ -1,0 +1,398 @@
+//! Evidence to a plan: is it enough, and if not, where to look for what (section 3.4).
+//!
+//! In: the question, its cues, the evidence so far, the round. Out: a plan whose anchors
+//! are units of the evidence. The rules planner is pure: it reads no clock and calls no
+//! model, and more or better evidence never lowers its sufficiency.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Candidate, assemble,
+    form::{Form, form},
+    target::target,
+    words::Stems,
+};
+use crate::{
+    config::{ModelSettings, RecallSettings},
+    model::{Plan, Question, QuestionCues, canonical_name},
+};
+
+/// Why recollection ended, in the words of the trace.
+pub(super) const COVERED: &str = "the evidence covers the question";
+pub(super) const NO_START: &str = "no evidence to start from";
+pub(super) const ROUNDS_SPENT: &str = "round budget reached";
+pub(super) const NO_SUPPORT: &str = "no new support";
+
+/// Decides after each look at the evidence.
+pub trait Planner {
+    /// The plan of a round, counted from 1.
+    fn plan(
+        &self,
+        question: &Question,
+        cues: &QuestionCues,
+        evidence: &[Candidate],
+        round: u32,
+        settings: &RecallSettings,
+    ) -> Plan;
+
+    /// How well the evidence covers the question, 0 to 1, without deciding anything:
+    /// asked once more when the last round has brought its support.
+    fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64;
+}
+
+/// Weight of the question's keywords in a unit's fit. Words and vector mostly agree; the
+/// vector weighs more because it also sees other words for the same thing.
+const COVERAGE: f64 = 0.40;
+/// Weight of the unit's cosine with the question.
+const ALIGNMENT: f64 = 0.50;
+/// Weight of a grounded time, for questions that ask for one.
+const TIME: f64 = 0.10;
+/// What is left of the fit of a unit that involves none of the persons who are named: the
+/// right topic of the wrong person is half an answer at best.
+const WRONG_PERSON: f64 = 0.50;
+/// How much the one best unit counts against the keywords that the best few hold together.
+const ONE_UNIT: f64 = 0.85;
+/// Units that may share the keywords between them.
+const FEW_UNITS: usize = 3;
+/// Part of the way from `sufficient` to 1 that a question after several things asks on
+/// top: a list is complete only when almost nothing is missing.
+const SEVERAL_DEMAND: f64 = 0.60;
+/// What full coverage of the keywords adds to ρ when anchors are chosen: about as much
+/// as the first rank of two channels, so that a unit on the topic beats one that is merely near.
+const GATEWAY: f64 = 0.30;
+/// Share of common stems at which two units count as the same starting point.
+const NEAR_IDENTICAL: f64 = 0.80;
+
+/// The planner without a language model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RulesPlanner {
+    low: f64,
+    high: f64,
+}
+
+impl RulesPlanner {
+    /// A planner for a model's cosines: at the floor of a match a unit says nothing of
+    /// the question, at the threshold of an edge it says the same.
+    #[must_use]
+    pub fn new(model: &ModelSettings) -> Self {
+        Self { low: model.semantic_floor, high: model.semantic_threshold }
+    }
+
+    fn scaled(&self, cosine: f64) -> f64 {
+        let width = self.high - self.low;
+        if width > 0.0 {
+            ((cosine - self.low) / width).clamp(0.0, 1.0)
+        } else {
+            f64::from(u8::from(cosine >= self.high))
+        }
+    }
+}
+
+impl Planner for RulesPlanner {
+    fn plan(
+        &self,
+        question: &Question,
+        cues: &QuestionCues,
+        evidence: &[Candidate],
+        round: u32,
+        settings: &RecallSettings,
+    ) -> Plan {
+        let form = form(&question.text);
+        let mut view = View::of(self, cues, form, evidence);
+        let sufficiency = view.sufficiency();
+        let stop = |reason: &str| Plan {
+            proceed: false,
+            sufficiency,
+            reason: reason.to_owned(),
+            anchors: Vec::new(),
+            target: None,
+        };
+        if evidence.is_empty() || settings.anchors == 0 {
+            return stop(NO_START);
+        }
+        if sufficiency >= demand(form, settings) {
+            return stop(COVERED);
+        }
+        if round > settings.rounds {
+            return stop(ROUNDS_SPENT);
+        }
+        let anchors = view.anchors(evidence, form, settings);
+        let uncovered = view.uncovered();
+        Plan {
+            proceed: true,
+            sufficiency,
+            reason: reason(form, &uncovered),
+            target: Some(target(question, cues, form, &uncovered, &anchors)),
+            anchors: anchors.iter().map(|a| a.unit.id).collect(),
+        }
+    }
+
+    fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
+        View::of(self, cues, form(&question.text), evidence).sufficiency()
+    }
+}
+
+/// The sufficiency at which a question of this form is answered.
+fn demand(form: Form, settings: &RecallSettings) -> f64 {
+    let extra = if form.several { SEVERAL_DEMAND * (1.0 - settings.sufficient).max(0.0) } else { 0.0 };
+    settings.sufficient + extra
+}
+
+fn reason(form: Form, uncovered: &[String]) -> String {
+    if !uncovered.is_empty() {
+        format!("the best units do not hold: {}", uncovered.join(", "))
+    } else if form.several {
+        "the question asks for several things, and more may be linked".to_owned()
+    } else {
+        "no unit matches the question closely enough".to_owned()
+    }
+}
+
+/// One unit of the evidence, as the question sees it.
+struct Seen {
+    /// One bit a topic: whether the unit holds all its stems.
+    topics: u8,
+    fit: f64,
+    /// Whether it involves one of the persons who are named, or none is named.
+    involved: bool,
+    stems: BTreeSet<String>,
+}
+
+/// The evidence, as the question sees it.
+struct View {
+    /// Keywords that name no person of the question.
+    topics: Vec<String>,
+    seen: Vec<Seen>,
+}
+
+impl View {
+    fn of(planner: &RulesPlanner, cues: &QuestionCues, form: Form, evidence: &[Candidate]) -> Self {
+        let mut stems = Stems::english();
+        let persons: BTreeSet<&String> = cues.cues.participants.iter().collect();
+        let topics: Vec<(String, BTreeSet<String>)> = cues
+            .keywords
+            .iter()
+            .filter(|k| !persons.contains(&canonical_name(k)))
+            .map(|k| (k.clone(), stems.of(k)))
+            .filter(|(_, s)| !s.is_empty())
+            .take(8)
+            .collect();
+        let seen = evidence
+            .iter()
+            .map(|c| {
+                let held = stems.of(&c.unit.restatement);
+                let bits =
+                    topics.iter().enumerate().filter(|(_, (_, s))| s.is_subset(&held)).map(|(i, _)| 1u8 << i).sum();
+                let present = persons.iter().filter(|p| c.unit.cues.participants.contains(p)).count();
+                let involved = if persons.is_empty() { 1.0 } else { present as f64 / persons.len() as f64 };
+                let mut parts = vec![(ALIGNMENT, planner.scaled(c.alignment.as_f64()))];
+                if !topics.is_empty() {
+                    parts.push((COVERAGE, share(bits, topics.len())));
+                }
+                if form.time {
+                    parts.push((TIME, f64::from(u8::from(c.unit.cues.time.is_some()))));
+                }
+                let weight: f64 = parts.iter().map(|(w, _)| w).sum();
+                let base = parts.iter().map(|(w, x)| w * x).sum::<f64>() / weight;
+                let fit = base * (WRONG_PERSON + (1.0 - WRONG_PERSON) * involved);
+                Seen { topics: bits, fit, involved: involved > 0.0, stems: held }
+            })
+            .collect();
+        Self { topics: topics.into_iter().map(|(k, _)| k).collect(), seen }
+    }
+
+    /// `0.85 · fit of the best unit + 0.15 · share of the keywords that the best few hold`.
+    fn sufficiency(&self) -> f64 {
+        let one = self.seen.iter().map(|s| s.fit).fold(0.0, f64::max);
+        if self.topics.is_empty() || self.seen.is_empty() {
+            return one;
+        }
+        ONE_UNIT * one + (1.0 - ONE_UNIT) * self.jointly()
+    }
+
+    /// The greatest share of the topics that [`FEW_UNITS`] units about the right persons hold together. The sets
+    /// of topics are few, so all unions are tried: a greedy choice would not be monotone.
+    fn jointly(&self) -> f64 {
+        let single: BTreeSet<u8> = self.seen.iter().filter(|s| s.involved).map(|s| s.topics).collect();
+        let mut unions = single.clone();
+        for _ in 1..FEW_UNITS {
+            unions = unions.iter().flat_map(|a| single.iter().map(move |b| a | b)).collect();
+        }
+        unions.iter().map(|u| share(*u, self.topics.len())).fold(0.0, f64::max)
+    }
+
+    /// The keywords that none of the few units with the best fit holds.
+    fn uncovered(&self) -> Vec<String> {
+        let mut by_fit: Vec<&Seen> = self.seen.iter().collect();
+        by_fit.sort_by(|a, b| b.fit.total_cmp(&a.fit));
+        let held = by_fit.iter().take(FEW_UNITS).fold(0u8, |held, s| held | s.topics);
+        self.topics.iter().enumerate().filter(|(i, _)| held & (1 << i) == 0).map(|(_, k)| k.clone()).collect()
+    }
+
+    /// Central units on the topic, none twice; a list starts in different sessions.
+    fn anchors<'e>(&mut self, evidence: &'e [Candidate], form: Form, settings: &RecallSettings) -> Vec<&'e Candidate> {
+        let topics = self.topics.len();
+        let mut ranked: Vec<(f64, &Candidate, &Seen)> = assemble::rho(evidence, settings)
+            .into_iter()
+            .zip(evidence)
+            .zip(&self.seen)
+            .map(|((rho, c), seen)| (rho + GATEWAY * share(seen.topics, topics), c, seen))
+            .collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.unit.id.cmp(&b.1.unit.id)));
+        let mut chosen: Vec<(&Candidate, &Seen)> = Vec::new();
+        let mut sessions = BTreeSet::new();
+        // First one unit a session for lists, then whatever is left, in order.
+        for spread in [form.several, false] {
+            for (_, candidate, seen) in &ranked {
+                if chosen.len() >= settings.anchors {
+                    break;
+                }
+                let place = (&candidate.unit.session, candidate.unit.said_at.local().date());
+                let again = chosen.iter().any(|(c, s)| c.unit.id == candidate.unit.id || alike(&s.stems, &seen.stems));
+                if again || (spread && sessions.contains(&place)) {
+                    continue;
+                }
+                sessions.insert(place);
+                chosen.push((candidate, seen));
+            }
+        }
+        chosen.into_iter().map(|(c, _)| c).collect()
+    }
+}
+
+fn share(bits: u8, of: usize) -> f64 {
+    if of == 0 { 0.0 } else { f64::from(bits.count_ones()) / of as f64 }
+}
+
+fn alike(a: &BTreeSet<String>, b: &BTreeSet<String>) -> bool {
+    let common = a.intersection(b).count();
+    let all = a.len() + b.len() - common;
+    all == 0 || common as f64 / all as f64 >= NEAR_IDENTICAL
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        model::{Bank, Channel, Provenance, Score},
+        recall::{
+            cues::cues,
+            tests::{candidate, model, settings},
+        },
+    };
+
+    fn unit(id: u64, said: &str, persons: &[&str], alignment: f64, session: &str) -> Candidate {
+        let mut made = candidate(id, said, "2024-01-01T00:00:00Z");
+        let body = std::sync::Arc::make_mut(&mut made.unit);
+        body.cues.participants = persons.iter().map(|&p| p.to_owned()).collect();
+        body.session = session.to_owned();
+        made.alignment = Score::from_f64(alignment);
+        made.provenance = vec![Provenance::FirstHop { channel: Channel::Semantic, rank: id as u32, score: alignment }];
+        made
+    }
+
+    fn plan(text: &str, evidence: &[Candidate]) -> Plan {
+        let question = Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None };
+        RulesPlanner::new(&model()).plan(&question, &cues(&question).unwrap(), evidence, 1, &settings())
+    }
+
+    fn check(text: &str, evidence: &[Candidate], proceed: bool, reason: &str, anchors: &[u64]) {
+        let found = plan(text, evidence);
+        assert_eq!((found.proceed, found.reason.as_str()), (proceed, reason), "{text}: {found:?}");
+        assert_eq!(found.anchors.iter().map(|a| a.0).collect::<Vec<_>>(), anchors, "{text}");
+        assert_eq!(found.target.is_some(), proceed);
+    }
+
+    #[test]
+    fn decisions() {
+        let answer = unit(1, "Omar repaired the copper kettle with Priya", &["omar", "priya"], 0.74, "s");
+        let wrong = unit(2, "Leo repaired a copper kettle", &["leo"], 0.60, "s");
+        let far = unit(3, "Priya swam in the lake", &["priya"], 0.20, "s");
+        check("Who repaired the copper kettle?", &[answer.clone(), far.clone()], false, COVERED, &[]);
+        check("Did Omar repair the copper kettle?", &[answer.clone(), far.clone()], false, COVERED, &[]);
+        check("Did Omar repair the copper kettle?", &[], false, NO_START, &[]);
+        check(
+            "Did Omar repair the copper kettle?",
+            &[wrong, far.clone()],
+            true,
+            "no unit matches the question closely enough",
+            &[2, 3],
+        );
+        check("Where is the violin?", &[far], true, "the best units do not hold: violin", &[3]);
+    }
+
+    #[test]
+    fn a_list_asks_for_more_than_a_single_thing() {
+        let near = unit(1, "Omar repaired a kettle", &["omar"], 0.64, "s");
+        assert!(!plan("What kettle did Omar repair?", std::slice::from_ref(&near)).proceed);
+        assert!(plan("What kettles did Omar repair?", std::slice::from_ref(&near)).proceed);
+        let certain = unit(1, "Omar repaired a kettle", &["omar"], 0.80, "s");
+        assert!(!plan("What kettles did Omar repair?", &[certain]).proceed);
+    }
+
+    #[test]
+    fn a_time_question_wants_a_grounded_time() {
+        let vague = unit(1, "Omar repaired a kettle", &["omar"], 0.60, "s");
+        let mut dated = vague.clone();
+        std::sync::Arc::make_mut(&mut dated.unit).cues.time = Some(crate::model::Interval::at(vague.unit.said_at));
+        let text = "When did Omar repair a kettle?";
+        assert!(plan(text, &[dated.clone()]).sufficiency > plan(text, &[vague.clone()]).sufficiency);
+        let other = "Why did Omar repair a kettle?";
+        assert!((plan(other, &[dated]).sufficiency - plan(other, &[vague]).sufficiency).abs() < 1e-12);
+    }
+
+    #[test]
+    fn anchors_spread_over_sessions_for_a_list_and_are_never_twins() {
+        let evidence = [
+            unit(1, "Omar mended the blue bowl for the market", &["omar"], 0.60, "a"),
+            unit(2, "Omar mended the blue bowl for a market", &["omar"], 0.59, "a"),
+            unit(3, "Omar sold a bowl to the baker", &["omar"], 0.58, "a"),
+            unit(4, "Omar wished for a new wheel", &["omar"], 0.35, "b"),
+        ];
+        check(
+            "Which bowl did Omar sell to the tailor?",
+            &evidence,
+            true,
+            "the best units do not hold: sell, tailor",
+            &[1, 3, 4],
+        );
+        let spread = plan("Which bowls did Omar glaze?", &evidence);
+        assert_eq!(spread.anchors.iter().map(|a| a.0).collect::<Vec<_>>(), [1, 4, 3]);
+    }
+
+    #[test]
+    fn the_round_budget_ends_it() {
+        let question =
+            Question { bank: Bank::parse("b").unwrap(), text: "Where is the violin?".into(), asked_at: None };
+        let evidence = [unit(1, "Priya swam", &[], 0.2, "s")];
+        let found = RulesPlanner::new(&model()).plan(&question, &cues(&question).unwrap(), &evidence, 2, &settings());
+        assert_eq!((found.proceed, found.reason.as_str()), (false, ROUNDS_SPENT));
+    }
+
+    proptest! {
+        #[test]
+        fn more_evidence_never_lowers_sufficiency_and_anchors_are_members(
+            picks in prop::collection::vec((0usize..5, 0.0f64..1.0, any::<bool>()), 0..12),
+            question in 0usize..4,
+        ) {
+            let said = ["Omar glazed a bowl", "Priya sold a bowl", "the kiln broke", "Omar and Priya met", ""];
+            let texts = ["Which bowl did Omar glaze?", "When did the kiln break?", "What do Omar and Priya sell?", "Who?"];
+            let all: Vec<Candidate> = (1u64..)
+                .zip(&picks)
+                .map(|(id, (text, alignment, named))| unit(id, said[*text], if *named { &["omar"] } else { &[] }, *alignment, "s"))
+                .collect();
+            let mut before = 0.0;
+            for n in 0..=all.len() {
+                let found = plan(texts[question], &all[..n]);
+                prop_assert!((0.0..=1.0).contains(&found.sufficiency));
+                prop_assert!(found.sufficiency >= before - 1e-12);
+                prop_assert!(found.anchors.len() <= settings().anchors);
+                prop_assert!(found.anchors.iter().all(|a| all[..n].iter().any(|c| c.unit.id == *a)));
+                prop_assert_eq!(found.anchors.iter().collect::<BTreeSet<_>>().len(), found.anchors.len());
+                before = found.sufficiency;
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The whole way from a question to evidence, through a memory whose answers are set by
+//! hand, and the makers of test values that the room's files share.
+
+use std::{cell::RefCell, sync::Arc};
+
+use super::*;
+use crate::{
+    config::Pipeline,
+    memory::PathStep,
+    model::{Bank, Cues, EventTime, Interval, Position},
+};
+
+pub(super) fn settings() -> RecallSettings {
+    Pipeline::parse("version = 1").unwrap().recall
+}
+
+pub(super) fn model() -> ModelSettings {
+    Pipeline::parse("version = 1").unwrap().model()
+}
+
+pub(super) fn body(id: u64, said: &str, at: &str) -> Arc<UnitBody> {
+    Arc::new(UnitBody {
+        id: UnitId(id),
+        restatement: said.to_owned(),
+        cues: Cues::default(),
+        said_at: EventTime::parse(at).unwrap(),
+        session: "auto:0".to_owned(),
+        ordinal: 0,
+        sources: vec![format!("t{id}")],
+        parts: Vec::new(),
+    })
+}
+
+pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
+    Candidate { unit: body(id, said, at), alignment: Score::ZERO, provenance: Vec::new(), anchor: false }
+}
+
+/// A memory that says what it was told to say, and remembers what it was asked.
+#[derive(Default)]
+struct Told {
+    hits: Vec<Hit>,
+    neighbours: Vec<Neighbour>,
+    fails: bool,
+    first: RefCell<Vec<FirstHopProbe>>,
+    walks: RefCell<Vec<NeighbourhoodProbe>>,
+}
+
+fn answered<T>(value: T) -> Answered<T> {
+    Answered { value, epoch: 1, reflects: vec![Position { topic: "memory".into(), partition: 0, next_offset: 8 }] }
+}
+
+impl Memory for Told {
+    fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
+        self.first.borrow_mut().push(probe);
+        if self.fails { Err("the dataflow is gone".into()) } else { Ok(answered(self.hits.clone())) }
+    }
+
+    fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
+        let found = self.neighbours.iter().filter(|n| !probe.anchors.contains(&n.unit.id)).cloned().collect();
+        self.walks.borrow_mut().push(probe);
+        Ok(answered(found))
+    }
+}
+
+fn ask_with(
+    told: &Told,
+    text: &str,
+    planner: &dyn Planner,
+    settings: &RecallSettings,
+) -> Result<Evidence, RecallError> {
+    let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
+    let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
+    let mut embed = |text: &str| Ok(Vector(Arc::from([text.len() as f32 / 1_000.0, 0.5])));
+    recollect(told, &mut embed, &question, planner, settings, &model(), &model_ref)
+}
+
+fn ask(told: &Told, text: &str) -> Evidence {
+    ask_with(told, text, &RulesPlanner::new(&model()), &settings()).unwrap()
+}
+
+fn hit(unit: &Arc<UnitBody>, channel: Channel, rank: u32, score: f64, alignment: f64) -> Hit {
+    let (score, alignment) = (Score::from_f64(score), Score::from_f64(alignment));
+    Hit { unit: unit.clone(), channel, rank, score, alignment }
+}
+
+// ---------------------------------------------------------------- a recollection
+
+const QUESTION: &str = "Which books has Mira recommended to Tom?";
+
+/// Who said what when; participants as decision 9 has them, times of saying.
+fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<UnitBody> {
+    let mut made = body(id, said, at);
+    let unit = Arc::make_mut(&mut made);
+    unit.session = session.to_owned();
+    unit.cues.participants = persons.iter().map(|&p| p.to_owned()).collect();
+    unit.cues.time = Some(Interval::at(unit.said_at));
+    made
+}
+
+/// Four recommended titles: one in the first hop, three behind a question and its thanks.
+fn library() -> Told {
+    let orchard = unit(
+        0x11,
+        "Mira recommended the book The Glass Orchard to Tom and praised its first chapter.",
+        "2024-04-12T18:20:00Z",
+        "caller:april",
+        &["mira", "tom"],
+    );
+    let asked = unit(
+        0x22,
+        "Tom asked Mira which book series she loves most and would recommend.",
+        "2024-06-03T20:05:00Z",
+        "caller:june",
+        &["mira", "tom"],
+    );
+    let series = unit(
+        0x33,
+        "Mira named Salt Road and The Ninth Lantern as her favourites, and Harbour of Crows for those who like the sea.",
+        "2024-06-03T20:06:00Z",
+        "caller:june",
+        &["mira"],
+    );
+    let crows = unit(
+        0x44,
+        "Mira called Harbour of Crows the widest story that she knows.",
+        "2024-06-03T20:08:00Z",
+        "caller:june",
+        &["mira"],
+    );
+    let thanks = unit(
+        0x55,
+        "Tom thanked Mira for the recommendations and asked why they are her favourites.",
+        "2024-06-03T20:10:00Z",
+        "caller:june",
+        &["mira", "tom"],
+    );
+    let soup = unit(0x66, "Tom cooked lentil soup for Mira.", "2024-05-01T19:00:00Z", "caller:may", &["mira", "tom"]);
+    let tram = unit(0x77, "Mira missed the last tram.", "2024-05-20T23:40:00Z", "caller:may2", &["mira"]);
+
+    let step = |from: &Arc<UnitBody>, to: &Arc<UnitBody>, channel, weight| PathStep {
+        from: from.id,
+        to: to.id,
+        channel,
+        weight: Score::from_f64(weight),
+    };
+    let near = |to: &Arc<UnitBody>, path: Vec<PathStep>, semantic, structural: f64, alignment| Neighbour {
+        unit: to.clone(),
+        channel: path[0].channel,
+        path_weight: Score::from_f64(path.iter().map(|s| s.weight.as_f64()).product()),
+        path,
+        semantic_match: Score::from_f64(semantic),
+        structural_match: Some(Score::from_f64(structural)),
+        alignment: Score::from_f64(alignment),
+    };
+    use Channel::{Lexical, Semantic, Structural};
+    Told {
+        hits: vec![
+            hit(&orchard, Semantic, 1, 0.62, 0.62),
+            hit(&asked, Semantic, 2, 0.58, 0.58),
+            hit(&thanks, Semantic, 3, 0.55, 0.55),
+            hit(&orchard, Lexical, 1, 0.48, 0.62),
+            hit(&asked, Lexical, 2, 0.40, 0.58),
+            hit(&orchard, Structural, 1, 1.0, 0.62),
+            hit(&asked, Structural, 2, 1.0, 0.58),
+            hit(&thanks, Structural, 3, 1.0, 0.55),
+        ],
+        neighbours: vec![
+            near(&series, vec![step(&asked, &series, Semantic, 0.91)], 0.52, 0.50, 0.41),
+            near(
+                &crows,
+                vec![step(&asked, &series, Semantic, 0.91), step(&series, &crows, Semantic, 0.82)],
+                0.39,
+                0.50,
+                0.30,
+            ),
+            near(&tram, vec![step(&thanks, &tram, Semantic, 0.76)], 0.18, 0.50, 0.12),
+            near(&series, vec![step(&asked, &series, Structural, 0.69)], 0.52, 0.50, 0.41),
+            near(&soup, vec![step(&orchard, &soup, Structural, 0.64)], 0.15, 1.0, 0.14),
+            near(&thanks, vec![step(&asked, &thanks, Structural, 1.0)], 0.50, 1.0, 0.55),
+        ],
+        ..Told::default()
+    }
+}
+
+#[test]
+fn three_titles_come_by_expansion() {
+    let told = library();
+    let evidence = ask(&told, QUESTION);
+    let first: Vec<&Seen> = evidence.trace.first_hop.iter().collect();
+    let support = &evidence.trace.rounds[0].support;
+    for title in ["Salt Road", "The Ninth Lantern", "Harbour of Crows"] {
+        assert!(!first.iter().any(|s| s.restatement.contains(title)), "{title} came with the first hop");
+        assert!(support.iter().any(|s| s.kept && s.restatement.contains(title)), "{title} was not found");
+        assert!(evidence.context.contains(title));
+    }
+    assert!(first.iter().any(|s| s.restatement.contains("The Glass Orchard")));
+    assert!(!support.iter().any(|s| s.kept && s.restatement.contains("tram")));
+    assert!(evidence.units.iter().all(|u| !u.provenance.is_empty() && !u.sources.is_empty()));
+}
+
+#[test]
+fn the_walk_starts_from_the_evidence_with_the_target() {
+    let told = library();
+    let evidence = ask(&told, QUESTION);
+    let probe = &told.first.borrow()[0];
+    assert_eq!(
+        (probe.words.as_str(), probe.semantic, probe.lexical, probe.cue),
+        ("books Mira recommended Tom", 10, 5, 5)
+    );
+    let walks = told.walks.borrow();
+    let [walk] = walks.as_slice() else { panic!("{} walks", walks.len()) };
+    assert_eq!(walk.anchors, evidence.trace.rounds[0].plan.anchors);
+    assert_eq!(walk.target_cues.participants, ["mira", "tom"]);
+    assert_ne!(walk.target, walk.question);
+    let anchors: Vec<UnitId> = evidence.units.iter().filter(|u| u.anchor).map(|u| u.id).collect();
+    assert_eq!(anchors.len(), walk.anchors.len());
+}
+
+// ---------------------------------------------------------------- how the loop ends
+
+#[test]
+fn no_cue_no_cue_channel() {
+    let told = library();
+    ask(&told, "Which books were recommended?");
+    assert_eq!(told.first.borrow()[0].cue, 0);
+    ask(&told, "Who is it?");
+    assert_eq!(told.first.borrow()[1].lexical, 0);
+}
+
+#[test]
+fn empty_support_ends_the_loop() {
+    let mut told = library();
+    for n in &mut told.neighbours {
+        n.semantic_match = Score::from_f64(0.1);
+        n.structural_match = None;
+    }
+    let many = RecallSettings { rounds: 4, ..settings() };
+    let evidence = ask_with(&told, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
+    assert_eq!(evidence.stop_reason, "no new support");
+    assert_eq!((evidence.trace.rounds.len(), told.walks.borrow().len()), (1, 1));
+    assert!(evidence.trace.rounds[0].support.iter().all(|s| !s.kept || evidence.units.iter().any(|u| u.id == s.id)));
+    assert_eq!(evidence.units.len(), 3);
+}
+
+#[test]
+fn rounds_go_on_until_the_budget_or_nothing_new() {
+    let told = library();
+    let one = ask(&told, QUESTION);
+    assert_eq!(one.stop_reason, "round budget reached");
+    let many = RecallSettings { rounds: 4, ..settings() };
+    let more = ask_with(&told, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
+    assert_eq!(more.stop_reason, "no new support");
+    assert_eq!(more.trace.rounds.len(), 2);
+    let none =
+        ask_with(&told, QUESTION, &RulesPlanner::new(&model()), &RecallSettings { rounds: 0, ..settings() }).unwrap();
+    assert_eq!((none.trace.rounds.len(), none.units.len()), (0, 3));
+}
+
+#[test]
+fn a_direct_answer_stops_after_the_first_hop() {
+    let told = Told { hits: vec![hit(&library().hits[0].unit, Channel::Semantic, 1, 0.8, 0.8)], ..Told::default() };
+    let evidence = ask(&told, "Did Mira recommend The Glass Orchard to Tom?");
+    assert_eq!(evidence.stop_reason, "the evidence covers the question");
+    assert!(evidence.supported && told.walks.borrow().is_empty());
+    assert!(evidence.context.starts_with("## 12 April 2024\n"));
+}
+
+#[test]
+fn an_empty_memory_supports_nothing_and_says_so() {
+    let evidence = ask(&Told::default(), QUESTION);
+    assert!(!evidence.supported && evidence.units.is_empty());
+    assert_eq!(evidence.stop_reason, "no evidence to start from");
+    assert!(evidence.context.starts_with("Nothing in memory supports this question"));
+    assert!(trace(&evidence).contains("not supported by memory"));
+}
+
+/// A planner that does not keep to the rules.
+struct Unruly;
+
+impl Planner for Unruly {
+    fn plan(&self, _: &Question, _: &QuestionCues, evidence: &[Candidate], _: u32, _: &RecallSettings) -> Plan {
+        let known: Vec<UnitId> = evidence.iter().take(1).map(|c| c.unit.id).collect();
+        Plan {
+            proceed: true,
+            sufficiency: 7.0,
+            reason: "because".to_owned(),
+            anchors: [UnitId(0xdead)].into_iter().chain(known.iter().copied()).chain(known.iter().copied()).collect(),
+            target: Some(Target { goal: "g".into(), sentence: "Mira read.".into(), cues: Cues::default() }),
+        }
+    }
+
+    fn sufficiency(&self, _: &Question, _: &QuestionCues, _: &[Candidate]) -> f64 {
+        7.0
+    }
+}
+
+#[test]
+fn an_anchor_outside_the_evidence_is_impossible() {
+    let told = library();
+    let evidence = ask_with(&told, QUESTION, &Unruly, &settings()).unwrap();
+    assert_eq!(told.walks.borrow()[0].anchors, [UnitId(0x11)]);
+    assert_eq!(evidence.sufficiency, 1.0);
+    let nothing = Told::default();
+    let evidence = ask_with(&nothing, QUESTION, &Unruly, &settings()).unwrap();
+    assert!(nothing.walks.borrow().is_empty());
+    assert_eq!(evidence.stop_reason, "no evidence to start from");
+}
+
+// ---------------------------------------------------------------- errors and identity
+
+#[test]
+fn errors_name_what_failed_and_keep_the_cause() {
+    use std::error::Error;
+    let gone = Told { fails: true, ..Told::default() };
+    let error = ask_with(&gone, QUESTION, &RulesPlanner::new(&model()), &settings()).unwrap_err();
+    assert_eq!(error.to_string(), "bank readers: the memory did not answer the first hop");
+    assert_eq!(error.source().unwrap().to_string(), "the dataflow is gone");
+    assert!(matches!(ask_with(&gone, " ", &RulesPlanner::new(&model()), &settings()), Err(RecallError::EmptyQuestion)));
+}
+
+#[test]
+fn the_order_of_hits_changes_nothing() {
+    let told = library();
+    let mut turned = library();
+    turned.hits.reverse();
+    turned.neighbours.reverse();
+    assert_eq!(ask(&told, QUESTION), ask(&turned, QUESTION));
+}
+
+#[test]
+fn the_vector_hash_depends_on_vector_and_model() {
+    let hash =
+        |x: f32, model: &str| vector_hash(&Vector(Arc::from([x])), &ModelRef { name: "m".into(), hash: model.into() });
+    assert_ne!(hash(0.5, "a"), hash(0.25, "a"));
+    assert_ne!(hash(0.5, "a"), hash(0.5, "b"));
+    let mut bytes = 0.5f32.to_le_bytes().to_vec();
+    bytes.push(b'a');
+    assert_eq!(hash(0.5, "a"), blake3::hash(&bytes).to_hex().to_string());
+}

@@ -1,0 +1,394 @@
+//! Text to words: the vocabulary that cues, plans and targets share.
+//!
+//! In: English text. Out: words with their byte ranges, and stems of content words as a
+//! set. Function words and question words are lists of general English; nothing here
+//! knows a person, a place or a topic. Never allocates per pair of texts compared: a
+//! text is stemmed once.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use tantivy::tokenizer::{Language, LowerCaser, SimpleTokenizer, Stemmer, TextAnalyzer, TokenStream};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A word of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word<'t> {
+    /// As written, possessive ending left out.
+    pub(super) text: &'t str,
+    /// In lower case.
+    pub(super) lower: String,
+    /// Its bytes in the text, possessive ending included.
+    pub(super) range: Range<usize>,
+    /// Whether it ended in `'s`, or in `s'`.
+    pub(super) possessive: bool,
+}
+
+impl Word<'_> {
+    /// Whether it begins with a capital letter.
+    pub(super) fn capitalised(&self) -> bool {
+        self.text.chars().next().is_some_and(char::is_uppercase)
+    }
+}
+
+/// The words of a text, in order. Words joined by a hyphen are one word.
+pub(super) fn words(text: &str) -> Vec<Word<'_>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (start, word) in text.unicode_word_indices() {
+        let end = start + word.len();
+        match ranges.last_mut() {
+            Some(last) if text.get(last.end..start) == Some("-") => last.end = end,
+            _ => ranges.push(start..end),
+        }
+    }
+    ranges.into_iter().filter_map(|range| word(text, range)).collect()
+}
+
+fn word(text: &str, range: Range<usize>) -> Option<Word<'_>> {
+    let whole = text.get(range.clone())?;
+    let bare = ["'s", "\u{2019}s", "'S", "\u{2019}S"].iter().find_map(|ending| whole.strip_suffix(ending));
+    let plural_owner = whole.ends_with('s') && text.get(range.end..).is_some_and(opens_with_lone_apostrophe);
+    let bare_text = bare.unwrap_or(whole);
+    Some(Word {
+        text: bare_text,
+        lower: bare_text.to_lowercase().replace('\u{2019}', "'"),
+        range,
+        possessive: bare.is_some() || plural_owner,
+    })
+}
+
+fn opens_with_lone_apostrophe(rest: &str) -> bool {
+    let mut chars = rest.chars();
+    matches!(chars.next(), Some('\'' | '\u{2019}')) && chars.next() == Some(' ')
+}
+
+/// Words that carry grammar rather than content; lower case, sorted.
+const FUNCTION_WORDS: &[&str] = &[
+    "a",
+    "about",
+    "after",
+    "again",
+    "against",
+    "all",
+    "also",
+    "am",
+    "among",
+    "an",
+    "and",
+    "any",
+    "are",
+    "aren't",
+    "as",
+    "at",
+    "be",
+    "because",
+    "been",
+    "before",
+    "being",
+    "between",
+    "both",
+    "but",
+    "by",
+    "can",
+    "can't",
+    "cannot",
+    "could",
+    "couldn't",
+    "did",
+    "didn't",
+    "do",
+    "does",
+    "doesn't",
+    "doing",
+    "don't",
+    "during",
+    "each",
+    "either",
+    "else",
+    "ever",
+    "every",
+    "for",
+    "from",
+    "had",
+    "hadn't",
+    "has",
+    "hasn't",
+    "have",
+    "haven't",
+    "having",
+    "he",
+    "her",
+    "hers",
+    "herself",
+    "him",
+    "himself",
+    "his",
+    "how",
+    "i",
+    "i'd",
+    "i'll",
+    "i'm",
+    "i've",
+    "if",
+    "in",
+    "into",
+    "is",
+    "isn't",
+    "it",
+    "its",
+    "itself",
+    "just",
+    "may",
+    "me",
+    "might",
+    "mine",
+    "more",
+    "most",
+    "much",
+    "must",
+    "my",
+    "myself",
+    "neither",
+    "no",
+    "nor",
+    "not",
+    "of",
+    "off",
+    "on",
+    "once",
+    "only",
+    "or",
+    "other",
+    "our",
+    "ours",
+    "ourselves",
+    "out",
+    "over",
+    "own",
+    "same",
+    "shall",
+    "she",
+    "should",
+    "shouldn't",
+    "since",
+    "so",
+    "some",
+    "such",
+    "than",
+    "that",
+    "the",
+    "their",
+    "theirs",
+    "them",
+    "themselves",
+    "then",
+    "there",
+    "these",
+    "they",
+    "this",
+    "those",
+    "though",
+    "through",
+    "to",
+    "together",
+    "too",
+    "towards",
+    "under",
+    "until",
+    "up",
+    "upon",
+    "us",
+    "very",
+    "was",
+    "wasn't",
+    "we",
+    "were",
+    "weren't",
+    "what",
+    "when",
+    "where",
+    "whether",
+    "which",
+    "while",
+    "who",
+    "whom",
+    "whose",
+    "why",
+    "will",
+    "with",
+    "within",
+    "without",
+    "won't",
+    "would",
+    "wouldn't",
+    "yet",
+    "you",
+    "your",
+    "yours",
+    "yourself",
+];
+
+/// Verbs and nouns so common that they hardly select anything; lower case, sorted.
+const WEAK_WORDS: &[&str] = &[
+    "able",
+    "come",
+    "came",
+    "describe",
+    "done",
+    "explain",
+    "feel",
+    "feels",
+    "felt",
+    "gave",
+    "get",
+    "gets",
+    "getting",
+    "give",
+    "given",
+    "gives",
+    "go",
+    "goes",
+    "going",
+    "gone",
+    "got",
+    "happen",
+    "happened",
+    "happens",
+    "kind",
+    "kinds",
+    "know",
+    "known",
+    "knows",
+    "like",
+    "likely",
+    "list",
+    "long",
+    "made",
+    "make",
+    "makes",
+    "making",
+    "many",
+    "mention",
+    "mentioned",
+    "mentions",
+    "name",
+    "named",
+    "names",
+    "often",
+    "recent",
+    "recently",
+    "said",
+    "say",
+    "says",
+    "sort",
+    "sorts",
+    "take",
+    "taken",
+    "takes",
+    "taking",
+    "talk",
+    "talked",
+    "tell",
+    "tells",
+    "thing",
+    "things",
+    "think",
+    "thinks",
+    "thought",
+    "time",
+    "times",
+    "told",
+    "took",
+    "type",
+    "types",
+    "use",
+    "used",
+    "want",
+    "wanted",
+    "wants",
+    "way",
+    "ways",
+    "went",
+];
+
+/// Auxiliary verbs with which a question or its predicate begins; lower case.
+const AUXILIARIES: &[&str] = &[
+    "did", "does", "do", "has", "have", "had", "is", "are", "was", "were", "will", "would", "can", "could", "should",
+    "might", "may", "must", "shall",
+];
+
+/// Whether a lower-case word carries grammar rather than content.
+pub(super) fn is_function_word(lower: &str) -> bool {
+    FUNCTION_WORDS.contains(&lower)
+}
+
+/// Whether a lower-case word is too common to select anything by itself.
+pub(super) fn is_weak_word(lower: &str) -> bool {
+    WEAK_WORDS.contains(&lower)
+}
+
+/// Whether a lower-case word is an auxiliary verb.
+pub(super) fn is_auxiliary(lower: &str) -> bool {
+    AUXILIARIES.contains(&lower)
+}
+
+/// Reduces words to the stems by which texts are compared.
+pub(super) struct Stems {
+    analyzer: TextAnalyzer,
+}
+
+impl Stems {
+    /// The stemmer that the lexical channel uses for English.
+    pub(super) fn english() -> Self {
+        let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
+            .filter(LowerCaser)
+            .filter(Stemmer::new(Language::English))
+            .build();
+        Self { analyzer }
+    }
+
+    /// The stems of a text's words, function words left out.
+    pub(super) fn of(&mut self, text: &str) -> BTreeSet<String> {
+        let mut stems = BTreeSet::new();
+        let lower = text.to_lowercase();
+        let mut stream = self.analyzer.token_stream(&lower);
+        while let Some(token) = stream.next() {
+            let word = lower.get(token.offset_from..token.offset_to).unwrap_or_default();
+            if !is_function_word(word) && word != "s" {
+                stems.insert(token.text.clone());
+            }
+        }
+        stems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn possessives_and_hyphens_belong_to_their_word() {
+        let found: Vec<(String, bool)> = words("Anna's well-known dog, the Smiths' cat and Leo\u{2019}s")
+            .into_iter()
+            .map(|w| (w.lower, w.possessive))
+            .collect();
+        let expected = [
+            ("anna", true),
+            ("well-known", false),
+            ("dog", false),
+            ("the", false),
+            ("smiths", true),
+            ("cat", false),
+            ("and", false),
+            ("leo", true),
+        ];
+        assert_eq!(found, expected.map(|(w, p)| (w.to_owned(), p)));
+    }
+
+    #[test]
+    fn stems_join_the_forms_of_a_word_and_drop_grammar() {
+        let mut stems = Stems::english();
+        assert_eq!(stems.of("She recommended the books"), stems.of("recommending a book"));
+        assert_eq!(stems.of("what did they do with it"), BTreeSet::new());
+        assert_eq!(stems.of("Leo's garden").len(), 2);
+    }
+}

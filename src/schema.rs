@@ -1,0 +1,54 @@
+//! The JSON Schema of every record of every topic, from the Rust types.
+//!
+//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json` holds the same text, and a
+//! test fails when they drift apart.
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+
+use crate::model::{DeadLetter, Evidence, MemoryRecord, Question, TurnEvent};
+
+/// Every schema by the name of its topic.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    let of = |schema: fn(&mut schemars::SchemaGenerator) -> Schema, about: &str| {
+        let mut generator = SchemaSettings::draft2020_12().into_generator();
+        let mut root = schema(&mut generator);
+        let definitions = generator.take_definitions(true);
+        root.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+        root.insert("description".to_owned(), about.into());
+        if !definitions.is_empty() {
+            root.insert("$defs".to_owned(), definitions.into());
+        }
+        root
+    };
+    vec![
+        (
+            "turns",
+            of(|g| TurnEvent::json_schema(g), "One record of the turns topic. A record without `type` is a turn."),
+        ),
+        (
+            "memory",
+            of(
+                |g| MemoryRecord::json_schema(g),
+                "One value of the memory topic. The key is bank, session, start (4 bytes, big-endian) and, for one turn of an open window, the turn, each field behind its length in 2 bytes, big-endian; a null value removes it.",
+            ),
+        ),
+        ("dead-letters", of(|g| DeadLetter::json_schema(g), "One rejected input record.")),
+        ("questions", of(|g| Question::json_schema(g), "One question.")),
+        (
+            "answers",
+            of(
+                |g| Evidence::json_schema(g),
+                "One answer: evidence, how each piece was reached, and the offsets that it reflects.",
+            ),
+        ),
+    ]
+}
+
+/// The text of a schema file: pretty JSON with a newline at the end.
+#[must_use]
+pub fn text(schema: &Schema) -> String {
+    let mut text = serde_json::to_string_pretty(schema).unwrap_or_default();
+    text.push('\n');
+    text
+}

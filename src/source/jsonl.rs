@@ -1,0 +1,410 @@
+//! JSON Lines: one turn event a line, from a file or from standard input (`-`).
+//!
+//! In: bytes. Out: for every line that is not blank an event, or a dead letter whose
+//! origin is `FILE:LINE`; after the last line of a file (not of a stream) an idle mark
+//! for each bank. Memory stays bounded: a line of more than [`MAX_LINE_BYTES`] is never
+//! held whole. A byte order mark at the start and CRLF are accepted. A time without a
+//! zone is a reject, since the format has one.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use super::{Batch, Progress, Source, SourceError, advised, end_mark, unreadable};
+use crate::{
+    config::SourceSettings,
+    model::{Bank, DeadLetter, EventTime, TurnEvent},
+};
+
+/// Longest line, in bytes without its end. A text of the longest kind fits with every
+/// character escaped.
+const MAX_LINE_BYTES: usize = 1 << 20;
+/// How much of a line that is too long goes with its dead letter.
+const KEPT_BYTES: usize = 4_096;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A source of JSON Lines.
+pub struct Jsonl {
+    path: PathBuf,
+    reader: BufReader<Box<dyn Read + Send>>,
+    bank: Option<Bank>,
+    /// Bytes of the file; absent for a stream, which gets no idle marks.
+    file_bytes: Option<u64>,
+    read_bytes: u64,
+    line: u64,
+    /// The latest event time of each bank.
+    latest: BTreeMap<Bank, EventTime>,
+    /// Idle marks that are still to be given, once the end was reached.
+    marks: Option<VecDeque<TurnEvent>>,
+}
+
+/// One line as read.
+enum Line {
+    /// Its bytes, without the end of line.
+    Whole(Vec<u8>),
+    /// Its beginning, and how many bytes it had.
+    TooLong(Vec<u8>, u64),
+}
+
+impl Jsonl {
+    /// Opens a file, or standard input for `-`. `bank` is given to records that name none.
+    ///
+    /// # Errors
+    /// [`SourceError`] when the file cannot be opened, or conversations are chosen.
+    pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
+        if !settings.only.is_empty() {
+            let problem = "jsonl holds no conversations to choose from; leave it out".to_owned();
+            return Err(SourceError::Settings { key: "only", problem });
+        }
+        let path = &settings.path;
+        if path == Path::new("-") {
+            return Ok(Self::new(path, Box::new(io::stdin()), None, bank));
+        }
+        let open = || -> io::Result<(File, Option<u64>)> {
+            let file = File::open(path)?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata.is_file().then_some(metadata.len())))
+        };
+        let (file, bytes) = open().map_err(|e| unreadable(path, 0, e))?;
+        Ok(Self::new(path, Box::new(file), bytes, bank))
+    }
+
+    fn new(path: &Path, reader: Box<dyn Read + Send>, file_bytes: Option<u64>, bank: Option<&Bank>) -> Self {
+        Self {
+            path: path.to_owned(),
+            reader: BufReader::with_capacity(1 << 16, reader),
+            bank: bank.cloned(),
+            file_bytes,
+            read_bytes: 0,
+            line: 0,
+            latest: BTreeMap::new(),
+            marks: None,
+        }
+    }
+
+    /// The next line, or none at the end of the file.
+    fn line(&mut self) -> io::Result<Option<Line>> {
+        let mut bytes = Vec::new();
+        let mut length = 0u64;
+        loop {
+            let chunk = match self.reader.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                chunk => chunk?,
+            };
+            let end = chunk.iter().position(|b| *b == b'\n');
+            let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or(chunk);
+            let used = part.len() + usize::from(end.is_some());
+            let finished = end.is_some() || chunk.is_empty();
+            length += part.len() as u64;
+            if length <= MAX_LINE_BYTES as u64 {
+                bytes.extend_from_slice(part);
+            } else {
+                let wanted = KEPT_BYTES.saturating_sub(bytes.len()).min(part.len());
+                bytes.extend_from_slice(part.get(..wanted).unwrap_or(part));
+                bytes.truncate(KEPT_BYTES);
+                bytes.shrink_to_fit();
+            }
+            self.reader.consume(used);
+            self.read_bytes += used as u64;
+            if !finished {
+                continue;
+            }
+            if end.is_none() && length == 0 {
+                return Ok(None);
+            }
+            self.line += 1;
+            if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+                bytes.drain(..BYTE_ORDER_MARK.len());
+            }
+            if length > MAX_LINE_BYTES as u64 {
+                return Ok(Some(Line::TooLong(bytes, length)));
+            }
+            if bytes.last() == Some(&b'\r') {
+                bytes.pop();
+            }
+            return Ok(Some(Line::Whole(bytes)));
+        }
+    }
+
+    /// Reads one record; a record that names no bank gets the source's.
+    fn event(&self, line: &[u8]) -> Result<TurnEvent, String> {
+        if let Some(bank) = &self.bank
+            && let Ok(serde_json::Value::Object(mut object)) = serde_json::from_slice(line)
+            && !object.contains_key("bank")
+        {
+            object.insert("bank".to_owned(), bank.as_str().into());
+            return TurnEvent::from_json(serde_json::Value::Object(object).to_string().as_bytes());
+        }
+        TurnEvent::from_json(line)
+    }
+
+    fn remember(&mut self, event: &TurnEvent) {
+        let time = match event {
+            TurnEvent::Turn(turn) => turn.time,
+            TurnEvent::Idle(idle) => idle.time,
+            TurnEvent::Deletion(_) | TurnEvent::SessionEnd(_) => return,
+        };
+        if self.file_bytes.is_none() {
+            return;
+        }
+        match self.latest.get_mut(event.bank()) {
+            Some(latest) => *latest = time.max(*latest),
+            None => {
+                self.latest.insert(event.bank().clone(), time);
+            }
+        }
+    }
+
+    fn take(&mut self, line: Line, batch: &mut Batch) {
+        let origin = format!("{}:{}", self.path.display(), self.line);
+        let (bytes, reason) = match line {
+            Line::TooLong(bytes, length) => {
+                let reason = format!(
+                    "the line has {length} bytes, more than {MAX_LINE_BYTES}; write one record a line, \
+                     and split a long text into several turns"
+                );
+                (bytes, reason)
+            }
+            Line::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => return,
+            Line::Whole(bytes) => match self.event(&bytes) {
+                Ok(event) => {
+                    self.remember(&event);
+                    batch.events.push(event);
+                    return;
+                }
+                Err(reason) => (bytes, advised(reason)),
+            },
+        };
+        batch.rejects.push(DeadLetter::new(origin, reason, &bytes));
+    }
+}
+
+impl Source for Jsonl {
+    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
+        let mut batch = Batch::default();
+        while batch.events.len() + batch.rejects.len() < limit.max(1) {
+            if let Some(marks) = &mut self.marks {
+                match marks.pop_front() {
+                    Some(mark) => batch.events.push(mark),
+                    None => break,
+                }
+                continue;
+            }
+            match self.line() {
+                Ok(Some(line)) => self.take(line, &mut batch),
+                Ok(None) => self.marks = Some(self.latest.iter().map(|(b, t)| end_mark(b, *t)).collect()),
+                // What was read before the error still counts; the error comes again.
+                Err(_) if !(batch.events.is_empty() && batch.rejects.is_empty()) => break,
+                Err(e) => return Err(unreadable(&self.path, self.line, e)),
+            }
+        }
+        Ok((!(batch.events.is_empty() && batch.rejects.is_empty())).then_some(batch))
+    }
+
+    fn describe(&self) -> String {
+        match self.path.to_str() {
+            Some("-") => "JSON Lines from standard input".to_owned(),
+            _ => format!("JSON Lines from {}", self.path.display()),
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.read_bytes, total: self.file_bytes, unit: "bytes" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::{super::tests::drain, *};
+    use crate::model::MAX_TEXT_BYTES;
+
+    fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, SourceSettings) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let settings = SourceSettings {
+            format: "jsonl".to_owned(),
+            path: file.path().to_owned(),
+            zone: "Z".to_owned(),
+            only: Vec::new(),
+        };
+        (file, settings)
+    }
+
+    /// What a file with these bytes gives; origins without the file's path.
+    fn read(bytes: &[u8], bank: Option<&str>) -> Batch {
+        let (_file, settings) = file(bytes);
+        let bank = bank.map(|b| Bank::parse(b).unwrap());
+        let mut batch = drain(&mut Jsonl::open(&settings, bank.as_ref()).unwrap(), 3);
+        let prefix = settings.path.display().to_string();
+        for letter in &mut batch.rejects {
+            letter.origin = letter.origin.strip_prefix(&prefix).expect("the origin begins with the file").to_owned();
+        }
+        batch
+    }
+
+    fn turn(id: &str, bank: Option<&str>, time: &str) -> String {
+        let bank = bank.map(|b| format!(r#""bank":"{b}","#)).unwrap_or_default();
+        format!(r#"{{{bank}"turn":"{id}","speaker":"Ada","text":"Hello.","time":"{time}"}}"#)
+    }
+
+    fn ids(batch: &Batch) -> Vec<String> {
+        batch
+            .events
+            .iter()
+            .map(|e| match e {
+                TurnEvent::Turn(t) => format!("{}:{}", t.bank, t.turn),
+                TurnEvent::Idle(i) => format!("{} idle {}", i.bank, i.time),
+                TurnEvent::Deletion(d) => format!("{} deletes {}", d.bank, d.turn),
+                TurnEvent::SessionEnd(s) => format!("{} ends {}", s.bank, s.session),
+            })
+            .collect()
+    }
+
+    const T: &str = "2023-05-08T13:56:00Z";
+
+    #[test]
+    fn every_bad_line_becomes_a_letter_with_its_place_and_the_rest_goes_on() {
+        let good = turn("good", Some("b"), T);
+        let long_text = "x".repeat(MAX_TEXT_BYTES + 1);
+        let megabyte = "x".repeat(1_000_000);
+        let with_text = |text: &str| format!(r#"{{"bank":"b","turn":"1","speaker":"A","text":"{text}","time":"{T}"}}"#);
+        for (bad, expected) in [
+            (b"{\"bank\":".to_vec(), "not JSON: EOF while parsing a value at line 1 column 8; write one JSON object"),
+            (b"nonsense".to_vec(), "not JSON: expected ident at line 1 column 2"),
+            (b"[1]".to_vec(), "not a JSON object; write one object"),
+            (b"{\"turn\":\"\xff\"}".to_vec(), "not UTF-8 after byte 9; re-encode"),
+            (turn("1", None, T).into(), "missing field `bank`; add it to the record, or name one bank"),
+            (format!(r#"{{"bank":"b","turn":"1","text":"x","time":"{T}"}}"#).into(), "missing field `speaker`; add it"),
+            (good.replace("\"speaker\"", "\"speeker\"").into(), "unknown field `speeker`, expected one of"),
+            (good.replace("\"good\"", "7").into(), "invalid type: integer `7`, expected a string; write a value"),
+            (turn("1", Some("../etc"), T).into(), "bank: segment \"..\" of \"../etc\" is not allowed; use 1 to 128"),
+            (turn("1", Some(""), T).into(), "bank: 0 characters long; use"),
+            (
+                turn("1", Some("b"), "2023-05-08T13:56:00").into(),
+                "time: \"2023-05-08T13:56:00\" has no zone; write RFC",
+            ),
+            (turn("1", Some("b"), "yesterday").into(), "time: \"yesterday\" is not a time; write RFC"),
+            (turn("1", Some("b"), "1500-01-01T00:00:00Z").into(), "time: \"1500-01-01T00:00:00Z\" is out of range"),
+            (turn("1", Some("b"), "9999-01-01T00:00:00Z").into(), "time: \"9999-01-01T00:00:00Z\" is out of range"),
+            (turn("", Some("b"), T).into(), "turn: empty; give it a name"),
+            (with_text("  ").into(), "text: empty; write what was said"),
+            (with_text(&long_text).into(), "text: 65537 bytes with captions, more than 65536; split it"),
+            (with_text(&megabyte).into(), "text: 1000000 bytes"),
+            (br#"{"type":"greeting","bank":"b"}"#.to_vec(), "unknown variant `greeting`, expected one of"),
+            (br#"{"type":"session_end","bank":"b"}"#.to_vec(), "missing field `session`; add it"),
+            ("[".repeat(100_000).into_bytes(), "not JSON: recursion limit exceeded"),
+            (
+                "x".repeat(3 * MAX_LINE_BYTES).into_bytes(),
+                "the line has 3145728 bytes, more than 1048576; write one record",
+            ),
+        ] {
+            let bytes = [good.as_bytes(), b"\n\n", &bad, b"\n", good.as_bytes(), b"\n"].concat();
+            let batch = read(&bytes, None);
+            assert_eq!(batch.rejects.len(), 1, "{expected}");
+            let letter = &batch.rejects[0];
+            assert!(letter.reason.starts_with(expected), "{} is not {expected}", letter.reason);
+            assert!(letter.reason.contains("; "), "{} says what to do", letter.reason);
+            assert_eq!(letter.origin, ":3");
+            assert_eq!(letter.payload, String::from_utf8_lossy(&bad[..bad.len().min(4_096)]));
+            assert_eq!(ids(&batch), ["b:good", "b:good", "b idle 2024-05-08T13:56:00Z"]);
+        }
+    }
+
+    #[test]
+    fn a_mark_windows_line_ends_blank_lines_and_a_missing_last_end_are_fine() {
+        let (one, two) = (turn("1", Some("b"), T), turn("2", Some("b"), T));
+        for text in [
+            format!("\u{feff}{one}\r\n\r\n  \t\r\n{two}"),
+            format!("\n{one}\n{two}\n\n"),
+            format!("{one}\r\n{two}\r\n"),
+        ] {
+            let batch = read(text.as_bytes(), None);
+            assert_eq!(batch.rejects, [], "{text:?}");
+            assert_eq!(ids(&batch)[..2], ["b:1", "b:2"], "{text:?}");
+        }
+        assert_eq!(read(b"", None), Batch::default());
+        assert_eq!(read(b"\xEF\xBB\xBF", None), Batch::default());
+    }
+
+    #[test]
+    fn a_given_bank_fills_only_where_none_is_named() {
+        let text = format!(
+            "{}\n{}\n{{\"type\":\"deletion\",\"turn\":\"1\"}}\n",
+            turn("1", None, T),
+            turn("2", Some("own"), T)
+        );
+        let batch = read(text.as_bytes(), Some("given"));
+        assert_eq!(batch.rejects, []);
+        let marks = ["given idle 2024-05-08T13:56:00Z", "own idle 2024-05-08T13:56:00Z"];
+        assert_eq!(ids(&batch), ["given:1", "own:2", "given deletes 1", marks[0], marks[1]]);
+    }
+
+    #[test]
+    fn a_file_ends_with_a_mark_after_the_latest_turn_and_a_stream_does_not() {
+        let text =
+            [turn("1", Some("b"), "2023-07-01T00:00:00Z"), turn("2", Some("b"), "2023-01-01T00:00:00Z")].join("\n");
+        assert_eq!(ids(&read(text.as_bytes(), None)), ["b:1", "b:2", "b idle 2024-07-01T00:00:00Z"]);
+        let mut stream = Jsonl::new(Path::new("-"), Box::new(io::Cursor::new(text)), None, None);
+        assert_eq!(ids(&drain(&mut stream, 10)), ["b:1", "b:2"]);
+        assert_eq!(stream.describe(), "JSON Lines from standard input");
+    }
+
+    #[test]
+    fn progress_reaches_the_size_of_the_file() {
+        let (_file, settings) = file(format!("{}\r\n\nx", turn("1", Some("b"), T)).as_bytes());
+        let mut source = Jsonl::open(&settings, None).unwrap();
+        assert_eq!(source.progress().done, 0);
+        drain(&mut source, 1);
+        assert_eq!(Some(source.progress().done), source.progress().total);
+    }
+
+    #[test]
+    fn a_directory_and_a_failing_stream_are_errors_that_name_the_line() {
+        struct Failing(usize);
+        impl Read for Failing {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                if self.0 == 0 {
+                    return Err(io::Error::other("gone"));
+                }
+                self.0 -= 1;
+                buffer[..6].copy_from_slice(b"bad 1\n");
+                Ok(6)
+            }
+        }
+        let mut source = Jsonl::new(Path::new("-"), Box::new(Failing(2)), None, None);
+        assert_eq!(source.next(10).unwrap().unwrap().rejects.len(), 2, "what was read is given first");
+        assert!(source.next(10).unwrap_err().to_string().starts_with("-: cannot be read after line 2"));
+        let directory = tempfile::tempdir().unwrap();
+        let (_file, settings) = file(b"");
+        let settings = SourceSettings { path: directory.path().to_owned(), ..settings };
+        assert!(Jsonl::open(&settings, None).and_then(|mut s| s.next(1)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_that_is_not_blank_is_an_event_or_a_letter(
+            pieces in prop::collection::vec(prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..40),
+                Just(b"\n".to_vec()),
+                Just(b"\r\n".to_vec()),
+                Just(turn("1", Some("b"), T).into_bytes()),
+                Just(turn("1", None, T).into_bytes()),
+            ], 0..20),
+            bank in prop::option::of(Just("given")),
+        ) {
+            let bytes = pieces.concat();
+            let lines = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes).split(|b| *b == b'\n');
+            let expected = lines.filter(|l| !l.iter().all(u8::is_ascii_whitespace)).count();
+            let batch = read(&bytes, bank);
+            let events = batch.events.iter().filter(|e| !matches!(e, TurnEvent::Idle(_))).count();
+            prop_assert_eq!(events + batch.rejects.len(), expected);
+        }
+    }
+}

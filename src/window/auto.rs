@@ -1,0 +1,197 @@
+//! The session of a turn that names none (decision 5).
+//!
+//! In: event times. Out: the number of the first session whose range of event times,
+//! widened by the gap on both sides, holds a time; else a new number. Sessions never
+//! merge, even when their ranges come to meet. Finding and growing cost the logarithm of
+//! the number of sessions; only an edit that moves a session's first or last time inwards
+//! costs all of them.
+
+use std::collections::BTreeMap;
+
+/// The unnamed sessions of a bank, by number.
+#[derive(Debug, Default)]
+pub(super) struct AutoSessions {
+    gap_ms: i64,
+    /// How many turns of a session have a time: the ends are the session's range.
+    times: BTreeMap<u32, BTreeMap<i64, u32>>,
+    /// By first moment: stretches of time, apart from each other, with the lowest number
+    /// among the sessions whose widened range covers them.
+    cover: BTreeMap<i64, Stretch>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    /// The first moment after it.
+    end_ms: i64,
+    session: u32,
+}
+
+impl AutoSessions {
+    pub(super) fn new(gap_ms: i64) -> Self {
+        Self { gap_ms, ..Self::default() }
+    }
+
+    /// The session that a turn of this time joins; a new number when none holds it.
+    pub(super) fn holding(&self, time_ms: i64) -> u32 {
+        match self.stretch_at(time_ms) {
+            Some((_, stretch)) => stretch.session,
+            None => self.times.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)),
+        }
+    }
+
+    /// Counts a turn's time into its session.
+    pub(super) fn add(&mut self, session: u32, time_ms: i64) {
+        let times = self.times.entry(session).or_default();
+        let before = range(times);
+        *times.entry(time_ms).or_default() += 1;
+        let (start, end) = self.widened(time_ms, time_ms);
+        match before {
+            None => self.claim(session, start, end),
+            Some((first, _)) if time_ms < first => self.claim(session, start, self.widened(first, first).0),
+            Some((_, last)) if time_ms > last => self.claim(session, self.widened(last, last).1, end),
+            Some(_) => {}
+        }
+    }
+
+    /// Replaces the time of a turn that was counted before.
+    pub(super) fn retime(&mut self, session: u32, old_ms: i64, new_ms: i64) {
+        let before = self.times.get(&session).and_then(range);
+        self.add(session, new_ms);
+        let Some(times) = self.times.get_mut(&session) else { return };
+        if let Some(count) = times.get_mut(&old_ms) {
+            *count -= 1;
+            if *count == 0 {
+                times.remove(&old_ms);
+            }
+        }
+        let shrunk = match (before, range(times)) {
+            (Some((first, last)), Some((now_first, now_last))) => now_first > first || now_last < last,
+            _ => true,
+        };
+        if shrunk {
+            self.cover.clear();
+            let ranges: Vec<_> = self.times.iter().filter_map(|(n, times)| Some((*n, range(times)?))).collect();
+            for (number, (first, last)) in ranges {
+                let (start, end) = self.widened(first, last);
+                self.claim(number, start, end);
+            }
+        }
+    }
+
+    /// The range that a session of these first and last times holds, its end exclusive.
+    fn widened(&self, first_ms: i64, last_ms: i64) -> (i64, i64) {
+        (first_ms.saturating_sub(self.gap_ms), last_ms.saturating_add(self.gap_ms).saturating_add(1))
+    }
+
+    fn stretch_at(&self, time_ms: i64) -> Option<(i64, Stretch)> {
+        let (start, stretch) = self.cover.range(..=time_ms).next_back()?;
+        (time_ms < stretch.end_ms).then_some((*start, *stretch))
+    }
+
+    /// Gives a session every moment of `[start, end)` that no earlier session covers.
+    fn claim(&mut self, session: u32, start_ms: i64, end_ms: i64) {
+        let mut at = start_ms;
+        while at < end_ms {
+            match self.stretch_at(at) {
+                Some((_, found)) if found.session <= session => at = found.end_ms,
+                Some((found_start, found)) => {
+                    self.cover.remove(&found_start);
+                    self.put(found_start, at, found.session);
+                    let stop = found.end_ms.min(end_ms);
+                    self.put(stop, found.end_ms, found.session);
+                    self.put(at, stop, session);
+                    at = stop;
+                }
+                None => {
+                    let next = self.cover.range(at..).next().map_or(end_ms, |(start, _)| *start);
+                    let stop = next.min(end_ms);
+                    self.put(at, stop, session);
+                    at = stop;
+                }
+            }
+        }
+    }
+
+    /// Enters a stretch, joined with its neighbours of the same session.
+    fn put(&mut self, start_ms: i64, end_ms: i64, session: u32) {
+        if start_ms >= end_ms {
+            return;
+        }
+        let (mut start, mut end) = (start_ms, end_ms);
+        if let Some((before, stretch)) = self.cover.range(..start_ms).next_back()
+            && (stretch.end_ms, stretch.session) == (start_ms, session)
+        {
+            start = *before;
+        }
+        if let Some(after) = self.cover.get(&end_ms).filter(|after| after.session == session) {
+            end = after.end_ms;
+            self.cover.remove(&end_ms);
+        }
+        self.cover.insert(start, Stretch { end_ms: end, session });
+    }
+}
+
+fn range(times: &BTreeMap<i64, u32>) -> Option<(i64, i64)> {
+    Some((*times.first_key_value()?.0, *times.last_key_value()?.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The rule as decision 5 words it, by looking at every session.
+    fn plain(sessions: &[Vec<i64>], time: i64, gap: i64) -> u32 {
+        let holds = |times: &Vec<i64>| {
+            let (first, last) = (times.iter().min(), times.iter().max());
+            matches!((first, last), (Some(a), Some(b)) if a - gap <= time && time <= b + gap)
+        };
+        sessions.iter().position(holds).unwrap_or(sessions.len()) as u32
+    }
+
+    #[test]
+    fn a_session_that_grows_over_a_later_one_takes_its_turns() {
+        let mut auto = AutoSessions::new(60);
+        let found: Vec<u32> = [0, 100, 160, 50, 110, 170, 161, 235]
+            .into_iter()
+            .map(|time| {
+                let session = auto.holding(time);
+                auto.add(session, time);
+                session
+            })
+            .collect();
+        assert_eq!(found, [0, 1, 1, 0, 0, 0, 0, 2]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn finds_what_a_scan_of_all_sessions_finds(
+            steps in proptest::collection::vec((0i64..400, any::<prop::sample::Index>(), 0..5u8), 1..80),
+            gap in 1i64..40,
+        ) {
+            let mut auto = AutoSessions::new(gap);
+            let mut sessions: Vec<Vec<i64>> = Vec::new();
+            for (time, which, kind) in steps {
+                if kind == 0 && !sessions.is_empty() {
+                    let number = which.index(sessions.len());
+                    let turn = which.index(sessions[number].len());
+                    let old = std::mem::replace(&mut sessions[number][turn], time);
+                    auto.retime(number as u32, old, time);
+                } else {
+                    let number = plain(&sessions, time, gap);
+                    prop_assert_eq!(auto.holding(time), number);
+                    auto.add(number, time);
+                    if number as usize == sessions.len() {
+                        sessions.push(Vec::new());
+                    }
+                    sessions[number as usize].push(time);
+                }
+                for probe in -50..450 {
+                    prop_assert_eq!(auto.holding(probe), plain(&sessions, probe, gap), "at {}", probe);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! One session: its turns by ordinal, and the windows that tile them.
+//!
+//! In: turns to seat, ordinals that changed, windows to close. Out: which windows hold a
+//! turn, and a window as the extractor sees it. Windows follow each other without holes;
+//! only the last may be open; a window without a turn of its own does not exist.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Rules, WindowChange};
+use crate::model::{Bank, SessionId, Turn, Window, WindowId, WindowTurn};
+
+/// The winning version of a turn.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) turn: Arc<Turn>,
+    pub(super) deleted: bool,
+    /// Offset in the turns topic of this version.
+    pub(super) source_offset: u64,
+}
+
+impl Held {
+    /// Place in the order of versions: the higher wins, a deletion over a text (decision 4).
+    pub(super) fn rank(&self) -> (u64, bool) {
+        (self.turn.version, self.deleted)
+    }
+}
+
+/// A window without its turns: they lie in the session, from its start to the next's.
+#[derive(Debug, Default)]
+pub(super) struct Span {
+    pub(super) closed: bool,
+    /// Ordinals of leading context. Kept, not computed: a window made under another
+    /// setting still holds what it held, and a deletion must reach it.
+    pub(super) context: u32,
+    /// Latest event time among its own turns, in milliseconds since 1970.
+    pub(super) last_ms: i64,
+    /// Own turns whose open record is in the log.
+    pub(super) in_log: BTreeSet<(u32, String)>,
+    /// Own turns, by ordinal, whose open record is to be written.
+    pub(super) unwritten: BTreeSet<u32>,
+}
+
+/// A session with its windows.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    /// N of `auto:N`.
+    pub(super) auto: Option<u32>,
+    pub(super) turns: BTreeMap<u32, Held>,
+    /// By start.
+    pub(super) windows: BTreeMap<u32, Span>,
+}
+
+impl Session {
+    pub(super) fn new(id: SessionId) -> Self {
+        let auto = id.0.strip_prefix("auto:").and_then(|n| n.parse().ok());
+        Self { id, auto, turns: BTreeMap::new(), windows: BTreeMap::new() }
+    }
+
+    pub(super) fn next_ordinal(&self) -> u32 {
+        self.turns.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
+    }
+
+    /// The start of the open window.
+    pub(super) fn open(&self) -> Option<u32> {
+        self.windows.last_key_value().filter(|(_, span)| !span.closed).map(|(start, _)| *start)
+    }
+
+    /// Gives a turn the next ordinal and a place in the open window, opening one where
+    /// there is none. Returns the window's start.
+    pub(super) fn seat(&mut self, held: Held, rules: &Rules) -> u32 {
+        let ordinal = self.next_ordinal();
+        let time = held.turn.time.unix_ms;
+        let start = self.open().unwrap_or(ordinal);
+        let span = self.windows.entry(start).or_insert_with(|| Span {
+            context: rules.overlap.min(ordinal),
+            last_ms: time,
+            ..Span::default()
+        });
+        span.last_ms = span.last_ms.max(time);
+        span.unwritten.insert(ordinal);
+        self.turns.insert(ordinal, held);
+        start
+    }
+
+    /// Whether a window has as many turns, its context included, as a window may have.
+    pub(super) fn is_full(&self, start: u32, rules: &Rules) -> bool {
+        let context = self.windows.get(&start).map_or(0, |span| span.context);
+        context.saturating_add(self.end(start).saturating_sub(start)) >= rules.turns
+    }
+
+    /// The first ordinal after a window.
+    pub(super) fn end(&self, start: u32) -> u32 {
+        let next = self.windows.range(start.saturating_add(1)..).next();
+        next.map_or_else(|| self.next_ordinal(), |(next, _)| *next)
+    }
+
+    /// A window's own turns.
+    pub(super) fn own(&self, start: u32) -> impl Iterator<Item = (u32, &Held)> {
+        self.turns.range(start..self.end(start).max(start)).map(|(ordinal, held)| (*ordinal, held))
+    }
+
+    /// The start of the window that a turn belongs to.
+    pub(super) fn owner(&self, ordinal: u32) -> Option<u32> {
+        self.windows.range(..=ordinal).next_back().map(|(start, _)| *start)
+    }
+
+    /// The closed windows that hold a turn as context; none has a context longer than `reach`.
+    pub(super) fn closed_with_context(&self, ordinal: u32, reach: u32) -> Vec<u32> {
+        self.windows
+            .range(ordinal.saturating_add(1)..=ordinal.saturating_add(reach).max(ordinal.saturating_add(1)))
+            .filter(|(start, span)| span.closed && start.saturating_sub(span.context) <= ordinal)
+            .map(|(start, _)| *start)
+            .collect()
+    }
+
+    /// Computes a window's last event time anew.
+    pub(super) fn retime(&mut self, start: u32) -> Option<i64> {
+        let last = self.own(start).map(|(_, held)| held.turn.time.unix_ms).max()?;
+        self.windows.get_mut(&start)?.last_ms = last;
+        Some(last)
+    }
+
+    /// What a changed window asks to be written; the window's open records count as
+    /// written or removed from here on. Nothing when there is nothing to write.
+    pub(super) fn drain(&mut self, bank: &Bank, start: u32) -> Option<WindowChange> {
+        let end = self.end(start);
+        let span = self.windows.get_mut(&start)?;
+        let unwritten = std::mem::take(&mut span.unwritten);
+        let mut remove_open = Vec::new();
+        let mut write_open = Vec::new();
+        if span.closed {
+            remove_open.extend(std::mem::take(&mut span.in_log).into_iter().map(|(_, turn)| turn));
+        } else {
+            for ordinal in unwritten {
+                if let Some(held) = self.turns.get(&ordinal) {
+                    span.in_log.insert((ordinal, held.turn.turn.clone()));
+                    write_open.push(held.turn.turn.clone());
+                }
+            }
+            if write_open.is_empty() {
+                return None;
+            }
+        }
+        let closed = span.closed;
+        let from = start.saturating_sub(span.context);
+        let turns = self.turns.range(from..end.max(from)).map(|(ordinal, held)| WindowTurn {
+            turn: Arc::clone(&held.turn),
+            ordinal: *ordinal,
+            context: *ordinal < start,
+            deleted: held.deleted,
+            source_offset: held.source_offset,
+        });
+        let id = WindowId { session: self.id.clone(), start };
+        let window = Window { bank: bank.clone(), id, turns: turns.collect() };
+        Some(WindowChange { window, closed, write_open, remove_open })
+    }
+}

@@ -1,0 +1,210 @@
+//! Every bad input gets an error that names where and what to do, rejects go to the
+//! dead-letter topic, and nothing acknowledged is lost.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use ripplemem::{
+    embed::assets,
+    log::{EmbeddedLog, Log, Topic},
+    model::DeadLetter,
+};
+
+use super::support::{ask, census, data, fails, ingest, open, pipeline, ripplemem, write};
+
+fn turn(id: &str, field: &str, value: &str) -> String {
+    let mut turn = serde_json::json!({
+        "bank": "b", "turn": id, "speaker": "Ann", "text": "The ferry leaves at noon", "time": "2024-05-01T10:00:00Z",
+    });
+    turn[field] = serde_json::from_str(value).unwrap();
+    turn.to_string()
+}
+
+#[test]
+fn every_rejected_line_is_a_dead_letter_with_its_place() {
+    let home = tempfile::tempdir().unwrap();
+    let long = format!("\"{}\"", "x".repeat(1 << 20));
+    let cases: Vec<(Vec<u8>, &str)> = vec![
+        (br#"{"bank": "b", "turn""#.to_vec(), "not JSON"),
+        (br#"{"bank":"b","turn":"2","text":"no speaker","time":"2024-05-01T10:00:00Z"}"#.to_vec(), "speaker"),
+        (turn("3", "text", "\"\"").into(), "text: empty"),
+        (turn("4", "text", &long).into(), "bytes"),
+        ([&b"{\"bank\":\"b\",\"turn\":\"5"[..], &[0xff, 0xfe], b"\"}"].concat(), "UTF-8"),
+        (turn("6", "time", "\"2024-05-01T10:00:00\"").into(), "zone"),
+        (turn("7", "time", "\"1500-05-01T10:00:00Z\"").into(), "1900"),
+        (turn("8", "time", "\"9999-05-01T10:00:00Z\"").into(), "1900"),
+        (turn("9", "bank", "\"../etc\"").into(), "bank"),
+        (turn("10", "txt", "\"typo\"").into(), "txt"),
+        (b"[1, 2]".to_vec(), "object"),
+    ];
+    let mut file = turn("good", "speaker", "\"Bo\"").into_bytes();
+    for (line, _) in &cases {
+        file.push(b'\n');
+        file.extend_from_slice(line);
+    }
+    let path = write(&home.path().join("turns.jsonl"), file);
+    let settings = pipeline(home.path(), "");
+    let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
+    let output = ripplemem(&["ingest", "jsonl", path.to_str().unwrap(), "--pipeline", toml.to_str().unwrap()]);
+    fails(&output, 3, &["11 records were rejected"]);
+
+    let log = EmbeddedLog::open(&settings.log).unwrap();
+    let letters: Vec<DeadLetter> = log
+        .read(Topic::DeadLetters, 0, 0, 100)
+        .unwrap()
+        .iter()
+        .map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap())
+        .collect();
+    assert_eq!(letters.len(), cases.len());
+    for (i, (letter, (_, reason))) in letters.iter().zip(&cases).enumerate() {
+        assert!(letter.origin.ends_with(&format!("turns.jsonl:{}", i + 2)), "{}", letter.origin);
+        assert!(letter.reason.contains(reason), "{:?} does not say {reason:?}", letter.reason);
+    }
+    drop(log);
+    let service = open(&settings);
+    assert_eq!(ask(&service, "b", "When does the ferry leave?").units[0].sources, ["good"]);
+}
+
+#[test]
+fn questions_that_cannot_be_asked() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = pipeline(home.path(), "");
+    ingest(&mut open(&settings), &data("sample.jsonl"));
+    let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
+    let asked = |question: &str, bank: &str| {
+        ripplemem(&["ask", question, "--bank", bank, "--pipeline", toml.to_str().unwrap()])
+    };
+    fails(&asked("Who sings?", "nobody"), 1, &["nobody", "unknown", "sample/harbour"]);
+    fails(&asked("  ", "sample/harbour"), 1, &["question", "empty"]);
+    fails(&asked("Who sings?", "a//b"), 1, &["bank", "a//b", "segments"]);
+    fails(
+        &ripplemem(&["ask", "Who?", "--bank", "b", "--at", "noon", "--pipeline", toml.to_str().unwrap()]),
+        1,
+        &["noon"],
+    );
+    let empty = tempfile::tempdir().unwrap();
+    fails(
+        &ripplemem(&["ask", "Who?", "--bank", "b", "--data", empty.path().to_str().unwrap()]),
+        1,
+        &["empty", "ingest"],
+    );
+}
+
+#[test]
+fn sources_that_cannot_be_read() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("log");
+    let ingest = |format: &str, path: &Path| {
+        ripplemem(&["ingest", format, path.to_str().unwrap(), "--data", data.to_str().unwrap()])
+    };
+    fails(&ingest("jsonl", &home.path().join("none.jsonl")), 1, &["none.jsonl"]);
+    fails(&ingest("csv", &home.path().join("none.jsonl")), 1, &["csv", "jsonl", "locomo"]);
+    let half =
+        write(&home.path().join("half.json"), "[{\"sample_id\": \"conv-1\", \"conversation\": {\"session_1\": [");
+    fails(&ingest("locomo", &half), 1, &["half.json:1"]);
+}
+
+#[test]
+fn a_second_writer_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = pipeline(home.path(), "");
+    let service = open(&settings);
+    let output = ripplemem(&["digest", "--data", settings.log.directory.to_str().unwrap()]);
+    fails(&output, 1, &[settings.log.directory.to_str().unwrap(), "process"]);
+    drop(service);
+    assert!(ripplemem(&["digest", "--data", settings.log.directory.to_str().unwrap()]).status.success());
+}
+
+/// A model that is there, but damaged; and one that is nowhere.
+#[test]
+fn a_model_that_cannot_be_loaded() {
+    let home = tempfile::tempdir().unwrap();
+    let name = "all-MiniLM-L6-v2";
+    let found = assets::model_directory(&pipeline(home.path(), "").embed, name).unwrap();
+    let models = home.path().join("models");
+    fs::create_dir_all(models.join(name)).unwrap();
+    let sample = data("sample.jsonl");
+    let run = |log: &str| {
+        let text = format!(
+            "version = 1\n[embed]\nmodels_directory = {models:?}\n[log]\ndirectory = \"{log}\"\n[source]\nformat = \"jsonl\"\npath = {sample:?}\n"
+        );
+        let toml = write(&home.path().join("p.toml"), text);
+        (ripplemem(&["validate", toml.to_str().unwrap()]), ripplemem(&["run", toml.to_str().unwrap()]))
+    };
+    let (checked, ran) = run("log");
+    fails(&checked, 1, &["scripts/setup", models.to_str().unwrap()]);
+    fails(&ran, 1, &["scripts/setup", models.to_str().unwrap()]);
+    for file in fs::read_dir(&found).unwrap().map(|f| f.unwrap().path()) {
+        fs::copy(&file, models.join(name).join(file.file_name().unwrap())).unwrap();
+    }
+    let model = models.join(name).join("model.onnx");
+    let whole = fs::read(&model).unwrap();
+    fs::write(&model, &whole[..whole.len() / 2]).unwrap();
+    let (checked, ran) = run("log");
+    fails(&checked, 1, &[model.to_str().unwrap(), "scripts/setup"]);
+    fails(&ran, 1, &[model.to_str().unwrap()]);
+    // What was acknowledged before the model failed is extracted once it is whole again.
+    fs::write(&model, &whole).unwrap();
+    let (_, ran) = run("log");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A write that the disk refuses: `ulimit -f` makes the kernel answer as a full one does.
+#[test]
+fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = pipeline(home.path(), "embed.read_turns = 8");
+    let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
+    let sample = data("sample.jsonl");
+    let limited = |kib: u64| {
+        Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f $0; exec \"$@\"", &kib.to_string(), env!("CARGO_BIN_EXE_ripplemem")])
+            .args(["ingest", "jsonl", sample.to_str().unwrap(), "--pipeline", toml.to_str().unwrap()])
+            .output()
+            .unwrap()
+    };
+    let mut refused = 0;
+    for kib in [64, 256, 512, 1024] {
+        let output = limited(kib);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!told.contains("panicked"), "{told}");
+        if !output.status.success() {
+            refused += 1;
+            fails(&output, 1, &[settings.log.directory.to_str().unwrap()]);
+        }
+    }
+    assert!(refused > 0, "no limit was reached");
+    let calm = tempfile::tempdir().unwrap();
+    let mut expected = open(&pipeline(calm.path(), ""));
+    ingest(&mut expected, &sample);
+    let mut service = open(&settings);
+    ingest(&mut service, &sample);
+    assert_eq!(census(&service), census(&expected));
+}
+
+/// A log that lost its tail says so and names the directory; it never goes on quietly.
+#[test]
+fn a_truncated_log_is_refused_by_name() {
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = pipeline(home.path(), "");
+    settings.log.fsync = ripplemem::config::Fsync::Commit;
+    ingest(&mut open(&settings), &data("sample.jsonl"));
+    let mut files = Vec::new();
+    let mut directories = vec![settings.log.directory.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() { directories.push(path) } else { files.push(path) }
+        }
+    }
+    // The journal holds what was written: cut the data that it has, not its empty end.
+    let journal = files.iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).expect("a journal");
+    let bytes = fs::read(journal).unwrap();
+    let end = bytes.iter().rposition(|b| *b != 0).unwrap();
+    fs::write(journal, &bytes[..end - end / 4]).unwrap();
+    let output = ripplemem(&["digest", "--data", settings.log.directory.to_str().unwrap()]);
+    fails(&output, 1, &[settings.log.directory.to_str().unwrap()]);
+}

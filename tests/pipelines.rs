@@ -1,0 +1,87 @@
+//! Every pipeline file is valid, and runs as it is.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use ripplemem::config::Pipeline;
+
+use super::support::{fails, ripplemem, write};
+
+fn files() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines");
+    let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_pipeline_file_is_valid() {
+    assert!(files().len() >= 3);
+    for file in files() {
+        let output = ripplemem(&["validate", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("model: all-MiniLM-L6-v2 (384 components"));
+    }
+}
+
+/// With the real model; only the log's directory is another one.
+#[test]
+fn every_pipeline_runs() {
+    for file in files() {
+        let home = tempfile::tempdir().unwrap();
+        let mut pipeline = Pipeline::read(&file).unwrap();
+        pipeline.log.directory = home.path().join("log");
+        let copy = write(&home.path().join("pipeline.toml"), toml::to_string(&pipeline).unwrap());
+        let sample = fs::File::open(super::support::data("sample.jsonl")).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+            .args(["run", copy.to_str().unwrap()])
+            .stdin(Stdio::from(sample))
+            .output()
+            .unwrap();
+        let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}: {told}", file.display());
+        // A file ends with an idle mark of its own, standard input does not.
+        let events = if file.ends_with("stdin.toml") { "252 events" } else { "253 events" };
+        assert!(out.contains(events) && out.contains("memory: "), "{}: {out}", file.display());
+    }
+}
+
+#[test]
+fn a_wrong_key_is_named_with_the_nearest_one() {
+    let home = tempfile::tempdir().unwrap();
+    for (text, words) in [
+        ("version = 1\n[recall]\nsemantik = 3\n", &["semantik", "did you mean \"semantic\""][..]),
+        ("version = 1\nprofile = \"papers\"\n", &["papers", "\"paper\""]),
+        ("version = 2\n", &["version", "version = 1"]),
+        ("name = \"x\"\n", &["version: missing"]),
+        ("version = 1\n[window]\noverlap = 40\n", &["window.overlap"]),
+        ("version = 1\n[recall]\nbudget = 0\n", &["recall.budget"]),
+        ("version = 1\n[log]\nkind = \"kafka2\"\n", &["log.kind"]),
+        ("version = 1\n[window\n", &["line 2"]),
+    ] {
+        let file = write(&home.path().join("p.toml"), text);
+        let output = ripplemem(&["validate", file.to_str().unwrap()]);
+        fails(&output, 78, words);
+        fails(&output, 78, &["p.toml"]);
+    }
+    fails(&ripplemem(&["validate", "no/such/file.toml"]), 78, &["no/such/file.toml"]);
+}
+
+/// `profile = "paper"` sets every constant of the paper's tables, over whatever the default is.
+#[test]
+fn the_paper_profile_has_the_papers_constants() {
+    let p = Pipeline::parse("version = 1\nprofile = \"paper\"").unwrap();
+    assert_eq!((p.window.turns, p.window.overlap, p.window.sessions), (40, 2, false));
+    let r = &p.recall;
+    assert_eq!((r.semantic, r.lexical, r.cue, r.rounds, r.anchors, r.hops), (10, 5, 5, 1, 3, 2));
+    assert_eq!((r.semantic_support, r.structural_support, r.budget, r.mixed_paths), (5, 5, 30, false));
+    assert_eq!((r.alignment_weight, r.provenance_weight, r.anchor_weight, r.rank_offset), (1.25, 1.0, 0.05, 5.0));
+    assert_eq!((r.semantic_source, r.lexical_source, r.cue_source, r.expansion_source), (1.0, 0.75, 0.9, 0.85));
+    let m = &p.memory;
+    assert_eq!((m.semantic_pool, m.semantic_edges, m.structural_edges), (20, 6, 6));
+    assert_eq!((m.participant_weight, m.location_weight, m.time_weight, m.time_decay_days), (0.5, 0.2, 0.3, 7.0));
+    assert_eq!((m.structural_threshold, p.model().semantic_threshold), (0.6, 0.85));
+}

@@ -1,0 +1,50 @@
+//! The schema files are what the Rust types say, and real records obey them.
+
+use std::{fs, path::Path};
+
+use ripplemem::schema;
+
+/// Run with `REWRITE=1` to write them anew.
+#[test]
+fn schema_files_have_not_drifted() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/topics");
+    let mut expected = Vec::new();
+    for (name, schema) in schema::schemas() {
+        let path = directory.join(format!("{name}.v1.json"));
+        let text = schema::text(&schema);
+        if std::env::var_os("REWRITE").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{} has drifted", path.display());
+        expected.push(path);
+    }
+    for file in fs::read_dir(&directory).unwrap() {
+        assert!(expected.contains(&file.unwrap().path()), "a schema file that no type makes");
+    }
+}
+
+/// The properties that a schema names are those that a record has.
+#[test]
+fn records_of_the_sample_have_the_fields_of_their_schema() {
+    let home = tempfile::tempdir().unwrap();
+    let mut service = super::support::open(&super::support::pipeline(home.path(), ""));
+    super::support::ingest(&mut service, &super::support::data("sample.jsonl"));
+    let evidence = super::support::ask(&service, "sample/harbour", "What does Marta sing?");
+    let memory = service.log().read(ripplemem::log::Topic::Memory, 0, 0, 1).unwrap().remove(0);
+    let records = [
+        ("memory", serde_json::from_slice(&memory.value.unwrap()).unwrap()),
+        ("answers", serde_json::to_value(&evidence).unwrap()),
+        ("questions", serde_json::to_value(&evidence.question).unwrap()),
+    ];
+    for (name, record) in records {
+        let (_, schema) = schema::schemas().into_iter().find(|(n, _)| *n == name).unwrap();
+        let schema = serde_json::to_value(&schema).unwrap();
+        let object: &serde_json::Map<String, serde_json::Value> = record.as_object().unwrap();
+        for field in schema["required"].as_array().unwrap() {
+            assert!(object.contains_key(field.as_str().unwrap()), "{name}: {field} is missing");
+        }
+        for field in object.keys() {
+            assert!(schema["properties"].get(field).is_some(), "{name}: {field} is not in the schema");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The rules of the house that no compiler keeps: which room may import which, a contract
+//! at the top of every file, files of a size that one reads, and pure rooms that stay pure.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn sources() -> Vec<(PathBuf, String)> {
+    fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, files);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    walk(&root, &mut files);
+    files.into_iter().map(|f| (f.strip_prefix(&root).unwrap().to_owned(), fs::read_to_string(&f).unwrap())).collect()
+}
+
+fn room(file: &Path) -> String {
+    let first = file.iter().next().unwrap().to_str().unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// The text without its tests, which may use what they like.
+fn code(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod ").next().unwrap_or(text)
+}
+
+fn is_test(file: &Path) -> bool {
+    let name = file.file_stem().unwrap().to_str().unwrap();
+    name.contains("tests") || matches!(name, "properties" | "suite")
+}
+
+/// Every `crate::X` and `super::` that leaves its room.
+fn imports(text: &str, rooms: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("crate::") {
+        let rest = &text[at + 7..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let (mut depth, mut start) = (0usize, true);
+            for (i, c) in group.char_indices() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => start = true,
+                    c if start && c.is_alphanumeric() => {
+                        let name: String =
+                            group[i..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                        found.push(name);
+                        start = false;
+                    }
+                    _ => {}
+                }
+            }
+        } else {
+            found.push(rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
+        }
+    }
+    found.retain(|name| rooms.contains(name));
+    found
+}
+
+#[test]
+fn rooms_import_in_the_datas_direction() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("model", &[][..]),
+        ("config", &[]),
+        ("language", &["model"]),
+        ("source", &["model", "config"]),
+        ("log", &["model", "config"]),
+        ("window", &["model", "config"]),
+        ("extract", &["model", "config", "language"]),
+        ("embed", &["model", "config"]),
+        ("memory", &["model", "config"]),
+        ("recall", &["model", "config", "language", "memory"]),
+        ("pipeline", &["model", "config", "source", "log", "window", "extract", "embed", "memory", "recall"]),
+        ("schema", &["model"]),
+    ]);
+    let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();
+    let mut seen = 0;
+    for (file, text) in sources() {
+        let here = room(&file);
+        if matches!(here.as_str(), "main" | "lib") {
+            continue;
+        }
+        let may = allowed.get(here.as_str()).unwrap_or_else(|| panic!("{} is in no known room", file.display()));
+        if is_test(&file) {
+            continue;
+        }
+        for import in imports(code(&text), &rooms) {
+            seen += 1;
+            assert!(import == here || may.contains(&import.as_str()), "{} imports {import}", file.display());
+        }
+    }
+    assert!(seen > 60, "the imports were found: {seen}");
+}
+
+#[test]
+fn pure_rooms_touch_no_clock_file_socket_or_async() {
+    let pure = ["model", "language", "window", "extract", "memory", "recall"];
+    let effects = [
+        "std::fs",
+        "std::net",
+        "std::env",
+        "Instant::now",
+        "SystemTime::now",
+        "Timestamp::now",
+        "Zoned::now",
+        "async fn",
+        "File::open",
+        "tokio::",
+    ];
+    for (file, text) in sources() {
+        if pure.contains(&room(&file).as_str()) && !is_test(&file) {
+            for effect in effects {
+                assert!(!code(&text).contains(effect), "{} uses {effect}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn files_open_with_a_contract_and_can_be_read() {
+    for (file, text) in sources() {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        assert!(text.starts_with("//!"), "{} does not say what it is for", file.display());
+        let lines = text.lines().count();
+        // The nouns of the whole system stand in one place, by the design.
+        let most = if name == "model" { 1_050 } else { 800 };
+        assert!(lines <= most, "{} has {lines} lines", file.display());
+        assert!(!["utils", "util", "common", "helpers", "misc"].contains(&name), "{}", file.display());
+        let unsafe_here = code(&text).contains("unsafe ");
+        assert!(!unsafe_here || file.ends_with("memory/kernel.rs"), "{} holds unsafe code", file.display());
+    }
+}
