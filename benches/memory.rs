@@ -3,6 +3,7 @@
 //! Prints percentiles, since the goals are percentiles. Units are synthetic: vectors of
 //! 384 components around topics so that each unit has some twenty neighbours above the
 //! threshold, two participants, some places, times minutes apart.
+#![allow(clippy::print_stdout)]
 
 use std::{sync::Arc, time::Instant};
 

@@ -4,6 +4,7 @@
 //! the set-up's model. In each round the three are run one after the other on one machine:
 //! one vector a raw turn, the embedder alone on the texts that the path embeds, and the
 //! whole path from the file to the last edge. Ratios are of the same round.
+#![allow(clippy::print_stdout)]
 
 use std::{path::PathBuf, time::Instant};
 

@@ -236,7 +236,7 @@ pub struct MemorySettings {
     pub time_decay_days: f64,
     /// Edges of one unit and channel that a hop walks, at most.
     pub fan_out: usize,
-    /// Units outside the lexical index before a commit is asked for.
+    /// Units of one bank outside tantivy's index before a commit is asked for.
     pub lexical_tail: usize,
 }
 
@@ -406,7 +406,7 @@ impl Pipeline {
         share("memory.participant_weight", m.participant_weight, 0.0, 1_000.0)?;
         share("memory.location_weight", m.location_weight, 0.0, 1_000.0)?;
         share("memory.time_weight", m.time_weight, 0.0, 1_000.0)?;
-        share("memory.time_decay_days", m.time_decay_days, 0.001, 36_500.0)?;
+        share("memory.time_decay_days", m.time_decay_days, 0.001, 3_650.0)?;
         share("embed.models.semantic_threshold", model.semantic_threshold, -1.0, 1.0)?;
         share("embed.models.semantic_floor", model.semantic_floor, -1.0, 1.0)?;
         share("recall.structural_floor", r.structural_floor, 0.0, 1.0)?;

@@ -22,23 +22,20 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         root
     };
     vec![
-        (
-            "turns",
-            of(|g| TurnEvent::json_schema(g), "One record of the turns topic. A record without `type` is a turn."),
-        ),
+        ("turns", of(TurnEvent::json_schema, "One record of the turns topic. A record without `type` is a turn.")),
         (
             "memory",
             of(
-                |g| MemoryRecord::json_schema(g),
+                MemoryRecord::json_schema,
                 "One value of the memory topic. The key is bank, session, start (4 bytes, big-endian) and, for one turn of an open window, the turn, each field behind its length in 2 bytes, big-endian; a null value removes it.",
             ),
         ),
-        ("dead-letters", of(|g| DeadLetter::json_schema(g), "One rejected input record.")),
-        ("questions", of(|g| Question::json_schema(g), "One question.")),
+        ("dead-letters", of(DeadLetter::json_schema, "One rejected input record.")),
+        ("questions", of(Question::json_schema, "One question.")),
         (
             "answers",
             of(
-                |g| Evidence::json_schema(g),
+                Evidence::json_schema,
                 "One answer: evidence, how each piece was reached, and the offsets that it reflects.",
             ),
         ),

@@ -23,8 +23,10 @@ const QUESTION: &str = "Which books has Mira recommended to Tom?";
 /// Axes: the question's wording, what is missing, the exchange of June, and one for each unit.
 const AXES: usize = 10;
 
-/// (session, time, people, on the first three axes, restatement)
-const UNITS: [(&str, &str, &[&str], [f32; 3], &str); 7] = [
+/// Session, time, people, place on the first three axes, restatement.
+type Row = (&'static str, &'static str, &'static [&'static str], [f32; 3], &'static str);
+
+const UNITS: [Row; 7] = [
     (
         "april",
         "2024-04-12T18:20:00Z",

@@ -212,7 +212,7 @@ mod tests {
         settings.models_directory = Some(root.path().to_owned());
         let error = match Catalogue::open(&settings, &model) {
             Err(EmbedError::Missing { what, .. }) if what.contains("shared library") => {
-                eprintln!("SKIPPED embed::catalogue::missing_files_are_named: no ONNX Runtime; run scripts/setup");
+                crate::skipped("embed::catalogue::missing_files_are_named: no ONNX Runtime; run scripts/setup");
                 return;
             }
             other => other.err().expect("an empty directory").to_string(),

@@ -208,6 +208,8 @@ fn unit_vector(sum: &[f64]) -> Vector {
 
 #[cfg(test)]
 mod tests {
+    // A text with one span is a range in a list, not the list of its members.
+    #![allow(clippy::single_range_in_vec_init)]
     use super::*;
     use crate::config::Pipeline;
 

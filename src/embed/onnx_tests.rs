@@ -16,7 +16,7 @@ pub(in crate::embed) fn model(test: &str, batch: usize) -> Option<Onnx> {
     match Onnx::open(&settings, &model) {
         Ok(model) => Some(model),
         Err(EmbedError::Missing { .. }) => {
-            eprintln!("SKIPPED embed::{test}: the default model is not set up; run scripts/setup");
+            crate::skipped(&format!("embed::{test}: the default model is not set up; run scripts/setup"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -126,7 +126,7 @@ fn odd_texts_have_finite_vectors() {
 fn damage(test: &str, file: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) -> Option<(tempfile::TempDir, PathBuf)> {
     let (settings, _) = settings(MODEL);
     let Ok(source) = assets::model_directory(&settings, MODEL) else {
-        eprintln!("SKIPPED embed::{test}: the default model is not set up; run scripts/setup");
+        crate::skipped(&format!("embed::{test}: the default model is not set up; run scripts/setup"));
         return None;
     };
     let root = tempfile::tempdir().expect("a temporary directory");

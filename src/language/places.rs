@@ -37,7 +37,7 @@ fn places(text: &str, words: &[NameWord<'_>], people: &[String]) -> Vec<String> 
         let last = words.get(next - 1).unwrap_or(word);
         if (known || (grounded && acceptable(words, i, next)))
             && !is_person(words, i, people)
-            && !(last.possessive && !known)
+            && (!last.possessive || known)
         {
             let name = canonical_name(text.get(word.range.start..last.range.end).unwrap_or_default());
             let name = name.strip_prefix("the ").map_or_else(|| name.clone(), str::to_owned);

@@ -40,17 +40,20 @@ use crate::{
 };
 
 /// The epoch: the time of the whole dataflow.
-pub type Epoch = u64;
+pub(super) type Epoch = u64;
 
 /// Identifies a probe in flight.
-pub type ProbeId = u64;
+pub(super) type ProbeId = u64;
 
 /// A choice as it leaves the index: who chose, its ordinal, through which channel, whom.
-pub type Chosen = (UnitKey, (u32, Channel, Choice));
+pub(super) type Chosen = (UnitKey, (u32, Channel, Choice));
+
+/// Hits with the probe that they answer.
+pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, Hit)>>;
 
 /// A probe on its way through the dataflow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Asked<P> {
+pub(super) struct Asked<P> {
     /// Which one.
     pub id: ProbeId,
     /// What it asks.
@@ -67,12 +70,12 @@ struct Pending {
 }
 
 /// Builds the operator.
-pub fn bank_index<'scope>(
+pub(super) fn bank_index<'scope>(
     units: VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize>,
     probes: Stream<'scope, Epoch, Vec<Asked<FirstHopProbe>>>,
     settings: &MemorySettings,
     semantic_threshold: Score,
-) -> (VecCollection<'scope, Epoch, Chosen, isize>, Stream<'scope, Epoch, Vec<(ProbeId, Hit)>>) {
+) -> (VecCollection<'scope, Epoch, Chosen, isize>, Hits<'scope>) {
     let mut builder = OperatorBuilder::new("BankIndex".to_owned(), units.scope());
     let mut units_in =
         builder.new_input(units.inner, Exchange::new(|u: &((UnitKey, Arc<LiveUnit>), Epoch, isize)| u.0.0.hashed()));
@@ -149,7 +152,7 @@ impl Banks {
             semantic_threshold,
             structural: Structural::new(settings),
             words: Words::default(),
-            postings: Postings::new(settings.lexical_tail),
+            postings: Postings::default(),
             banks: HashMap::new(),
         }
     }
@@ -157,6 +160,7 @@ impl Banks {
     fn apply(&mut self, mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>, mut emit: impl FnMut(Chosen, isize)) {
         consolidate(&mut updates);
         let mut changes = Vec::new();
+        let mut tail = 0;
         for of_bank in updates.chunk_by(|a, b| a.0.0.bank == b.0.0.bank) {
             let Some(bank) = of_bank.first().map(|u| u.0.0.bank) else { continue };
             let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
@@ -175,9 +179,9 @@ impl Banks {
                 self.postings.delete(bank, *id);
             }
             for unit in &inserted {
-                let bag = self.words.count(&unit.body.restatement);
+                let bag = Arc::new(self.words.count(&unit.body.restatement));
                 let ticket = self.postings.insert(bank, unit.id, &bag);
-                state.lexical.insert(unit.id, bag, ticket);
+                tail = tail.max(state.lexical.insert(unit.id, bag, ticket));
             }
             state.semantic.apply(&deleted, &inserted, &mut changes);
             for (id, ordinal, choice, change) in changes.drain(..) {
@@ -191,7 +195,9 @@ impl Banks {
                 self.banks.remove(&bank);
             }
         }
-        self.postings.settle();
+        if tail >= self.settings.lexical_tail {
+            self.postings.settle();
+        }
     }
 
     fn first_hop(&mut self, probe: &FirstHopProbe, mut emit: impl FnMut(Hit)) {

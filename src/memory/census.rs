@@ -4,8 +4,6 @@
 //! of hashes that depends only on the set, never on order, batching or workers; on
 //! request the units and edges themselves. It walks the arrangements and keeps nothing.
 
-use std::collections::BTreeMap;
-
 use differential_dataflow::{
     ExchangeData,
     operators::arrange::Arranged,
@@ -13,18 +11,14 @@ use differential_dataflow::{
 };
 use serde::{Deserialize, Serialize};
 use timely::{
-    dataflow::{
-        Stream,
-        channels::pact::Pipeline,
-        operators::{Capability, generic::operator::Operator},
-    },
+    dataflow::{Stream, channels::pact::Pipeline, operators::generic::operator::Operator},
     progress::Antichain,
 };
 
 use super::{
     bank_index::{Asked, Epoch, ProbeId},
     live::{LiveUnit, UnitKey},
-    lookup::ByUnit,
+    lookup::{ByUnit, Waiting, compact},
     neighbourhood::Edge,
 };
 use crate::model::{BankKey, Channel, Score, UnitId};
@@ -106,7 +100,7 @@ impl Census {
 }
 
 /// Counts the units of an arrangement.
-pub fn count_units<'scope>(
+pub(super) fn count_units<'scope>(
     probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
     units: ByUnit<'scope, std::sync::Arc<LiveUnit>>,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
@@ -114,7 +108,7 @@ pub fn count_units<'scope>(
 }
 
 /// Counts the edges of an adjacency that holds both directions.
-pub fn count_edges<'scope>(
+pub(super) fn count_edges<'scope>(
     probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
     adjacency: ByUnit<'scope, Edge>,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
@@ -137,19 +131,14 @@ fn scan<'scope, V: ExchangeData>(
     trace.set_physical_compaction(Antichain::new().borrow());
     let mut trace = Some(trace);
     probes.binary_frontier(stream, Pipeline, Pipeline, name, move |_capability, _info| {
-        let mut waiting: BTreeMap<Epoch, (Capability<Epoch>, Vec<Asked<CensusProbe>>)> = BTreeMap::new();
+        let mut waiting: Waiting<Asked<CensusProbe>> = Waiting::default();
         move |(probes, probes_frontier), (batches, batches_frontier), output| {
-            probes.for_each(|capability, data| {
-                let epoch = *capability.time();
-                waiting.entry(epoch).or_insert_with(|| (capability.retain(0), Vec::new())).1.append(data);
-            });
+            probes.for_each(|capability, data| waiting.add(*capability.time(), || capability.retain(0), data));
             batches.for_each(|_, _| {});
-            while let (Some(entry), Some(trace)) = (waiting.first_entry(), trace.as_mut()) {
-                let epoch = *entry.key();
-                if batches_frontier.less_equal(&epoch) || probes_frontier.less_equal(&epoch) {
-                    break;
-                }
-                let (capability, asked) = entry.remove();
+            while let Some(trace) = trace.as_mut() {
+                let open = |epoch: &Epoch| batches_frontier.less_equal(epoch) || probes_frontier.less_equal(epoch);
+                let Some((capability, asked)) = waiting.complete(open) else { break };
+                let epoch = *capability.time();
                 let (mut cursor, storage) = trace.cursor();
                 let mut censuses: Vec<(ProbeId, Census)> = asked.iter().map(|a| (a.id, Census::default())).collect();
                 while let Some(key) = cursor.get_key(&storage) {
@@ -171,15 +160,7 @@ fn scan<'scope, V: ExchangeData>(
                 }
                 output.session(&capability).give_container(&mut censuses);
             }
-            let mut needed = Antichain::new();
-            needed.extend(probes_frontier.frontier().iter().copied());
-            needed.extend(waiting.keys().next().copied());
-            if let Some(trace) = trace.as_mut() {
-                trace.set_logical_compaction(needed.borrow());
-            }
-            if needed.is_empty() {
-                trace = None;
-            }
+            compact(&mut trace, &waiting, probes_frontier);
         }
     })
 }

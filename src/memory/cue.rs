@@ -20,7 +20,7 @@ use crate::model::UnitId;
 
 /// The structural index of one bank.
 #[derive(Debug)]
-pub struct CueIndex {
+pub(super) struct CueIndex {
     neighbours: usize,
     choices: usize,
     indexes: HashMap<CueValue, BTreeMap<Order, Arc<LiveUnit>>>,
@@ -40,12 +40,12 @@ type Order = (i64, u32, UnitId);
 impl CueIndex {
     /// An empty index: candidates before and after a unit, and choices a unit.
     #[must_use]
-    pub fn new(neighbours: usize, choices: usize) -> Self {
+    pub(super) fn new(neighbours: usize, choices: usize) -> Self {
         Self { neighbours, choices, indexes: HashMap::new(), units: ById::default() }
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
-    pub fn apply(
+    pub(super) fn apply(
         &mut self,
         structural: &Structural,
         deleted: &[UnitId],

@@ -35,11 +35,11 @@ use super::{
 use crate::{config::MemorySettings, model::Score};
 
 /// A record that came, changed or went, with its epoch.
-pub type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
+pub(super) type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
 
 /// One piece of an answer.
 #[derive(Debug, Clone)]
-pub enum Row {
+pub(super) enum Row {
     /// Of a first hop.
     Hit(Hit),
     /// Of a neighbourhood.
@@ -49,7 +49,7 @@ pub enum Row {
 }
 
 /// The inputs of one worker, and the probe that tells when an epoch is complete.
-pub struct Inputs {
+pub(super) struct Inputs {
     /// Memory records.
     pub records: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Upsert>>>,
     /// First-hop probes.
@@ -64,7 +64,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Moves every input to an epoch.
-    pub fn advance_to(&mut self, epoch: Epoch) {
+    pub(super) fn advance_to(&mut self, epoch: Epoch) {
         self.records.advance_to(epoch);
         self.first_hops.advance_to(epoch);
         self.neighbourhoods.advance_to(epoch);
@@ -73,7 +73,7 @@ impl Inputs {
 }
 
 /// Builds the dataflow on a worker.
-pub fn build(
+pub(super) fn build(
     worker: &mut Worker,
     settings: &MemorySettings,
     semantic_threshold: Score,

@@ -11,9 +11,9 @@
 use crate::memory::FixedVector;
 
 /// Components of a quantised vector are a multiple of this; the rest is zero.
-pub const LANES: usize = 32;
+pub(super) const LANES: usize = 32;
 
-/// A vector scaled to length 32,767 and cut toward zero, padded to whole [`LANES`].
+/// A vector scaled to length 32,767 and cut toward zero, padded to a multiple of 32 components.
 /// The zero vector stays zero.
 #[must_use]
 pub fn quantise(vector: &[f32]) -> FixedVector {
@@ -31,7 +31,7 @@ pub fn dot_reference(a: &[i16], b: &[i16]) -> i32 {
 
 /// The product of two vectors of one width.
 #[must_use]
-pub fn dot(a: &[i16], b: &[i16]) -> i32 {
+pub(super) fn dot(a: &[i16], b: &[i16]) -> i32 {
     let mut product = 0;
     scan(&[a], b, i32::MIN, &mut |_, _, score| product = score);
     product
@@ -41,7 +41,7 @@ pub fn dot(a: &[i16], b: &[i16]) -> i32 {
 ///
 /// `rows` holds vectors of the queries' width one after the other. Queries or rows of
 /// another width are left out. Order: rows ascending for each group of four queries.
-pub fn scan(queries: &[&[i16]], rows: &[i16], threshold: i32, hit: &mut impl FnMut(usize, usize, i32)) {
+pub(super) fn scan(queries: &[&[i16]], rows: &[i16], threshold: i32, hit: &mut impl FnMut(usize, usize, i32)) {
     let Some(width) = queries.first().map(|q| q.len()).filter(|w| *w > 0 && w.is_multiple_of(LANES)) else { return };
     if !rows.len().is_multiple_of(width) || queries.iter().any(|q| q.len() != width) {
         return;

@@ -7,7 +7,10 @@
 //! point, and adds the tail that tantivy has not committed yet. So an answer never
 //! depends on when a commit happens, and a deleted word is in no statistic.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use tantivy::{
     fieldnorm::FieldNormReader,
@@ -18,7 +21,7 @@ use super::{live::ById, postings::Postings, score::hash64};
 use crate::model::{BankKey, Score, UnitId};
 
 /// A stem, as 64 bits of BLAKE3. Compared inside one bank only.
-pub type TermKey = u64;
+pub(super) type TermKey = u64;
 
 /// Binary digits after the point of a BM25 score.
 const DIGITS: u32 = 20;
@@ -93,30 +96,37 @@ impl Bag {
 
 /// The exact words and statistics of one bank.
 #[derive(Debug, Default)]
-pub struct LexicalIndex {
-    bags: ById<Bag>,
+pub(super) struct LexicalIndex {
+    bags: ById<Arc<Bag>>,
     words_total: u64,
     units_with: HashMap<TermKey, u64>,
-    /// Units that tantivy may not show yet, by the ticket of their insertion.
-    tail: BTreeMap<u64, UnitId>,
+    /// Units that tantivy may not show yet, by stem, with the ticket of their insertion.
+    tail: HashMap<TermKey, Vec<(u64, UnitId)>>,
+    tail_units: usize,
+    /// The tail holds insertions after this ticket only.
+    tail_from: u64,
 }
 
 impl LexicalIndex {
-    /// Adds a unit; `ticket` orders it among the worker's insertions.
-    pub fn insert(&mut self, id: UnitId, bag: Bag, ticket: u64) {
+    /// Adds a unit; `ticket` orders it among the worker's insertions. Returns how many
+    /// units a search has to score besides those that tantivy finds.
+    pub(super) fn insert(&mut self, id: UnitId, bag: Arc<Bag>, ticket: u64) -> usize {
         self.delete(id);
         self.words_total += u64::from(bag.length);
         for (term, _) in bag.terms() {
             *self.units_with.entry(term).or_default() += 1;
+            self.tail.entry(term).or_default().push((ticket, id));
         }
+        self.tail_units += 1;
         self.bags.insert(id, bag);
-        self.tail.insert(ticket, id);
+        self.tail_units
     }
 
     /// Removes a unit and every count it added.
-    pub fn delete(&mut self, id: UnitId) {
+    pub(super) fn delete(&mut self, id: UnitId) {
         let Some(bag) = self.bags.remove(&id) else { return };
         self.words_total -= u64::from(bag.length);
+        let mut tailed = false;
         for (term, _) in bag.terms() {
             if let Some(n) = self.units_with.get_mut(&term) {
                 *n -= 1;
@@ -124,21 +134,55 @@ impl LexicalIndex {
                     self.units_with.remove(&term);
                 }
             }
+            if let Some(units) = self.tail.get_mut(&term) {
+                let before = units.len();
+                units.retain(|(_, other)| *other != id);
+                tailed |= units.len() < before;
+                if units.is_empty() {
+                    self.tail.remove(&term);
+                }
+            }
         }
-        self.tail.retain(|_, tailed| *tailed != id);
+        self.tail_units = self.tail_units.saturating_sub(usize::from(tailed));
+    }
+
+    /// Lets go of the tail's units that tantivy shows by now.
+    fn trim(&mut self, committed: u64) {
+        if committed <= self.tail_from {
+            return;
+        }
+        self.tail_from = committed;
+        self.tail.retain(|_, units| {
+            units.retain(|(ticket, _)| *ticket > committed);
+            !units.is_empty()
+        });
+        let left: HashSet<UnitId> = self.tail.values().flatten().map(|(_, id)| *id).collect();
+        self.tail_units = left.len();
     }
 
     /// The best `limit` units by BM25, with scores divided by 16; ties by id.
-    pub fn search(&mut self, bank: BankKey, query: &Bag, limit: usize, postings: &Postings) -> Vec<(Score, UnitId)> {
-        let committed = postings.committed();
-        self.tail = self.tail.split_off(&(committed + 1));
+    pub(super) fn search(
+        &mut self,
+        bank: BankKey,
+        query: &Bag,
+        limit: usize,
+        postings: &Postings,
+    ) -> Vec<(Score, UnitId)> {
+        self.trim(postings.committed());
         let terms: Vec<(TermKey, i64)> =
             query.terms().filter_map(|(t, _)| self.units_with.get(&t).map(|n| (t, self.rarity(*n)))).collect();
         if terms.is_empty() || limit == 0 {
             return Vec::new();
         }
-        let mut found: ById<i64> = self.tail.values().filter_map(|id| Some((*id, self.score(*id, &terms)?))).collect();
-        if self.tail.len() < self.bags.len() {
+        let mut found: ById<i64> = ById::default();
+        for (_, id) in terms.iter().filter_map(|(t, _)| self.tail.get(t)).flatten() {
+            if !found.contains_key(id)
+                && let Some(score) = self.score(*id, &terms)
+            {
+                found.insert(*id, score);
+            }
+        }
+        if self.tail_from > 0 {
             let stems: Vec<(TermKey, u64)> =
                 terms.iter().filter_map(|(t, _)| Some((*t, *self.units_with.get(t)?))).collect();
             let statistics = Statistics { units: self.bags.len() as u64, words: self.words_total, stems: &stems };
@@ -190,7 +234,7 @@ impl LexicalIndex {
 
 /// What tantivy scores by: the bank's own figures, not the index's.
 #[derive(Debug)]
-pub struct Statistics<'a> {
+pub(super) struct Statistics<'a> {
     /// Units of the bank.
     pub units: u64,
     /// Words of the bank.

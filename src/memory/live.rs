@@ -35,11 +35,11 @@ impl Hash for UnitKey {
 }
 
 /// A map by unit. A unit's id is a hash already: it is not hashed again.
-pub type ById<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
+pub(super) type ById<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
 
 /// Takes the last 64-bit value it is given as the hash.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct IdHasher(u64);
+pub(super) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {

@@ -17,18 +17,62 @@ use timely::{
         channels::pact::Pipeline,
         operators::{Capability, generic::operator::Operator},
     },
-    progress::Antichain,
+    progress::{Antichain, frontier::MutableAntichain},
 };
 
 use super::{bank_index::Epoch, live::UnitKey};
 
 /// An arrangement by unit.
-pub type ByUnit<'scope, V> = Arranged<'scope, TraceOf<V>>;
+pub(super) type ByUnit<'scope, V> = Arranged<'scope, TraceOf<V>>;
 /// The trace of an arrangement by unit.
-pub type TraceOf<V> = TraceAgent<ValSpine<UnitKey, V, Epoch, isize>>;
+pub(super) type TraceOf<V> = TraceAgent<ValSpine<UnitKey, V, Epoch, isize>>;
+
+/// What arrived for an epoch that is not complete yet, with the right to answer at it.
+pub(super) struct Waiting<D>(BTreeMap<Epoch, (Capability<Epoch>, Vec<D>)>);
+
+impl<D> Default for Waiting<D> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<D> Waiting<D> {
+    /// Adds data; `retain` makes the capability when the epoch is new.
+    pub(super) fn add(&mut self, epoch: Epoch, retain: impl FnOnce() -> Capability<Epoch>, data: &mut Vec<D>) {
+        self.0.entry(epoch).or_insert_with(|| (retain(), Vec::new())).1.append(data);
+    }
+
+    /// Takes the first epoch, once it is no longer open.
+    pub(super) fn complete(&mut self, open: impl Fn(&Epoch) -> bool) -> Option<(Capability<Epoch>, Vec<D>)> {
+        self.0.first_entry().filter(|entry| !open(entry.key())).map(|entry| entry.remove())
+    }
+
+    /// The first epochs that may still be asked for.
+    fn needed(&self, frontier: &MutableAntichain<Epoch>) -> Antichain<Epoch> {
+        let mut needed = Antichain::new();
+        needed.extend(frontier.frontier().iter().copied());
+        needed.extend(self.0.keys().next().copied());
+        needed
+    }
+}
+
+/// Lets a trace compact up to what may still be asked for, and go when nothing may.
+pub(super) fn compact<D, V: differential_dataflow::ExchangeData>(
+    trace: &mut Option<TraceOf<V>>,
+    waiting: &Waiting<D>,
+    frontier: &MutableAntichain<Epoch>,
+) {
+    let needed = waiting.needed(frontier);
+    if let Some(trace) = trace.as_mut() {
+        trace.set_logical_compaction(needed.borrow());
+    }
+    if needed.is_empty() {
+        *trace = None;
+    }
+}
 
 /// Builds the operator. `meet(key, payload, values, outputs)` sees the values in order.
-pub fn lookup<'scope, P, V, O>(
+pub(super) fn lookup<'scope, P, V, O>(
     name: &str,
     probes: Stream<'scope, Epoch, Vec<(UnitKey, P)>>,
     arranged: ByUnit<'scope, V>,
@@ -43,20 +87,15 @@ where
     trace.set_physical_compaction(Antichain::new().borrow());
     let mut trace = Some(trace);
     probes.binary_frontier(stream, Pipeline, Pipeline, name, move |_capability, _info| {
-        let mut waiting: BTreeMap<Epoch, (Capability<Epoch>, Vec<(UnitKey, P)>)> = BTreeMap::new();
+        let mut waiting: Waiting<(UnitKey, P)> = Waiting::default();
         let (mut values, mut outputs) = (Vec::new(), Vec::new());
         move |(probes, probes_frontier), (batches, batches_frontier), output| {
-            probes.for_each(|capability, data| {
-                let epoch = *capability.time();
-                waiting.entry(epoch).or_insert_with(|| (capability.retain(0), Vec::new())).1.append(data);
-            });
+            probes.for_each(|capability, data| waiting.add(*capability.time(), || capability.retain(0), data));
             batches.for_each(|_, _| {});
-            while let (Some(entry), Some(trace)) = (waiting.first_entry(), trace.as_mut()) {
-                let epoch = *entry.key();
-                if batches_frontier.less_equal(&epoch) || probes_frontier.less_equal(&epoch) {
-                    break;
-                }
-                let (capability, mut asked) = entry.remove();
+            while let Some(trace) = trace.as_mut() {
+                let open = |epoch: &Epoch| batches_frontier.less_equal(epoch) || probes_frontier.less_equal(epoch);
+                let Some((capability, mut asked)) = waiting.complete(open) else { break };
+                let epoch = *capability.time();
                 asked.sort();
                 let (mut cursor, storage) = trace.cursor();
                 let mut session = output.session(&capability);
@@ -85,15 +124,7 @@ where
                     session.give_iterator(outputs.drain(..));
                 }
             }
-            let mut needed = Antichain::new();
-            needed.extend(probes_frontier.frontier().iter().copied());
-            needed.extend(waiting.keys().next().copied());
-            if let Some(trace) = trace.as_mut() {
-                trace.set_logical_compaction(needed.borrow());
-            }
-            if needed.is_empty() {
-                trace = None;
-            }
+            compact(&mut trace, &waiting, probes_frontier);
         }
     })
 }

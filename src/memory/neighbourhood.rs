@@ -4,13 +4,13 @@
 //! reaches, once for each channel, by its best path and scored against the target. A hop
 //! walks at most `fan_out` edges of a unit and channel, in the order of decision 11.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use timely::dataflow::{
     Stream,
     channels::pact::{Exchange, Pipeline},
-    operators::{Capability, Concat, generic::operator::Operator, vec::Map},
+    operators::{Concat, generic::operator::Operator, vec::Map},
 };
 
 use differential_dataflow::Hashable;
@@ -19,13 +19,13 @@ use super::{
     api::{Neighbour, NeighbourhoodProbe, PathStep},
     bank_index::{Asked, Epoch, ProbeId, best_part},
     live::{LiveUnit, UnitKey},
-    lookup::{ByUnit, lookup},
+    lookup::{ByUnit, Waiting, lookup},
     score::{Choice, CueSet, Structural},
 };
 use crate::model::{Channel, Score, UnitId};
 
 /// An edge as it leaves a unit: in the order in which a hop walks.
-pub type Edge = (Channel, Choice);
+pub(super) type Edge = (Channel, Choice);
 
 /// A path on its way: where it came, and how.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ struct Walk {
 }
 
 /// Builds the operators.
-pub fn neighbourhood<'scope>(
+pub(super) fn neighbourhood<'scope>(
     probes: Stream<'scope, Epoch, Vec<Asked<NeighbourhoodProbe>>>,
     adjacency: ByUnit<'scope, Edge>,
     units: ByUnit<'scope, Arc<LiveUnit>>,
@@ -117,17 +117,10 @@ fn best_paths<'scope>(
     walks: Stream<'scope, Epoch, Vec<(UnitKey, Walk)>>,
 ) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
     walks.unary_frontier(Pipeline, "BestPaths", |_, _| {
-        let mut waiting: BTreeMap<Epoch, (Capability<Epoch>, Vec<(UnitKey, Walk)>)> = BTreeMap::new();
+        let mut waiting: Waiting<(UnitKey, Walk)> = Waiting::default();
         move |(input, frontier), output| {
-            input.for_each(|capability, walks| {
-                let epoch = *capability.time();
-                waiting.entry(epoch).or_insert_with(|| (capability.retain(0), Vec::new())).1.append(walks);
-            });
-            while let Some(entry) = waiting.first_entry() {
-                if frontier.less_equal(entry.key()) {
-                    break;
-                }
-                let (capability, mut walks) = entry.remove();
+            input.for_each(|capability, walks| waiting.add(*capability.time(), || capability.retain(0), walks));
+            while let Some((capability, mut walks)) = waiting.complete(|epoch| frontier.less_equal(epoch)) {
                 // The order of a walk is probe, channel, then preference.
                 walks.sort();
                 walks.dedup_by(|b, a| a.0 == b.0 && a.1.asked == b.1.asked && a.1.channel == b.1.channel);

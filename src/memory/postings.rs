@@ -26,9 +26,9 @@ use crate::model::{BankKey, UnitId};
 /// tantivy's smallest budget for one writing thread.
 const WRITER_BYTES: usize = 15_000_000;
 
-/// Candidates from tantivy, and the way to feed it.
-pub struct Postings {
-    tail_limit: u64,
+/// Candidates from tantivy, and the way to feed it. The index is made when it is first needed.
+#[derive(Default)]
+pub(super) struct Postings {
     last_ticket: u64,
     asked: u64,
     waiting: Vec<Order>,
@@ -43,7 +43,7 @@ struct Bulk {
 }
 
 enum Order {
-    Insert { key: [u8; 24], bank: BankKey, id: UnitId, bag: Bag },
+    Insert { key: [u8; 24], bank: BankKey, id: UnitId, bag: Arc<Bag> },
     Delete { key: [u8; 24] },
     Commit { ticket: u64 },
 }
@@ -56,21 +56,15 @@ struct Fields {
 }
 
 impl Postings {
-    /// No index yet: it is made when `tail_limit` changes wait for the first time.
-    #[must_use]
-    pub fn new(tail_limit: usize) -> Self {
-        Self { tail_limit: tail_limit as u64, last_ticket: 0, asked: 0, waiting: Vec::new(), bulk: None }
-    }
-
     /// Takes a unit; returns the ticket of the insertion.
-    pub fn insert(&mut self, bank: BankKey, id: UnitId, bag: &Bag) -> u64 {
+    pub(super) fn insert(&mut self, bank: BankKey, id: UnitId, bag: &Arc<Bag>) -> u64 {
         self.last_ticket += 1;
-        self.waiting.push(Order::Insert { key: key(bank, id), bank, id, bag: bag.clone() });
+        self.waiting.push(Order::Insert { key: key(bank, id), bank, id, bag: Arc::clone(bag) });
         self.last_ticket
     }
 
     /// Takes a deletion.
-    pub fn delete(&mut self, bank: BankKey, id: UnitId) {
+    pub(super) fn delete(&mut self, bank: BankKey, id: UnitId) {
         let key = key(bank, id);
         let before = self.waiting.len();
         self.waiting.retain(|order| !matches!(order, Order::Insert { key: k, .. } if *k == key));
@@ -81,9 +75,11 @@ impl Postings {
         }
     }
 
-    /// Hands over what waits once the insertions and deletions are enough for a commit. Call at the end of an epoch.
-    pub fn settle(&mut self) {
-        if self.last_ticket - self.asked < self.tail_limit {
+    /// Hands over all that waits, to be committed. Call at the end of an epoch, once a
+    /// bank's uncommitted units have become more than a search should score one by one.
+    pub(super) fn settle(&mut self) {
+        if self.committed() < self.asked {
+            // One commit at a time: the next takes all that came meanwhile.
             return;
         }
         if self.bulk.is_none() {
@@ -98,13 +94,13 @@ impl Postings {
 
     /// Searches are complete for insertions up to this ticket.
     #[must_use]
-    pub fn committed(&self) -> u64 {
+    pub(super) fn committed(&self) -> u64 {
         self.bulk.as_ref().map_or(0, |b| b.committed.load(Ordering::Acquire))
     }
 
     /// At most `limit` committed units of the bank, best first. May name units that are gone.
     #[must_use]
-    pub fn search(&self, bank: BankKey, statistics: &Statistics<'_>, limit: usize) -> Vec<(f32, UnitId)> {
+    pub(super) fn search(&self, bank: BankKey, statistics: &Statistics<'_>, limit: usize) -> Vec<(f32, UnitId)> {
         self.bulk.as_ref().and_then(|bulk| bulk.search(bank, statistics, limit).ok()).unwrap_or_default()
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A name in fixed size: 64 bits of BLAKE3 of its canonical form. Compared inside one bank only.
-pub type NameKey = u64;
+pub(super) type NameKey = u64;
 
 /// Cues as the indexes compare them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl From<&Cues> for CueSet {
 
 /// 64 bits of BLAKE3.
 #[must_use]
-pub fn hash64(bytes: &[u8]) -> u64 {
+pub(super) fn hash64(bytes: &[u8]) -> u64 {
     let mut low = [0u8; 8];
     low.copy_from_slice(&blake3::hash(bytes).as_bytes()[..8]);
     u64::from_le_bytes(low)
@@ -180,12 +180,11 @@ impl Structural {
 
     /// e^(−gap/τ), linear between the table's entries: at most 2·10⁻⁶ too large.
     fn proximity(&self, gap_ms: i64) -> i64 {
-        let fine = i128::from(gap_ms) * i128::from(STEPS);
-        let step = fine / i128::from(self.decay_ms);
-        let Ok(step) = usize::try_from(step) else { return 0 };
+        // A decay of at most ten years keeps every product below 2⁶³.
+        let fine = gap_ms.saturating_mul(STEPS);
+        let Ok(step) = usize::try_from(fine / self.decay_ms) else { return 0 };
         let (Some(low), Some(high)) = (self.decay.get(step + 1), self.decay.get(step)) else { return 0 };
-        let rest = (fine % i128::from(self.decay_ms)) * i128::from(high - low) / i128::from(self.decay_ms);
-        high - rest as i64
+        high - (fine % self.decay_ms) * (high - low) / self.decay_ms
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 use crate::model::{Score, UnitId};
 
 /// A choice that came or went: the unit that chose, its ordinal, what it chose, ±1.
-pub type ChoiceChange = (UnitId, u32, Choice, isize);
+pub(super) type ChoiceChange = (UnitId, u32, Choice, isize);
 
 /// Vectors of a tile; tiles are never moved once full.
 const TILE_ROWS: usize = 256;
@@ -25,7 +25,7 @@ const BLOCK: usize = 64;
 
 /// The semantic index of one bank.
 #[derive(Debug)]
-pub struct SemanticIndex {
+pub(super) struct SemanticIndex {
     pool: usize,
     choices: usize,
     threshold: i32,
@@ -66,7 +66,7 @@ impl Pool {
 impl SemanticIndex {
     /// An empty index: pool and choices a unit, least score of a choice.
     #[must_use]
-    pub fn new(pool: usize, choices: usize, threshold: Score) -> Self {
+    pub(super) fn new(pool: usize, choices: usize, threshold: Score) -> Self {
         Self {
             pool,
             choices,
@@ -78,7 +78,7 @@ impl SemanticIndex {
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
-    pub fn apply(&mut self, deleted: &[UnitId], inserted: &[Arc<LiveUnit>], changes: &mut Vec<ChoiceChange>) {
+    pub(super) fn apply(&mut self, deleted: &[UnitId], inserted: &[Arc<LiveUnit>], changes: &mut Vec<ChoiceChange>) {
         let mut before = Before::default();
         self.delete(deleted, &mut before);
         for block in inserted.chunks(BLOCK) {
@@ -88,7 +88,7 @@ impl SemanticIndex {
     }
 
     /// Every unit with the best cosine of `query` and one of its parts.
-    pub fn alignments(&self, query: &[i16]) -> Vec<(&Arc<LiveUnit>, Score)> {
+    pub(super) fn alignments(&self, query: &[i16]) -> Vec<(&Arc<LiveUnit>, Score)> {
         let mut alignments: Vec<(&Arc<LiveUnit>, Score)> =
             self.slots.iter().map(|slot| (&slot.unit, Score(i32::MIN))).collect();
         self.rows.scan(&[query], i32::MIN, |_, slot, score| alignments[slot].1 = Score(score));
@@ -99,12 +99,12 @@ impl SemanticIndex {
     }
 
     /// Where [`Self::alignments`] has the unit.
-    pub fn place_of(&self, id: UnitId) -> Option<usize> {
+    pub(super) fn place_of(&self, id: UnitId) -> Option<usize> {
         self.slot_of.get(&id).copied()
     }
 
     /// Whether there is no unit.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 

@@ -22,7 +22,7 @@ use super::PipelineError;
 const READ_RECORDS: usize = 64;
 
 /// How far the dataflow was fed, and what it was fed with.
-pub struct Reader {
+pub(super) struct Reader {
     next: Vec<u64>,
     banks: BTreeMap<Bank, HashSet<RecordKey>>,
     model: Option<ModelRef>,
@@ -31,12 +31,12 @@ pub struct Reader {
 
 impl Reader {
     /// Nothing was read yet.
-    pub fn new(partitions: u32) -> Self {
+    pub(super) fn new(partitions: u32) -> Self {
         Self { next: vec![0; partitions as usize], banks: BTreeMap::new(), model: None, dimensions: None }
     }
 
     /// Reads a partition to its end; `each` sees every live record and how many were read.
-    pub fn read(
+    pub(super) fn read(
         &mut self,
         log: &dyn Log,
         memory: &MemoryHandle,
@@ -67,12 +67,12 @@ impl Reader {
     }
 
     /// Whether the bank has a live record.
-    pub fn knows(&self, bank: &Bank) -> bool {
+    pub(super) fn knows(&self, bank: &Bank) -> bool {
         self.banks.contains_key(bank)
     }
 
     /// The known banks, in words.
-    pub fn banks(&self) -> String {
+    pub(super) fn banks(&self) -> String {
         match self.banks.len() {
             0 => "the memory is empty: ingest something first".to_owned(),
             n => {
@@ -84,7 +84,7 @@ impl Reader {
     }
 
     /// Fails when the log was made with another model.
-    pub fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
+    pub(super) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
         match (&self.model, expected) {
             (Some(found), Some(expected)) if found != expected => Err(PipelineError::Model {
                 found: format!("{} ({})", found.name, found.hash),

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Turns to memory records, for one partition.
-pub struct Stage {
+pub(super) struct Stage {
     partition: u32,
     windower: Windower,
     position: u64,
@@ -30,7 +30,7 @@ pub struct Stage {
 }
 
 /// What one step wrote.
-pub struct Step {
+pub(super) struct Step {
     /// Events that were rejected.
     pub rejects: u64,
     /// Windows that were written as final.
@@ -51,28 +51,28 @@ struct Planned {
 
 impl Stage {
     /// A stage that has seen nothing.
-    pub fn new(partition: u32, pipeline: &Pipeline) -> Self {
+    pub(super) fn new(partition: u32, pipeline: &Pipeline) -> Self {
         let least_content_words = pipeline.extract.least_content_words;
         Self { partition, windower: Windower::new(&pipeline.window), position: 0, least_content_words }
     }
 
     /// The partition.
-    pub fn partition(&self) -> u32 {
+    pub(super) fn partition(&self) -> u32 {
         self.partition
     }
 
     /// Takes back a live record of the memory log.
-    pub fn restore(&mut self, key: &MemoryKey, record: &MemoryRecord) {
+    pub(super) fn restore(&mut self, key: &MemoryKey, record: &MemoryRecord) {
         self.windower.restore(key, record);
     }
 
     /// Goes on from a position of the turns log.
-    pub fn resume(&mut self, position: u64) {
+    pub(super) fn resume(&mut self, position: u64) {
         self.position = position;
     }
 
     /// Reads at most `limit` events and writes what they change; None when there is nothing to do.
-    pub fn step(
+    pub(super) fn step(
         &mut self,
         log: &dyn Log,
         extractor: &dyn Extractor,

@@ -15,7 +15,7 @@ use crate::{
 use super::PipelineError;
 
 /// A model with its cache.
-pub struct Vectors {
+pub(super) struct Vectors {
     settings: EmbedSettings,
     model: ModelSettings,
     cache_directory: std::path::PathBuf,
@@ -29,7 +29,7 @@ struct Open {
 }
 
 /// The drafts of one window, or of one turn of an open one.
-pub struct Drafted {
+pub(super) struct Drafted {
     /// The bank.
     pub bank: Bank,
     /// The window.
@@ -40,7 +40,7 @@ pub struct Drafted {
 
 impl Vectors {
     /// Opens nothing yet.
-    pub fn new(pipeline: &Pipeline) -> Self {
+    pub(super) fn new(pipeline: &Pipeline) -> Self {
         Self {
             settings: pipeline.embed.clone(),
             model: pipeline.model(),
@@ -51,22 +51,22 @@ impl Vectors {
     }
 
     /// The model, opened at the first call.
-    pub fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
+    pub(super) fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
         Ok(&mut *self.open()?.embedder)
     }
 
     /// The model, if it was opened.
-    pub fn model(&self) -> Option<&ModelRef> {
+    pub(super) fn model(&self) -> Option<&ModelRef> {
         self.open.as_ref().map(|o| o.embedder.model())
     }
 
     /// What a user should know.
-    pub fn take_warnings(&mut self) -> Vec<String> {
+    pub(super) fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
 
     /// One list of units for each list of drafts, in order; all texts in one call of the model.
-    pub fn units(&mut self, drafted: &[Drafted]) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
+    pub(super) fn units(&mut self, drafted: &[Drafted]) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
         let template = self.model.turn_template.clone();
         let texts: Vec<Vec<SpannedText>> =
             drafted.iter().map(|d| d.drafts.iter().map(|draft| text(&template, draft)).collect()).collect();
@@ -102,7 +102,7 @@ impl Vectors {
     }
 
     /// Lets go of the texts that a window made final no longer uses.
-    pub fn release(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
+    pub(super) fn release(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
         let template = self.model.turn_template.clone();
         let keep: Vec<SpannedText> = drafted.drafts.iter().map(|draft| text(&template, draft)).collect();
         Ok(self.open()?.cache.release(&drafted.bank, &drafted.window, &keep)?)

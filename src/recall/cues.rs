@@ -131,7 +131,7 @@ fn keywords(
     let mut seen = BTreeSet::new();
     found.retain(|(_, _, k)| seen.insert(k.to_lowercase()));
     let strong = found.iter().filter(|&&(_, class, _)| class < WEAK).count();
-    found.truncate(strong.max(FEWEST_KEYWORDS).min(MOST_KEYWORDS));
+    found.truncate(strong.clamp(FEWEST_KEYWORDS, MOST_KEYWORDS));
     found.sort_by_key(|&(start, ..)| start);
     found.into_iter().map(|(_, _, keyword)| keyword).collect()
 }

@@ -512,10 +512,10 @@ mod tests {
             .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"), PathBuf::from);
         let path = data.join("locomo/locomo-dev5.json");
         if !path.exists() {
-            eprintln!(
-                "SKIPPED the_development_conversations_are_read_whole: no {}; set RIPPLEMEM_DATA",
+            crate::skipped(&format!(
+                "source::locomo::the_development_conversations_are_read_whole: no {}; set RIPPLEMEM_DATA",
                 path.display()
-            );
+            ));
             return;
         }
         let batch = drain(&mut Locomo::open(&settings(&path), None).unwrap(), 100);

@@ -8,13 +8,13 @@ use ripplemem::model::{
 };
 
 /// Components of the vectors.
-pub const DIMENSIONS: usize = 40;
+pub(super) const DIMENSIONS: usize = 40;
 
 /// A small generator: the same seed gives the same history everywhere.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub u64);
 
 impl Dice {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,25 +22,25 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 }
 
 /// One write to the memory topic.
 #[derive(Debug, Clone)]
-pub struct Operation {
+pub(super) struct Operation {
     pub key: MemoryKey,
     pub record: Option<MemoryRecord>,
 }
 
-pub struct History {
+pub(super) struct History {
     pub banks: Vec<Bank>,
     pub operations: Vec<Operation>,
 }
 
 impl History {
-    pub fn new(seed: u64, operations: usize) -> Self {
+    pub(super) fn new(seed: u64, operations: usize) -> Self {
         let mut dice = Dice(seed);
         let banks: Vec<Bank> = ["a", "b/c"].iter().map(|b| Bank::parse(b).unwrap()).collect();
         let operations = (0..operations)
@@ -60,7 +60,7 @@ impl History {
     }
 
     /// What a compacted log holds in the end.
-    pub fn live(&self) -> BTreeMap<MemoryKey, MemoryRecord> {
+    pub(super) fn live(&self) -> BTreeMap<MemoryKey, MemoryRecord> {
         let mut live = BTreeMap::new();
         for op in &self.operations {
             match &op.record {
@@ -72,7 +72,7 @@ impl History {
     }
 
     /// Another arrival order: keys in any order, writes of one key in their own.
-    pub fn shuffled(&self, order: u64) -> Vec<Operation> {
+    pub(super) fn shuffled(&self, order: u64) -> Vec<Operation> {
         let mut dice = Dice(order);
         let mut slots: Vec<usize> = (0..self.operations.len()).collect();
         for i in (1..slots.len()).rev() {
@@ -135,7 +135,7 @@ fn time(dice: &mut Dice) -> EventTime {
 }
 
 /// Vectors around a few directions, some of them equal.
-pub fn vector(dice: &mut Dice) -> Vec<f32> {
+pub(super) fn vector(dice: &mut Dice) -> Vec<f32> {
     let topic = dice.below(6);
     let noise = [0, 25, 60][dice.below(3) as usize];
     let mut center = Dice(topic);
@@ -146,14 +146,14 @@ pub fn vector(dice: &mut Dice) -> Vec<f32> {
         .collect()
 }
 
-pub fn words(dice: &mut Dice, count: usize) -> String {
+pub(super) fn words(dice: &mut Dice, count: usize) -> String {
     const WORDS: [&str; 12] = [
         "boats", "garden", "choir", "painted", "recipe", "walking", "hull", "seeds", "tenor", "oven", "harbour", "rain",
     ];
     (0..count).map(|_| WORDS[dice.below(12) as usize]).collect::<Vec<_>>().join(" ")
 }
 
-pub fn cues(dice: &mut Dice) -> Cues {
+pub(super) fn cues(dice: &mut Dice) -> Cues {
     let mut pick = |names: &[&str], most: u64| {
         let mut some: Vec<String> =
             (0..dice.below(most + 1)).map(|_| names[dice.below(names.len() as u64) as usize].to_owned()).collect();

@@ -18,7 +18,7 @@ use ripplemem::{
     model::{Bank, Channel, Cues, Score},
 };
 
-pub use history::Dice;
+pub(crate) use history::Dice;
 use history::{DIMENSIONS, History, Operation};
 use reference::Reference;
 

@@ -17,7 +17,7 @@ use tantivy::fieldnorm::FieldNormReader;
 
 use super::history::DIMENSIONS;
 
-pub struct Reference {
+pub(super) struct Reference {
     pipeline: Pipeline,
     units: BTreeMap<UnitKey, Arc<LiveUnit>>,
     edges: BTreeSet<GraphEdge>,
@@ -27,7 +27,7 @@ pub struct Reference {
 type Expected = Vec<(Score, Score, UnitId)>;
 
 impl Reference {
-    pub fn new(live: &BTreeMap<MemoryKey, MemoryRecord>, pipeline: &Pipeline, threshold: Score) -> Self {
+    pub(super) fn new(live: &BTreeMap<MemoryKey, MemoryRecord>, pipeline: &Pipeline, threshold: Score) -> Self {
         let closed: BTreeSet<_> = live
             .iter()
             .filter(|(_, r)| r.state == WindowState::Final)
@@ -71,7 +71,7 @@ impl Reference {
         this
     }
 
-    pub fn census(&self) -> Census {
+    pub(super) fn census(&self) -> Census {
         let mut census = Census::default();
         self.units.iter().for_each(|(key, unit)| census.unit(key, unit, true));
         self.edges.iter().for_each(|edge| census.edge(*edge, true));
@@ -111,7 +111,7 @@ impl Reference {
         Score(unit.vectors.chunks(unit.width).map(|v| dot_reference(query, v)).max().unwrap())
     }
 
-    pub fn first_hop(&self, probe: &FirstHopProbe) -> Vec<(Channel, Expected)> {
+    pub(super) fn first_hop(&self, probe: &FirstHopProbe) -> Vec<(Channel, Expected)> {
         let cues = CueSet::from(&probe.cues);
         let mut semantic = Vec::new();
         let mut cued = Vec::new();
@@ -135,7 +135,7 @@ impl Reference {
     }
 
     /// BM25 in floating point: the fixed-point scores must be near, and no better unit left out.
-    pub fn check_lexical(&self, probe: &FirstHopProbe, got: &[&Hit]) {
+    pub(super) fn check_lexical(&self, probe: &FirstHopProbe, got: &[&Hit]) {
         let mut words = Words::default();
         let bags: BTreeMap<UnitId, HashMap<u64, u16>> =
             self.bank(probe.bank).map(|u| (u.id, words.count(&u.body.restatement).terms().collect())).collect();
@@ -186,7 +186,7 @@ impl Reference {
         walked
     }
 
-    pub fn neighbourhood(&self, probe: &NeighbourhoodProbe) -> Vec<Neighbour> {
+    pub(super) fn neighbourhood(&self, probe: &NeighbourhoodProbe) -> Vec<Neighbour> {
         let product = |a: Score, b: Score| Score((i64::from(a.0) * i64::from(b.0) / i64::from(Score::ONE.0)) as i32);
         // (hops, −weight, path) by (channel, unit): the least is the best.
         let mut best: BTreeMap<(Channel, UnitId), (usize, i32, Vec<PathStep>)> = BTreeMap::new();

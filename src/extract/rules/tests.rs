@@ -291,7 +291,7 @@ proptest::proptest! {
         }
         for held in &turns {
             if let Some(unit) = plain_unit(held, &[], least) {
-                proptest::prop_assert_eq!(&unit.sources, &[held.turn.turn.clone()]);
+                proptest::prop_assert_eq!(&unit.sources, std::slice::from_ref(&held.turn.turn));
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Dates by name or number: "8 May 2023", "May 8th", "2023-05-08", "June 2022", "in 2019".
 //!
 //! In: the words and a place in them. Out: the stretch and where it ends. A year that is
-//! left out is taken from the anchor: the next such date where the clause speaks of the
-//! future, else the last one; without an anchor there is no hit. Day and month in figures
+//! left out is taken from the anchor by a weekday, by the tense or as the nearest; without
+//! an anchor there is no hit. Day and month in figures
 //! count only when they can be read one way.
 
-use jiff::civil::{Date, Time};
+use jiff::civil::{Date, Time, Weekday};
 
 use super::{Hit, Reader};
 use crate::{
@@ -202,14 +202,35 @@ impl Reader<'_> {
         Some(Hit { next, stretch, complete: true })
     }
 
-    /// The date that a day and a month without a year name: the next one where the clause
-    /// speaks of the future, else the last one, today included.
+    /// The date that a day and a month without a year name. A weekday in front decides
+    /// the year; else the tense: the next such day where the clause speaks of the future,
+    /// the last one (today included) where it speaks of the past, else whichever is nearer.
     fn nearest(&self, at: usize, month: i8, day: i8) -> Option<Date> {
         let now = self.now?.date();
-        let future = self.words.tense(at) == Tense::Future || matches!(self.words.before(at, 1), "next" | "coming");
+        let days_away = |d: Date| (d.since(now).map_or(i32::MAX, |s| s.get_days().abs()), d > now);
         // 29 February may be up to eight years away.
-        let mut years = (0..=8).map(|n| if future { now.year() + n } else { now.year() - n });
-        years.find_map(|y| Date::new(y, month, day).ok().filter(|d| if future { *d >= now } else { *d <= now }))
+        let dates = (-8..=8).filter_map(|n| Date::new(now.year() + n, month, day).ok());
+        if let Some(weekday) = self.weekday_before(at) {
+            return dates.filter(|d| d.weekday() == weekday).min_by_key(|d| days_away(*d));
+        }
+        let tense = match self.words.before(at, 1) {
+            "next" | "coming" => Tense::Future,
+            _ => self.words.tense(at),
+        };
+        let fits = |d: &Date| match tense {
+            Tense::Future => *d >= now,
+            Tense::Past => *d <= now,
+            Tense::Unclear => true,
+        };
+        dates.filter(fits).min_by_key(|d| days_away(*d))
+    }
+
+    /// "Saturday the", "Friday,": the weekday right in front of a date.
+    fn weekday_before(&self, at: usize) -> Option<Weekday> {
+        (1..=3).find_map(|back| {
+            let between = (1..back).all(|b| matches!(self.words.before(at, b), "," | "the"));
+            weekday_number(self.words.before(at, back)).filter(|_| between)
+        })
     }
 
     /// A month's name. "may", "march" and abbreviations are words of their own: they need

@@ -129,8 +129,12 @@ fn a_missing_year_is_the_nearest_that_fits() {
             ("It happened on May 9th.", &["May 9th = 9 May 2022"]),
             ("The party will be on May 20th", &["May 20th = 20 May 2023"]),
             ("in mid-April", &["April = April 2023"]),
+            ("Saturday the 17th of August. The crane is booked.", &["Saturday the 17th of August = 17 August 2024"]),
+            ("Thursday, 18 May, in the hall", &["Thursday, 18 May = 18 May 2023"]),
+            ("5 June, at the pier", &["5 June = 5 June 2023"]),
+            ("12 March, at the pier", &["12 March = 12 March 2023"]),
             ("on 3/14 we met", &["3/14 = 14 March 2023"]),
-            ("born on 29 February", &["29 February = 29 February 2020"]),
+            ("She was born on 29 February", &["29 February = 29 February 2020"]),
             ("I got it on the 5th.", &["the 5th = 5 May 2023"]),
         ],
     );

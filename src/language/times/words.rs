@@ -97,8 +97,8 @@ impl<'t> Words<'t> {
     pub(super) fn tense(&self, at: usize) -> Tense {
         let ends = |w: &&str| matches!(*w, "." | "!" | "?" | ";");
         let (head, tail) = self.lower.split_at(at.min(self.lower.len()));
-        let start = head.iter().rposition(|w| ends(&w)).map_or(0, |i| i + 1);
-        let end = tail.iter().position(|w| ends(&w)).map_or(self.lower.len(), |i| at + i);
+        let start = head.iter().rposition(&ends).map_or(0, |i| i + 1);
+        let end = tail.iter().position(ends).map_or(self.lower.len(), |i| at + i);
         let clause = self.lower.get(start..end).unwrap_or_default();
         tense_at(clause, at.saturating_sub(start))
     }
