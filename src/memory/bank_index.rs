@@ -160,7 +160,7 @@ impl Banks {
     fn apply(&mut self, mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>, mut emit: impl FnMut(Chosen, isize)) {
         consolidate(&mut updates);
         let mut changes = Vec::new();
-        let mut tail = 0;
+        let mut commit = false;
         for of_bank in updates.chunk_by(|a, b| a.0.0.bank == b.0.0.bank) {
             let Some(bank) = of_bank.first().map(|u| u.0.0.bank) else { continue };
             let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
@@ -181,7 +181,7 @@ impl Banks {
             for unit in &inserted {
                 let bag = Arc::new(self.words.count(&unit.body.restatement));
                 let ticket = self.postings.insert(bank, unit.id, &bag);
-                tail = tail.max(state.lexical.insert(unit.id, bag, ticket));
+                state.lexical.insert(unit.id, bag, ticket);
             }
             state.semantic.apply(&deleted, &inserted, &mut changes);
             for (id, ordinal, choice, change) in changes.drain(..) {
@@ -191,11 +191,12 @@ impl Banks {
             for (id, ordinal, choice, change) in changes.drain(..) {
                 emit((UnitKey { bank, id }, (ordinal, Channel::Structural, choice)), change);
             }
+            commit |= state.lexical.wants_commit(self.settings.lexical_tail, &self.postings);
             if state.semantic.is_empty() {
                 self.banks.remove(&bank);
             }
         }
-        if tail >= self.settings.lexical_tail {
+        if commit {
             self.postings.settle();
         }
     }

@@ -37,6 +37,103 @@ pub(super) fn dot(a: &[i16], b: &[i16]) -> i32 {
     product
 }
 
+/// A vector in 8 bits with a bound on what that loses: half the bytes to read when most
+/// rows are far below a threshold.
+#[derive(Debug, Clone)]
+pub(super) struct Coarse {
+    /// Components in steps of the scale, padded to whole cache lines of 64.
+    pub(super) bytes: Vec<i8>,
+    /// What belongs to the bytes.
+    pub(super) grain: Grain,
+}
+
+/// How coarse bytes relate to the vector that they stand for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Grain {
+    /// Sum of the bytes.
+    sum: i32,
+    /// Size of a step.
+    scale: f32,
+    /// Length of the difference between the vector and its steps, rounded up.
+    error: f32,
+}
+
+/// Components of a coarse vector are a multiple of this; the rest is zero.
+const COARSE_LANES: usize = 64;
+/// No quantised vector is longer.
+const LONGEST: f32 = 32_767.0;
+/// More than single precision loses in a bound: products are below 2³¹, a step of theirs is 128.
+const SLACK: f32 = 4_096.0;
+
+impl Coarse {
+    /// The coarse form of a quantised vector.
+    pub(super) fn of(vector: &[i16]) -> Self {
+        let most = vector.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0).max(1);
+        let scale = f32::from(most) / 127.0;
+        let mut bytes: Vec<i8> = vector.iter().map(|x| (f32::from(*x) / scale).round() as i8).collect();
+        let lost: f64 =
+            vector.iter().zip(&bytes).map(|(x, b)| (f64::from(*x) - f64::from(*b) * f64::from(scale)).powi(2)).sum();
+        let sum = bytes.iter().map(|b| i32::from(*b)).sum();
+        bytes.resize(vector.len().next_multiple_of(COARSE_LANES), 0);
+        Self { bytes, grain: Grain { sum, scale, error: (lost.sqrt() * 1.000_1) as f32 } }
+    }
+}
+
+/// Whether [`scan_coarse`] is worth its while on this processor.
+pub(super) fn has_coarse() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let has = is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = false;
+    has
+}
+
+/// Calls `near(query, row)` for every pair whose product may be at least `threshold`:
+/// never leaves one out, and lets through few that are below. `rows` holds the bytes of
+/// the grains' vectors, one after the other. Does nothing where [`has_coarse`] is false.
+pub(super) fn scan_coarse(
+    queries: &[Coarse],
+    rows: &[i8],
+    grains: &[Grain],
+    threshold: i32,
+    near: &mut impl FnMut(usize, usize),
+) {
+    let Some(width) = queries.first().map(|q| q.bytes.len()).filter(|w| *w > 0) else { return };
+    let fits = queries.iter().all(|q| q.bytes.len() == width) && rows.len() == width * grains.len();
+    if !fits || !has_coarse() {
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    for (group, four) in queries.chunks(4).enumerate() {
+        // The instruction multiplies unsigned by signed bytes: the query is shifted by 128.
+        let shifted: Vec<Vec<u8>> =
+            four.iter().map(|q| q.bytes.iter().map(|b| (*b as u8).wrapping_add(128)).collect()).collect();
+        let mut products = vec![0; four.len() * grains.len()];
+        // SAFETY: the features were detected; every query has the width of a row, a multiple
+        // of 64, `rows` holds whole rows, and there is a place for every product.
+        unsafe {
+            match &shifted[..] {
+                [a, b, c, d] => wide::bytes_avx512([a, b, c, d], rows, &mut products),
+                few => {
+                    for (query, products) in few.iter().zip(products.chunks_exact_mut(grains.len())) {
+                        wide::bytes_avx512([query], rows, products);
+                    }
+                }
+            }
+        }
+        for (q, (query, products)) in four.iter().zip(products.chunks_exact(grains.len())).enumerate() {
+            let Grain { scale, error, .. } = query.grain;
+            let least = threshold as f32 - SLACK - error * LONGEST;
+            for (r, (product, row)) in products.iter().zip(grains).enumerate() {
+                let steps = (product - 128 * row.sum) as f32;
+                if steps * (scale * row.scale) + row.error * (LONGEST + error) >= least {
+                    near(group * 4 + q, r);
+                }
+            }
+        }
+    }
+}
+
 /// Calls `hit(query, row, product)` for every product of at least `threshold`.
 ///
 /// `rows` holds vectors of the queries' width one after the other. Queries or rows of
@@ -105,6 +202,30 @@ mod wide {
             }
             for (q, sum) in sums.into_iter().enumerate() {
                 found(q, r, _mm512_reduce_add_epi32(sum));
+            }
+        }
+    }
+
+    /// # Safety
+    /// The processor has the features; every query is as long as a row, a multiple of 64.
+    /// `products` has a place for every product, query by query.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) unsafe fn bytes_avx512<const Q: usize>(queries: [&[u8]; Q], rows: &[i8], products: &mut [i32]) {
+        let width = queries[0].len();
+        let count = rows.len() / width;
+        for (r, row) in rows.chunks_exact(width).enumerate() {
+            let mut sums = [_mm512_setzero_si512(); Q];
+            for k in (0..width).step_by(64) {
+                // SAFETY: k + 64 ≤ width, the length of the row and of every query.
+                let x = unsafe { _mm512_loadu_si512(row.as_ptr().add(k).cast()) };
+                for q in 0..Q {
+                    // SAFETY: as above.
+                    let y = unsafe { _mm512_loadu_si512(queries[q].as_ptr().add(k).cast()) };
+                    sums[q] = _mm512_dpbusd_epi32(sums[q], y, x);
+                }
+            }
+            for (q, sum) in sums.into_iter().enumerate() {
+                products[q * count + r] = _mm512_reduce_add_epi32(sum);
             }
         }
     }
@@ -201,6 +322,39 @@ mod tests {
         assert_eq!(dot(&axis, &axis), crate::model::Score::ONE.0);
         assert_eq!(quantise(&[0.0; 40]).len(), 64);
         assert_eq!(dot(&quantise(&[0.0; 384]), &one), 0);
+    }
+
+    /// The coarse scan lets through every pair at or above the threshold, and not all others.
+    #[test]
+    fn the_coarse_scan_leaves_nothing_out() {
+        if !has_coarse() {
+            return;
+        }
+        for width in [32, 64, 96, 384, 1024] {
+            let (queries, rows) = vectors(width, 6, 300);
+            let coarse: Vec<Coarse> = queries.iter().map(|q| Coarse::of(q)).collect();
+            let coarse_rows: Vec<Coarse> = rows.iter().map(|r| Coarse::of(r)).collect();
+            let bytes: Vec<i8> = coarse_rows.iter().flat_map(|r| r.bytes.clone()).collect();
+            let grains: Vec<Grain> = coarse_rows.iter().map(|r| r.grain).collect();
+            let mut products: Vec<i32> =
+                queries.iter().flat_map(|q| rows.iter().map(|r| dot_reference(q, r))).collect();
+            products.sort_unstable();
+            for threshold in
+                [products[products.len() / 2], products[products.len() * 9 / 10], products[products.len() - 1]]
+            {
+                let mut near = std::collections::BTreeSet::new();
+                scan_coarse(&coarse, &bytes, &grains, threshold, &mut |q, r| {
+                    near.insert((q, r));
+                });
+                for (q, query) in queries.iter().enumerate() {
+                    for (r, row) in rows.iter().enumerate() {
+                        let product = dot_reference(query, row);
+                        assert!(product < threshold || near.contains(&(q, r)), "{width}: {q} {r} {product}");
+                    }
+                }
+                assert!(near.len() < products.len(), "{width}: it let everything through");
+            }
+        }
     }
 
     #[test]

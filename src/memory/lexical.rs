@@ -108,9 +108,8 @@ pub(super) struct LexicalIndex {
 }
 
 impl LexicalIndex {
-    /// Adds a unit; `ticket` orders it among the worker's insertions. Returns how many
-    /// units a search has to score besides those that tantivy finds.
-    pub(super) fn insert(&mut self, id: UnitId, bag: Arc<Bag>, ticket: u64) -> usize {
+    /// Adds a unit; `ticket` orders it among the worker's insertions.
+    pub(super) fn insert(&mut self, id: UnitId, bag: Arc<Bag>, ticket: u64) {
         self.delete(id);
         self.words_total += u64::from(bag.length);
         for (term, _) in bag.terms() {
@@ -119,7 +118,15 @@ impl LexicalIndex {
         }
         self.tail_units += 1;
         self.bags.insert(id, bag);
-        self.tail_units
+    }
+
+    /// Whether a search would have to score more than `limit` units besides those that
+    /// tantivy finds.
+    pub(super) fn wants_commit(&mut self, limit: usize, postings: &Postings) -> bool {
+        if self.tail_units > limit {
+            self.trim(postings.committed());
+        }
+        self.tail_units > limit
     }
 
     /// Removes a unit and every count it added.

@@ -9,7 +9,7 @@
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
-    kernel,
+    kernel::{self, Coarse, Grain},
     live::{ById, LiveUnit},
     score::Choice,
 };
@@ -91,7 +91,7 @@ impl SemanticIndex {
     pub(super) fn alignments(&self, query: &[i16]) -> Vec<(&Arc<LiveUnit>, Score)> {
         let mut alignments: Vec<(&Arc<LiveUnit>, Score)> =
             self.slots.iter().map(|slot| (&slot.unit, Score(i32::MIN))).collect();
-        self.rows.scan(&[query], i32::MIN, |_, slot, score| alignments[slot].1 = Score(score));
+        self.rows.scan_all(&[query], i32::MIN, |_, slot, score| alignments[slot].1 = Score(score));
         for (unit, best) in &mut alignments {
             kernel::scan(&[query], unit.part_vectors(), best.0, &mut |_, _, score| best.0 = best.0.max(score));
         }
@@ -217,21 +217,73 @@ impl SemanticIndex {
 /// The choices, with the unit's ordinal, of every unit whose choices may change.
 type Before = ById<(u32, Vec<Choice>)>;
 
-/// Vectors in tiles, one after the other.
+/// The vectors, twice: exact, and coarse for finding what is near at half the reading.
 #[derive(Debug, Default)]
 struct Rows {
-    width: usize,
-    tiles: Vec<Vec<i16>>,
+    exact: Tiles<i16>,
+    coarse: Tiles<i8>,
+    grains: Vec<Grain>,
 }
 
 impl Rows {
     fn get(&self, row: usize) -> &[i16] {
+        self.exact.get(row)
+    }
+
+    fn push(&mut self, vector: &[i16]) {
+        let coarse = Coarse::of(vector);
+        self.exact.push(vector);
+        self.coarse.push(&coarse.bytes);
+        self.grains.push(coarse.grain);
+    }
+
+    fn swap_remove(&mut self, row: usize) {
+        self.exact.swap_remove(row);
+        self.coarse.swap_remove(row);
+        self.grains.swap_remove(row);
+    }
+
+    /// Every product of at least `threshold`, exactly.
+    fn scan(&self, queries: &[&[i16]], threshold: i32, mut hit: impl FnMut(usize, usize, i32)) {
+        if kernel::has_coarse() {
+            let coarse: Vec<Coarse> = queries.iter().map(|q| Coarse::of(q)).collect();
+            for ((t, tile), grains) in self.coarse.tiles.iter().enumerate().zip(self.grains.chunks(TILE_ROWS)) {
+                kernel::scan_coarse(&coarse, tile, grains, threshold, &mut |q, r| {
+                    let row = t * TILE_ROWS + r;
+                    let product = kernel::dot(queries[q], self.get(row));
+                    if product >= threshold {
+                        hit(q, row, product);
+                    }
+                });
+            }
+        } else {
+            self.scan_all(queries, threshold, hit);
+        }
+    }
+
+    /// The same where most products count. A tile stays in the cache while all queries pass over it.
+    fn scan_all(&self, queries: &[&[i16]], threshold: i32, mut hit: impl FnMut(usize, usize, i32)) {
+        for (t, tile) in self.exact.tiles.iter().enumerate() {
+            kernel::scan(queries, tile, threshold, &mut |q, r, s| hit(q, t * TILE_ROWS + r, s));
+        }
+    }
+}
+
+/// Rows of one width in tiles that never move once they are full.
+#[derive(Debug, Default)]
+struct Tiles<T> {
+    width: usize,
+    tiles: Vec<Vec<T>>,
+}
+
+impl<T: Copy> Tiles<T> {
+    fn get(&self, row: usize) -> &[T] {
         let at = (row % TILE_ROWS) * self.width;
         &self.tiles[row / TILE_ROWS][at..at + self.width]
     }
 
-    fn push(&mut self, vector: &[i16]) {
-        self.width = vector.len();
+    fn push(&mut self, row: &[T]) {
+        self.width = row.len();
         let full = TILE_ROWS * self.width;
         if self.tiles.last().is_none_or(|tile| tile.len() == full) {
             self.tiles.push(Vec::new());
@@ -240,7 +292,7 @@ impl Rows {
             if tile.len() * 2 > full {
                 tile.reserve_exact(full - tile.len());
             }
-            tile.extend_from_slice(vector);
+            tile.extend_from_slice(row);
         }
     }
 
@@ -253,13 +305,6 @@ impl Rows {
         let at = (row % TILE_ROWS) * self.width;
         if let Some(hole) = self.tiles.get_mut(row / TILE_ROWS).and_then(|t| t.get_mut(at..at + last.len())) {
             hole.copy_from_slice(&last);
-        }
-    }
-
-    /// A tile stays in the cache while all queries pass over it.
-    fn scan(&self, queries: &[&[i16]], threshold: i32, mut hit: impl FnMut(usize, usize, i32)) {
-        for (t, tile) in self.tiles.iter().enumerate() {
-            kernel::scan(queries, tile, threshold, &mut |q, r, s| hit(q, t * TILE_ROWS + r, s));
         }
     }
 }
