@@ -66,7 +66,14 @@ pub fn has_content(text: &str, least: usize) -> bool {
 /// Whether a word, in lower case, carries no content of its own.
 #[must_use]
 pub fn is_empty_word(word: &str) -> bool {
-    FUNCTION_WORDS.binary_search(&word).is_ok() || FILLERS.binary_search(&word).is_ok()
+    is_function_word(word) || FILLERS.binary_search(&word).is_ok()
+}
+
+/// Whether a word, in lower case, carries grammar rather than content. A contraction does
+/// when both its halves do.
+#[must_use]
+pub fn is_function_word(word: &str) -> bool {
+    word.split('\'').all(|half| FUNCTION_WORDS.binary_search(&half).is_ok())
 }
 
 /// Whether a word, in lower case, is a function word or a filler that may open a sentence

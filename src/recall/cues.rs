@@ -9,10 +9,10 @@ use std::{collections::BTreeSet, ops::Range};
 
 use super::{
     RecallError,
-    words::{Word, is_auxiliary, is_function_word, is_weak_word, words},
+    words::{Word, is_auxiliary, is_weak_word, words},
 };
 use crate::{
-    language::times::find_times,
+    language::{sentences::is_function_word, times::find_times},
     model::{Cues, Interval, MAX_TEXT_BYTES, Question, QuestionCues, canonical_name},
 };
 

@@ -4,7 +4,8 @@
 //! English. Words inside quotation marks say nothing about the form. Never looks at
 //! what is remembered.
 
-use super::words::{Word, is_auxiliary, is_function_word, words};
+use super::words::{Word, is_auxiliary, words};
+use crate::language::sentences::is_function_word;
 
 /// What kind of answer a question wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

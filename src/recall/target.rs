@@ -5,14 +5,12 @@
 //! units that are looked for rather than near other questions. The sentence is built
 //! from the question's own words and grammar; it names no answer and asks nothing.
 
-use super::{
-    Candidate,
-    form::Form,
-    inflect,
-    words::{is_auxiliary, is_function_word},
-};
+use super::{Candidate, form::Form, inflect, words::is_auxiliary};
 use crate::{
-    language::times::{day_of, render_interval},
+    language::{
+        sentences::is_function_word,
+        times::{day_of, render_interval},
+    },
     model::{Cues, Interval, Question, QuestionCues, Target, canonical_name},
 };
 

@@ -1,14 +1,16 @@
 //! Text to words: the vocabulary that cues, plans and targets share.
 //!
 //! In: English text. Out: words with their byte ranges, and stems of content words as a
-//! set. Function words and question words are lists of general English; nothing here
-//! knows a person, a place or a topic. Never allocates per pair of texts compared: a
+//! set. Weak words are a list of general English; nothing here knows a person, a place or
+//! a topic. Never allocates per pair of texts compared: a
 //! text is stemmed once.
 
 use std::{collections::BTreeSet, ops::Range};
 
 use tantivy::tokenizer::{Language, LowerCaser, SimpleTokenizer, Stemmer, TextAnalyzer, TokenStream};
 use unicode_segmentation::UnicodeSegmentation;
+
+use crate::language::sentences::is_function_word;
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,172 +62,6 @@ fn opens_with_lone_apostrophe(rest: &str) -> bool {
     let mut chars = rest.chars();
     matches!(chars.next(), Some('\'' | '\u{2019}')) && chars.next() == Some(' ')
 }
-
-/// Words that carry grammar rather than content; lower case, sorted.
-const FUNCTION_WORDS: &[&str] = &[
-    "a",
-    "about",
-    "after",
-    "again",
-    "against",
-    "all",
-    "also",
-    "am",
-    "among",
-    "an",
-    "and",
-    "any",
-    "are",
-    "aren't",
-    "as",
-    "at",
-    "be",
-    "because",
-    "been",
-    "before",
-    "being",
-    "between",
-    "both",
-    "but",
-    "by",
-    "can",
-    "can't",
-    "cannot",
-    "could",
-    "couldn't",
-    "did",
-    "didn't",
-    "do",
-    "does",
-    "doesn't",
-    "doing",
-    "don't",
-    "during",
-    "each",
-    "either",
-    "else",
-    "ever",
-    "every",
-    "for",
-    "from",
-    "had",
-    "hadn't",
-    "has",
-    "hasn't",
-    "have",
-    "haven't",
-    "having",
-    "he",
-    "her",
-    "hers",
-    "herself",
-    "him",
-    "himself",
-    "his",
-    "how",
-    "i",
-    "i'd",
-    "i'll",
-    "i'm",
-    "i've",
-    "if",
-    "in",
-    "into",
-    "is",
-    "isn't",
-    "it",
-    "its",
-    "itself",
-    "just",
-    "may",
-    "me",
-    "might",
-    "mine",
-    "more",
-    "most",
-    "much",
-    "must",
-    "my",
-    "myself",
-    "neither",
-    "no",
-    "nor",
-    "not",
-    "of",
-    "off",
-    "on",
-    "once",
-    "only",
-    "or",
-    "other",
-    "our",
-    "ours",
-    "ourselves",
-    "out",
-    "over",
-    "own",
-    "same",
-    "shall",
-    "she",
-    "should",
-    "shouldn't",
-    "since",
-    "so",
-    "some",
-    "such",
-    "than",
-    "that",
-    "the",
-    "their",
-    "theirs",
-    "them",
-    "themselves",
-    "then",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "though",
-    "through",
-    "to",
-    "together",
-    "too",
-    "towards",
-    "under",
-    "until",
-    "up",
-    "upon",
-    "us",
-    "very",
-    "was",
-    "wasn't",
-    "we",
-    "were",
-    "weren't",
-    "what",
-    "when",
-    "where",
-    "whether",
-    "which",
-    "while",
-    "who",
-    "whom",
-    "whose",
-    "why",
-    "will",
-    "with",
-    "within",
-    "without",
-    "won't",
-    "would",
-    "wouldn't",
-    "yet",
-    "you",
-    "your",
-    "yours",
-    "yourself",
-];
 
 /// Verbs and nouns so common that they hardly select anything; lower case, sorted.
 const WEAK_WORDS: &[&str] = &[
@@ -315,11 +151,6 @@ const AUXILIARIES: &[&str] = &[
     "did", "does", "do", "has", "have", "had", "is", "are", "was", "were", "will", "would", "can", "could", "should",
     "might", "may", "must", "shall",
 ];
-
-/// Whether a lower-case word carries grammar rather than content.
-pub(super) fn is_function_word(lower: &str) -> bool {
-    FUNCTION_WORDS.contains(&lower)
-}
 
 /// Whether a lower-case word is too common to select anything by itself.
 pub(super) fn is_weak_word(lower: &str) -> bool {
