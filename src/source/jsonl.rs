@@ -186,6 +186,11 @@ impl Source for Jsonl {
     fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
         let mut batch = Batch::default();
         while batch.events.len() + batch.rejects.len() < limit.max(1) {
+            // A stream may be silent for hours: what has arrived does not wait for more.
+            let arrived = !(batch.events.is_empty() && batch.rejects.is_empty());
+            if arrived && self.file_bytes.is_none() && !self.reader.buffer().contains(&b'\n') {
+                break;
+            }
             if let Some(marks) = &mut self.marks {
                 match marks.pop_front() {
                     Some(mark) => batch.events.push(mark),
@@ -219,6 +224,25 @@ impl Source for Jsonl {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    /// A turn of a live stream is there before the stream ends or a batch is full.
+    #[test]
+    fn a_stream_gives_what_has_arrived() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut source = Jsonl::new(Path::new("-"), Box::new(reader), None, None);
+        let line = |id: u32| {
+            format!(
+                "{{\"bank\":\"b\",\"turn\":\"{id}\",\"speaker\":\"Ann\",\"text\":\"Hello there\",\"time\":\"2024-05-01T10:00:00Z\"}}\n"
+            )
+        };
+        writer.write_all(line(1).as_bytes()).unwrap();
+        assert_eq!(source.next(512).unwrap().unwrap().events.len(), 1);
+        writer.write_all((line(2) + &line(3) + "{\"ba").as_bytes()).unwrap();
+        assert_eq!(source.next(512).unwrap().unwrap().events.len(), 2);
+        drop(writer);
+        assert_eq!(source.next(512).unwrap().unwrap().rejects.len(), 1);
+        assert!(source.next(512).unwrap().is_none());
+    }
 
     use proptest::prelude::*;
 
@@ -379,7 +403,9 @@ mod tests {
             }
         }
         let mut source = Jsonl::new(Path::new("-"), Box::new(Failing(2)), None, None);
-        assert_eq!(source.next(10).unwrap().unwrap().rejects.len(), 2, "what was read is given first");
+        for _ in 0..2 {
+            assert_eq!(source.next(10).unwrap().unwrap().rejects.len(), 1, "what was read is given first");
+        }
         assert!(source.next(10).unwrap_err().to_string().starts_with("-: cannot be read after line 2"));
         let directory = tempfile::tempdir().unwrap();
         let (_file, settings) = file(b"");
