@@ -28,11 +28,12 @@ use super::{
     api::{FirstHopProbe, Hit},
     cue::CueIndex,
     kernel,
-    lexical::{LexicalIndex, Words},
+    lexical::LexicalIndex,
     live::{LiveUnit, UnitKey},
     postings::Postings,
     score::{Choice, CueSet, Structural},
     semantic::SemanticIndex,
+    words::Words,
 };
 use crate::{
     config::MemorySettings,

@@ -8,91 +8,23 @@
 //! depends on when a commit happens, and a deleted word is in no statistic.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     sync::Arc,
 };
 
-use tantivy::{
-    fieldnorm::FieldNormReader,
-    tokenizer::{Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer},
+use tantivy::fieldnorm::FieldNormReader;
+
+use super::{
+    live::ById,
+    postings::{Postings, Statistics},
+    words::{Bag, TermKey},
 };
-
-use super::{live::ById, postings::Postings, score::hash64};
 use crate::model::{BankKey, Score, UnitId};
-
-/// A stem, as 64 bits of BLAKE3. Compared inside one bank only.
-pub(super) type TermKey = u64;
 
 /// Binary digits after the point of a BM25 score.
 const DIGITS: u32 = 20;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-
-/// Splits text as both sides do: lower case, English stop words, English stems.
-pub struct Words(TextAnalyzer);
-
-impl std::fmt::Debug for Words {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Words")
-    }
-}
-
-impl Default for Words {
-    fn default() -> Self {
-        let chain = TextAnalyzer::builder(SimpleTokenizer::default())
-            .filter(RemoveLongFilter::limit(64))
-            .filter(LowerCaser)
-            .filter_dynamic_if(StopWordFilter::new(Language::English))
-            .filter_dynamic(Stemmer::new(Language::English));
-        Self(chain.build())
-    }
-}
-
-trait FilterIf {
-    fn filter_dynamic_if(self, filter: Option<StopWordFilter>) -> tantivy::tokenizer::TextAnalyzerBuilder;
-}
-
-impl<T: tantivy::tokenizer::Tokenizer> FilterIf for tantivy::tokenizer::TextAnalyzerBuilder<T> {
-    fn filter_dynamic_if(self, filter: Option<StopWordFilter>) -> tantivy::tokenizer::TextAnalyzerBuilder {
-        match filter {
-            Some(filter) => self.filter_dynamic(filter),
-            None => self.dynamic(),
-        }
-    }
-}
-
-impl Words {
-    /// The stems of a text with their counts, and the number of words.
-    pub fn count(&mut self, text: &str) -> Bag {
-        let mut counts: BTreeMap<TermKey, u16> = BTreeMap::new();
-        let mut length = 0;
-        let mut stream = self.0.token_stream(text);
-        while let Some(token) = stream.next() {
-            let count = counts.entry(hash64(token.text.as_bytes())).or_default();
-            *count = count.saturating_add(1);
-            length += 1;
-        }
-        Bag { counts: counts.into_iter().collect(), length }
-    }
-}
-
-/// The words of a unit: stems with counts, sorted by stem, and their number.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bag {
-    counts: Box<[(TermKey, u16)]>,
-    length: u32,
-}
-
-impl Bag {
-    /// The stems.
-    pub fn terms(&self) -> impl Iterator<Item = (TermKey, u16)> + '_ {
-        self.counts.iter().copied()
-    }
-
-    fn count(&self, term: TermKey) -> u16 {
-        self.counts.binary_search_by_key(&term, |(t, _)| *t).map_or(0, |at| self.counts[at].1)
-    }
-}
 
 /// The exact words and statistics of one bank.
 #[derive(Debug, Default)]
@@ -111,7 +43,7 @@ impl LexicalIndex {
     /// Adds a unit; `ticket` orders it among the worker's insertions.
     pub(super) fn insert(&mut self, id: UnitId, bag: Arc<Bag>, ticket: u64) {
         self.delete(id);
-        self.words_total += u64::from(bag.length);
+        self.words_total += u64::from(bag.length());
         for (term, _) in bag.terms() {
             *self.units_with.entry(term).or_default() += 1;
             self.tail.entry(term).or_default().push((ticket, id));
@@ -132,7 +64,7 @@ impl LexicalIndex {
     /// Removes a unit and every count it added.
     pub(super) fn delete(&mut self, id: UnitId) {
         let Some(bag) = self.bags.remove(&id) else { return };
-        self.words_total -= u64::from(bag.length);
+        self.words_total -= u64::from(bag.length());
         let mut tailed = false;
         for (term, _) in bag.terms() {
             if let Some(n) = self.units_with.get_mut(&term) {
@@ -226,7 +158,7 @@ impl LexicalIndex {
     fn score(&self, id: UnitId, terms: &[(TermKey, i64)]) -> Option<i64> {
         let bag = self.bags.get(&id)?;
         let mean = self.words_total as f64 / self.bags.len().max(1) as f64;
-        let norm = f64::from(FieldNormReader::id_to_fieldnorm(FieldNormReader::fieldnorm_to_id(bag.length)));
+        let norm = f64::from(FieldNormReader::id_to_fieldnorm(FieldNormReader::fieldnorm_to_id(bag.length())));
         let damping = K1 * (1.0 - B + B * norm / mean);
         let mut score = 0;
         for (term, rarity) in terms {
@@ -237,17 +169,6 @@ impl LexicalIndex {
         }
         (score > 0).then_some(score)
     }
-}
-
-/// What tantivy scores by: the bank's own figures, not the index's.
-#[derive(Debug)]
-pub(super) struct Statistics<'a> {
-    /// Units of the bank.
-    pub units: u64,
-    /// Words of the bank.
-    pub words: u64,
-    /// The question's stems and how many units hold each.
-    pub stems: &'a [(TermKey, u64)],
 }
 
 fn to_fixed(value: f64) -> i64 {

@@ -19,12 +19,13 @@ mod neighbourhood;
 mod postings;
 mod score;
 mod semantic;
+mod words;
 
 pub use api::{Answered, FirstHopProbe, FixedVector, Hit, Neighbour, NeighbourhoodProbe, PartBody, PathStep, UnitBody};
 pub use bank_index::best_part;
 pub use census::{Census, CensusProbe, GraphEdge};
 pub use handle::{Load, MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
-pub use lexical::Words;
 pub use live::{Extraction, LiveUnit, RecordKey, UnitKey, WindowKey};
 pub use score::{Choice, CueSet, Place, Structural};
+pub use words::Words;

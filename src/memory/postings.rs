@@ -20,7 +20,7 @@ use tantivy::{
     tokenizer::{PreTokenizedString, Token},
 };
 
-use super::lexical::{Bag, Statistics, TermKey};
+use super::words::{Bag, TermKey};
 use crate::model::{BankKey, UnitId};
 
 /// tantivy's smallest budget for one writing thread.
@@ -179,6 +179,17 @@ fn write(
         }
     }
     Ok(())
+}
+
+/// What tantivy scores by: the bank's own figures, not the index's.
+#[derive(Debug)]
+pub(super) struct Statistics<'a> {
+    /// Units of the bank.
+    pub units: u64,
+    /// Words of the bank.
+    pub words: u64,
+    /// The question's stems and how many units hold each.
+    pub stems: &'a [(TermKey, u64)],
 }
 
 /// A bank's figures in the place of the index's, which count deleted units of all banks.
