@@ -52,7 +52,7 @@ fn killed_at_any_moment() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            std::thread::sleep(Duration::from_millis(20 + dice.below(400)));
+            std::thread::sleep(Duration::from_millis(5 + dice.below(160)));
             child.kill().unwrap();
             child.wait().unwrap();
         }

@@ -171,3 +171,35 @@ fn hash(value: &impl Serialize) -> u128 {
     low.copy_from_slice(&blake3::hash(&json).as_bytes()[..16]);
     u128::from_le_bytes(low)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_depends_on_every_part_of_an_edge_and_not_on_order() {
+        let edge = GraphEdge {
+            bank: BankKey(u128::MAX),
+            channel: Channel::Semantic,
+            a: UnitId(1),
+            b: UnitId(2),
+            weight: Score(9),
+        };
+        let others = [
+            GraphEdge { bank: BankKey(u128::MAX - 1), ..edge },
+            GraphEdge { channel: Channel::Structural, ..edge },
+            GraphEdge { a: UnitId(0), ..edge },
+            GraphEdge { b: UnitId(3), ..edge },
+            GraphEdge { weight: Score(8), ..edge },
+        ];
+        let of = |edges: &[GraphEdge]| {
+            let mut census = Census::default();
+            edges.iter().for_each(|e| census.edge(*e, false));
+            census.hash
+        };
+        for other in others {
+            assert_ne!(of(&[edge]), of(&[other]), "{other:?}");
+            assert_eq!(of(&[edge, other]), of(&[other, edge]));
+        }
+    }
+}

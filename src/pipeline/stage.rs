@@ -119,8 +119,12 @@ impl Stage {
                     turns: planned.turns.clone(),
                     units,
                 };
-                // Every field has a JSON form: strings, numbers and lists of them.
-                memory.push((planned.key.to_bytes(), serde_json::to_vec(&record).ok()));
+                let value = serde_json::to_vec(&record).map_err(|e| PipelineError::Record {
+                    partition: self.partition,
+                    offset: next_offset,
+                    problem: format!("window {:?} has no JSON form: {e}", record.window),
+                })?;
+                memory.push((planned.key.to_bytes(), Some(value)));
             }
         }
         log.commit(&Transaction {

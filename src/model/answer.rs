@@ -1,0 +1,250 @@
+//! What is asked and answered: scores, questions, plans, evidence and how it was reached.
+//!
+//! In: what recollection found. Out: values with one JSON form; scores in fixed point.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bank, Cues, EventTime, UnitId};
+
+/// A score in fixed point, so that no processor or summation order changes a comparison.
+///
+/// [`Score::ONE`] is 1.0: the square of the largest 16-bit component, so that the
+/// integer product of two quantised unit vectors is their cosine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct Score(pub i32);
+
+impl Score {
+    /// 1.0.
+    pub const ONE: Self = Self(32_767 * 32_767);
+    /// 0.0.
+    pub const ZERO: Self = Self(0);
+
+    /// The nearest fixed-point value; saturates outside ±2.
+    #[must_use]
+    pub fn from_f64(value: f64) -> Self {
+        Self((value * f64::from(Self::ONE.0)).round() as i32)
+    }
+
+    /// The value as a float, for display and for the evidence formula.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::ONE.0)
+    }
+}
+
+/// What joins two units, or a question and a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// Nearness of meaning: cosine of vectors.
+    Semantic,
+    /// Shared participants, places and times (called `cue` in the first hop).
+    Structural,
+    /// Shared words: BM25. Makes no edges.
+    Lexical,
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Semantic => "semantic",
+            Self::Structural => "structural",
+            Self::Lexical => "lexical",
+        })
+    }
+}
+
+/// One step along an edge of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Where it starts.
+    pub from: UnitId,
+    /// Where it ends.
+    pub to: UnitId,
+    /// Which kind of edge.
+    pub channel: Channel,
+    /// The edge's weight: its association score.
+    pub weight: f64,
+}
+
+/// A question to one bank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The tenant that is asked.
+    pub bank: Bank,
+    /// The question as put.
+    pub text: String,
+    /// When it is asked; "yesterday" means nothing without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<EventTime>,
+}
+
+/// What a question is looked up by (paper, section 3.4 and the cue contract).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionCues {
+    /// The wording, with nothing deleted; what is embedded.
+    pub semantic_query: String,
+    /// Two to six words or short phrases for the lexical channel.
+    pub keywords: Vec<String>,
+    /// Persons, places and time that the question names.
+    #[serde(flatten)]
+    pub cues: Cues,
+}
+
+/// How a unit of an answer was reached (invariant 6).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reached_by", rename_all = "snake_case")]
+pub enum Provenance {
+    /// Recalled by the question itself.
+    FirstHop {
+        /// Through which index.
+        channel: Channel,
+        /// Place in that index's answer, from 1.
+        rank: u32,
+        /// That index's score.
+        score: f64,
+    },
+    /// Found from an anchor, along edges of one channel.
+    Expansion {
+        /// Along which edges.
+        channel: Channel,
+        /// Place among that channel's support, from 1.
+        rank: u32,
+        /// Match with the target, times the path's weight.
+        score: f64,
+        /// Match with the target alone.
+        target_match: f64,
+        /// Number of edges walked.
+        hops: u32,
+        /// The edges, from the anchor on.
+        path: Vec<Step>,
+        /// Product of their weights.
+        path_weight: f64,
+    },
+}
+
+/// One unit of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EvidenceUnit {
+    /// Which unit.
+    pub id: UnitId,
+    /// What it says.
+    pub restatement: String,
+    /// What it is cued by.
+    #[serde(flatten)]
+    pub cues: Cues,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The turns that it was made from.
+    pub sources: Vec<String>,
+    /// The evidence order ρ (paper, section 3.5).
+    pub rho: f64,
+    /// Whether the expansion started from it.
+    pub anchor: bool,
+    /// Every way in which it was reached; never empty.
+    pub provenance: Vec<Provenance>,
+}
+
+/// How far into a log something reaches: every record before `next_offset` is included.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Position {
+    /// The topic.
+    pub topic: String,
+    /// The partition.
+    pub partition: u32,
+    /// The first offset that is not included.
+    pub next_offset: u64,
+}
+
+/// The target of a round: what is missing (paper, section 3.4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Target {
+    /// A short label.
+    pub goal: String,
+    /// A factual sentence, neither the answer nor the question reworded.
+    pub sentence: String,
+    /// Who, where and when.
+    #[serde(flatten)]
+    pub cues: Cues,
+}
+
+/// What the planner decided after looking at the evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// Whether a round of expansion follows.
+    pub proceed: bool,
+    /// How well the evidence covers the question, 0 to 1.
+    pub sufficiency: f64,
+    /// Why it goes on, or why it stops.
+    pub reason: String,
+    /// Where to expand from: units of the evidence, at most three.
+    pub anchors: Vec<UnitId>,
+    /// What to look for; absent when it stops.
+    pub target: Option<Target>,
+}
+
+/// One unit as a round of expansion saw it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Seen {
+    /// Which unit.
+    pub id: UnitId,
+    /// What it says.
+    pub restatement: String,
+    /// How it was reached.
+    pub provenance: Provenance,
+    /// Whether it entered the evidence.
+    pub kept: bool,
+}
+
+/// One round of planning and expansion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Round {
+    /// The plan.
+    pub plan: Plan,
+    /// How many units the walk reached that were not in the evidence yet.
+    pub reached: usize,
+    /// The best of them by channel, and which were kept.
+    pub support: Vec<Seen>,
+    /// The offsets that the walk reflects.
+    pub reflects: Vec<Position>,
+}
+
+/// Everything that an answer is a function of, and how it came about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trace {
+    /// What the question was looked up by.
+    pub cues: QuestionCues,
+    /// Hash of the question's vector and of its model.
+    pub vector_hash: String,
+    /// The first hop, in the order of channel and rank.
+    pub first_hop: Vec<Seen>,
+    /// The rounds, in order.
+    pub rounds: Vec<Round>,
+}
+
+/// The answer of the memory: evidence, not yet words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// The question.
+    pub question: Question,
+    /// At most the budget of units, best first.
+    pub units: Vec<EvidenceUnit>,
+    /// The units as an answerer reads them: by time, with dates and names.
+    pub context: String,
+    /// How well the evidence covers the question, 0 to 1.
+    pub sufficiency: f64,
+    /// False when nothing supports the question: the agent should know that it does not know.
+    pub supported: bool,
+    /// Why recollection ended.
+    pub stop_reason: String,
+    /// The offsets that the first hop reflects.
+    pub reflects: Vec<Position>,
+    /// How it came about.
+    pub trace: Trace,
+}

@@ -1,0 +1,181 @@
+//! Moments with the offset at which they were said, and intervals of them.
+//!
+//! In: RFC 3339 text, or milliseconds. Out: checked values whose JSON form reads back equal.
+
+use std::fmt;
+
+use jiff::{Timestamp, fmt::temporal::Pieces, tz::Offset};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, de};
+
+use super::{FIRST_YEAR, Invalid, LAST_YEAR};
+
+/// A moment with the offset at which it was said; RFC 3339 in JSON.
+///
+/// Ordered by the moment, then by the offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventTime {
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    pub unix_ms: i64,
+    /// Offset east of UTC in seconds.
+    pub offset_seconds: i32,
+}
+
+impl EventTime {
+    /// Reads RFC 3339 with an offset (`2023-05-08T13:56:00+02:00` or `…Z`).
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is not a time, names no offset, or lies outside
+    /// [`FIRST_YEAR`] to [`LAST_YEAR`].
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        const REMEDY: &str = "write RFC 3339 with an offset, such as 2023-05-08T13:56:00Z, in a year from 1900 to 2199";
+        let bad = |problem: String| Invalid::new("time", problem, REMEDY);
+        let pieces = Pieces::parse(text).map_err(|_| bad(format!("{text:?} is not a time")))?;
+        let time = pieces.time().ok_or_else(|| bad(format!("{text:?} has no time of day")))?;
+        let offset = pieces.to_numeric_offset().ok_or_else(|| bad(format!("{text:?} has no zone")))?;
+        let moment = offset.to_timestamp(pieces.date().to_datetime(time)).map_err(|e| bad(format!("{text:?}: {e}")))?;
+        Self::new(moment.as_millisecond(), offset.seconds()).map_err(|_| bad(format!("{text:?} is out of range")))
+    }
+
+    /// A moment from its parts.
+    ///
+    /// # Errors
+    /// [`Invalid`] when the year or the offset is out of range.
+    pub fn new(unix_ms: i64, offset_seconds: i32) -> Result<Self, Invalid> {
+        const REMEDY: &str = "use a year from 1900 to 2199 and an offset of whole minutes, less than 26 hours";
+        let bad = || Invalid::new("time", format!("{unix_ms} ms at offset {offset_seconds} s"), REMEDY);
+        let moment = Timestamp::from_millisecond(unix_ms).map_err(|_| bad())?;
+        let offset = Offset::from_seconds(offset_seconds).map_err(|_| bad())?;
+        let year = offset.to_datetime(moment).year();
+        // RFC 3339 writes whole minutes: a finer offset would not read back.
+        if !(FIRST_YEAR..=LAST_YEAR).contains(&year) || offset_seconds % 60 != 0 {
+            return Err(bad());
+        }
+        Ok(Self { unix_ms, offset_seconds })
+    }
+
+    /// The civil date and time where it was said.
+    #[must_use]
+    pub fn local(&self) -> jiff::civil::DateTime {
+        // Both parts were checked by `new`; the fallbacks keep this total.
+        let offset = Offset::from_seconds(self.offset_seconds).unwrap_or(Offset::UTC);
+        offset.to_datetime(Timestamp::from_millisecond(self.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+}
+
+impl fmt::Display for EventTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let offset = Offset::from_seconds(self.offset_seconds).unwrap_or(Offset::UTC);
+        let moment = Timestamp::from_millisecond(self.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+        if offset == Offset::UTC { write!(f, "{moment}") } else { write!(f, "{}", moment.display_with_offset(offset)) }
+    }
+}
+
+impl Serialize for EventTime {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventTime {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(d)?).map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for EventTime {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "EventTime".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time",
+            "description": "RFC 3339 with an offset, in a year from 1900 to 2199." })
+    }
+}
+
+/// A closed interval of moments, `start ≤ end`; a pair of RFC 3339 times in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "(EventTime, EventTime)", into = "(EventTime, EventTime)")]
+pub struct Interval {
+    /// First moment, as milliseconds since 1970.
+    pub start_ms: i64,
+    /// Last moment, as milliseconds since 1970.
+    pub end_ms: i64,
+    /// Offset east of UTC, in seconds, at which the interval was meant.
+    pub offset_seconds: i32,
+}
+
+impl Interval {
+    /// The single moment `[t, t]`.
+    #[must_use]
+    pub fn at(time: EventTime) -> Self {
+        Self { start_ms: time.unix_ms, end_ms: time.unix_ms, offset_seconds: time.offset_seconds }
+    }
+
+    /// Milliseconds between two intervals; 0 when they meet.
+    #[must_use]
+    pub fn gap_ms(&self, other: &Self) -> i64 {
+        (other.start_ms.saturating_sub(self.end_ms)).max(self.start_ms.saturating_sub(other.end_ms)).max(0)
+    }
+}
+
+impl TryFrom<(EventTime, EventTime)> for Interval {
+    type Error = Invalid;
+    fn try_from((start, end): (EventTime, EventTime)) -> Result<Self, Invalid> {
+        if start.unix_ms > end.unix_ms {
+            return Err(Invalid::new("time", format!("{start} is after {end}"), "write the earlier moment first"));
+        }
+        Ok(Self { start_ms: start.unix_ms, end_ms: end.unix_ms, offset_seconds: start.offset_seconds })
+    }
+}
+
+impl From<Interval> for (EventTime, EventTime) {
+    fn from(i: Interval) -> Self {
+        let at = |unix_ms| EventTime { unix_ms, offset_seconds: i.offset_seconds };
+        (at(i.start_ms), at(i.end_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_reads_back_equal() {
+        for text in [
+            "2023-05-08T13:56:00Z",
+            "2023-05-08T13:56:00+02:00",
+            "1900-01-01T00:00:00Z",
+            "2024-02-29T23:59:59.999-11:30",
+        ] {
+            let time = EventTime::parse(text).expect(text);
+            assert_eq!(time.to_string(), text);
+            assert_eq!(EventTime::parse(&time.to_string()), Ok(time));
+        }
+        assert_eq!(EventTime::parse("2023-05-08T13:56:00+02:00").map(|t| t.unix_ms), Ok(1_683_546_960_000));
+    }
+
+    #[test]
+    fn what_is_no_time_says_why() {
+        for (text, word) in [
+            ("2023-05-08T13:56:00", "zone"),
+            ("2023-05-08", "time of day"),
+            ("yesterday", "not a time"),
+            ("1500-01-01T00:00:00Z", "1900 to 2199"),
+            ("9999-12-31T23:59:59Z", "1900 to 2199"),
+            ("2023-13-01T00:00:00Z", "not a time"),
+        ] {
+            let error = EventTime::parse(text).expect_err(text).to_string();
+            assert!(error.starts_with("time: ") && error.contains(word), "{error}");
+        }
+        assert!(EventTime::new(0, 1).is_err(), "an offset of a second has no RFC 3339 form");
+    }
+
+    #[test]
+    fn gaps_are_between_ends() {
+        let of = |start_ms, end_ms| Interval { start_ms, end_ms, offset_seconds: 0 };
+        for (a, b, gap) in [((0, 5), (5, 9), 0), ((0, 5), (7, 9), 2), ((7, 9), (0, 5), 2), ((0, 9), (3, 4), 0)] {
+            assert_eq!(of(a.0, a.1).gap_ms(&of(b.0, b.1)), gap);
+        }
+    }
+}

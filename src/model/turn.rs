@@ -1,0 +1,269 @@
+//! What was said: the records of the turns topic, and windows of turns.
+//!
+//! In: JSON records. Out: checked events, or a message that names the field; dead letters
+//! for what could not be taken.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bank, EventTime, Invalid, MAX_NAME_BYTES, MAX_TEXT_BYTES, SCHEMA_VERSION};
+
+/// Something shared with a turn. Its caption counts as part of what was said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Attachment {
+    /// What kind of thing it is, such as `image`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Words that describe it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
+    /// Where it can be found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// One thing said by one speaker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    /// The tenant that it belongs to.
+    pub bank: Bank,
+    /// Identity inside the bank: the same id again is the same turn.
+    pub turn: String,
+    /// The platform's edit time or counter; the higher one wins. 0 when never edited.
+    #[serde(default)]
+    pub version: u64,
+    /// Who said it.
+    pub speaker: String,
+    /// What was said. May be empty only when an attachment has a caption.
+    pub text: String,
+    /// When it was said, with its offset.
+    pub time: EventTime,
+    /// The conversation that it belongs to, where the platform has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The thread that it belongs to, where the platform has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The id of the turn that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// What was shared with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+impl Turn {
+    /// Checks lengths and emptiness; times and banks are checked when they are read.
+    ///
+    /// # Errors
+    /// [`Invalid`] for the first field that is empty or too long.
+    pub fn check(&self) -> Result<(), Invalid> {
+        check_name("turn", &self.turn)?;
+        check_name("speaker", &self.speaker)?;
+        for (field, name) in [("session", &self.session), ("thread", &self.thread), ("reply_to", &self.reply_to)] {
+            if let Some(name) = name {
+                check_name(field, name)?;
+            }
+        }
+        let captions: usize = self.captions().map(str::len).sum();
+        if self.text.trim().is_empty() && captions == 0 {
+            return Err(Invalid::new("text", "empty", "write what was said, or leave the turn out"));
+        }
+        let bytes = self.text.len() + captions;
+        if bytes > MAX_TEXT_BYTES {
+            let problem = format!("{bytes} bytes with captions, more than {MAX_TEXT_BYTES}");
+            return Err(Invalid::new("text", problem, "split it into several turns"));
+        }
+        Ok(())
+    }
+
+    /// The captions of its attachments, blank ones left out.
+    pub fn captions(&self) -> impl Iterator<Item = &str> {
+        self.attachments.iter().filter_map(|a| a.caption.as_deref()).filter(|c| !c.trim().is_empty())
+    }
+}
+
+fn check_name(field: &'static str, name: &str) -> Result<(), Invalid> {
+    if name.trim().is_empty() {
+        return Err(Invalid::new(field, "empty", "give it a name"));
+    }
+    if name.len() > MAX_NAME_BYTES {
+        return Err(Invalid::new(field, format!("{} bytes long", name.len()), "use at most 256 bytes"));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Invalid::new(field, "holds a control character", "use printable characters only"));
+    }
+    Ok(())
+}
+
+/// One record of the turns topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TurnEvent {
+    /// Something was said, or said differently (a higher version).
+    Turn(Turn),
+    /// A turn was taken back.
+    Deletion(Deletion),
+    /// A conversation is over: its open window closes.
+    SessionEnd(SessionEnd),
+    /// The source has been silent: windows whose last turn is older than the gap close.
+    Idle(Idle),
+}
+
+/// A turn taken back. It wins over a turn of the same version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deletion {
+    /// The tenant.
+    pub bank: Bank,
+    /// The turn that is gone.
+    pub turn: String,
+    /// The platform's time of deletion; left out, nothing revives the turn.
+    #[serde(default = "final_version")]
+    pub version: u64,
+}
+
+fn final_version() -> u64 {
+    u64::MAX
+}
+
+/// The end of a conversation named by the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionEnd {
+    /// The tenant.
+    pub bank: Bank,
+    /// The session, or the thread, as the turns name it.
+    pub session: String,
+}
+
+/// Silence, as seen by the source: never by a clock of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Idle {
+    /// The tenant.
+    pub bank: Bank,
+    /// The source's time.
+    pub time: EventTime,
+}
+
+impl TurnEvent {
+    /// The bank that the event belongs to.
+    #[must_use]
+    pub fn bank(&self) -> &Bank {
+        match self {
+            Self::Turn(e) => &e.bank,
+            Self::Deletion(e) => &e.bank,
+            Self::SessionEnd(e) => &e.bank,
+            Self::Idle(e) => &e.bank,
+        }
+    }
+
+    /// Reads one record. A record without `type` is a turn.
+    ///
+    /// # Errors
+    /// A message that names the field, or the column of malformed JSON.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|e| format!("not UTF-8 after byte {}; re-encode the file as UTF-8", e.valid_up_to()))?;
+        let mut value: serde_json::Value =
+            serde_json::from_str(text).map_err(|e| format!("not JSON: {e}; write one JSON object a record"))?;
+        let Some(object) = value.as_object_mut() else {
+            return Err("not a JSON object; write one object a record".to_owned());
+        };
+        object.entry("type").or_insert_with(|| "turn".into());
+        let event: Self = serde_json::from_value(value).map_err(|e| e.to_string())?;
+        match &event {
+            Self::Turn(turn) => turn.check(),
+            Self::Deletion(d) => check_name("turn", &d.turn),
+            Self::SessionEnd(s) => check_name("session", &s.session),
+            Self::Idle(_) => Ok(()),
+        }
+        .map_err(|e| e.to_string())?;
+        Ok(event)
+    }
+}
+
+/// A record that could not be taken, on its way to the dead-letter topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadLetter {
+    /// [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// Where it came from: a file and line, or a topic, partition and offset.
+    pub origin: String,
+    /// What was wrong and what to do.
+    pub reason: String,
+    /// The record itself, cut to 4,096 bytes, invalid UTF-8 replaced.
+    pub payload: String,
+}
+
+impl DeadLetter {
+    /// A dead letter for a raw record.
+    #[must_use]
+    pub fn new(origin: String, reason: String, payload: &[u8]) -> Self {
+        let cut = &payload[..payload.len().min(4096)];
+        Self { schema: SCHEMA_VERSION, origin, reason, payload: String::from_utf8_lossy(cut).into_owned() }
+    }
+}
+
+/// A session of a bank: `caller:NAME`, `thread:NAME`, `auto:N` or `bank`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SessionId(pub String);
+
+/// A window: the turns of a session from ordinal `start` until it closed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowId {
+    /// The session that it lies in.
+    pub session: SessionId,
+    /// Ordinal, in the session, of its first turn that is not context.
+    pub start: u32,
+}
+
+/// A turn as a window holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WindowTurn {
+    /// The turn; its text is empty once it is deleted.
+    #[serde(flatten)]
+    pub turn: Arc<Turn>,
+    /// Place in the session, from 0, in the order first seen in the log.
+    pub ordinal: u32,
+    /// True in the leading overlap: context, and no unit of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub context: bool,
+    /// True once a deletion won. The hole keeps its ordinal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// Offset in the turns topic of the version held here.
+    pub source_offset: u64,
+}
+
+/// A window as the extractor sees it: turns in ordinal order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// The tenant.
+    pub bank: Bank,
+    /// Which window.
+    pub id: WindowId,
+    /// Its turns, leading context first, deleted ones included.
+    pub turns: Vec<WindowTurn>,
+}
+
+impl Window {
+    /// Hash of what the extractor depends on: ids, versions and contents, in order.
+    #[must_use]
+    pub fn turns_hash(&self) -> String {
+        let mut hash = blake3::Hasher::new();
+        for t in &self.turns {
+            let json = serde_json::to_vec(t).unwrap_or_default();
+            hash.update(&(json.len() as u64).to_le_bytes()).update(&json);
+        }
+        hash.finalize().to_hex()[..32].to_owned()
+    }
+}

@@ -1,0 +1,311 @@
+//! What is remembered: units, their vectors and cues, and the records of the memory topic.
+//!
+//! In: what the extractor and the embedder made. Out: values with one JSON form, and keys
+//! with one form in bytes.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, de};
+
+use super::{Bank, EventTime, Interval, Invalid, SessionId, WindowId, WindowTurn};
+
+/// A dense vector of 32-bit floats; base64 of little-endian bytes in JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vector(pub Arc<[f32]>);
+
+impl Serialize for Vector {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let bytes: Vec<u8> = self.0.iter().flat_map(|x| x.to_le_bytes()).collect();
+        s.serialize_str(&BASE64.encode(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for Vector {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        let bytes = BASE64.decode(text.as_bytes()).map_err(de::Error::custom)?;
+        if bytes.len() % 4 != 0 {
+            return Err(de::Error::custom("vector: not a whole number of 32-bit floats"));
+        }
+        let floats: Arc<[f32]> = bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
+        if floats.iter().any(|x| !x.is_finite()) {
+            return Err(de::Error::custom("vector: holds a value that is not finite"));
+        }
+        Ok(Self(floats))
+    }
+}
+
+impl JsonSchema for Vector {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Vector".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "contentEncoding": "base64",
+            "description": "Little-endian 32-bit floats, base64." })
+    }
+}
+
+/// The model that made a vector. Vectors of different hashes are never compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelRef {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Hash of its weights and of every setting that changes a vector.
+    pub hash: String,
+}
+
+/// A piece of a unit, with a vector of its own: a turn, or a sentence of one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The turn that it was taken from.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words, captions included.
+    pub text: String,
+    /// Its vector; absent when the unit has this part only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector: Option<Vector>,
+}
+
+/// A memory unit `m = (r, v, P, L, T)` with its sources and parts (paper, section 3.2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// Hash of bank, window, sources, restatement and cues.
+    pub id: UnitId,
+    /// A text that stands alone.
+    pub restatement: String,
+    /// Unit length; what the edges compare.
+    pub vector: Vector,
+    /// What it can be cued by.
+    #[serde(flatten)]
+    pub cues: Cues,
+    /// When it was said: the time of its last source.
+    pub said_at: EventTime,
+    /// The turns that it was made from, in ordinal order; never empty.
+    pub sources: Vec<String>,
+    /// Ordinal, in its session, of its first source.
+    pub ordinal: u32,
+    /// Its pieces, in ordinal order; never empty.
+    pub parts: Vec<Part>,
+}
+
+/// What a unit, or a question, can be cued by (paper, section 3.2).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Cues {
+    /// Canonical names of people, sorted, without repetition.
+    #[serde(default)]
+    pub participants: Vec<String>,
+    /// Canonical names of places, sorted, without repetition.
+    #[serde(default)]
+    pub locations: Vec<String>,
+    /// The interval of the event; absent when it is not grounded.
+    #[serde(default)]
+    pub time: Option<Interval>,
+}
+
+impl Cues {
+    /// True when there is nothing to match by.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.participants.is_empty() && self.locations.is_empty() && self.time.is_none()
+    }
+}
+
+/// The form of a name in which it is compared: trimmed, single spaces, lower case.
+#[must_use]
+pub fn canonical_name(name: &str) -> String {
+    name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Identity of a unit inside its bank; 16 hexadecimal digits in JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UnitId(pub u64);
+
+impl UnitId {
+    /// The identity by decision 8: the same content in the same window is the same unit.
+    #[must_use]
+    pub fn of(bank: &Bank, window: &WindowId, sources: &[String], restatement: &str, cues: &Cues) -> Self {
+        let json = serde_json::to_vec(&(bank, window, sources, restatement, cues)).unwrap_or_default();
+        let hash = blake3::hash(&json);
+        let mut low = [0u8; 8];
+        low.copy_from_slice(&hash.as_bytes()[..8]);
+        Self(u64::from_le_bytes(low))
+    }
+}
+
+impl fmt::Display for UnitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for UnitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for UnitId {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UnitId {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        u64::from_str_radix(&text, 16).map(Self).map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for UnitId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "UnitId".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
+    }
+}
+
+/// Whether a record stands for a whole window or for one turn of an open one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowState {
+    /// One turn of a window that has not closed.
+    Open,
+    /// A closed window.
+    Final,
+}
+
+/// One record of the memory topic: what is known of a window, or of one turn of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRecord {
+    /// [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// The tenant.
+    pub bank: Bank,
+    /// The window.
+    pub window: WindowId,
+    /// Whether it replaces the records of the window's turns.
+    pub state: WindowState,
+    /// Hash of the turns that the units were made from ([`Window::turns_hash`]).
+    pub turns_hash: String,
+    /// Who made the units, with a version: `rules/1`, `plain/1`.
+    pub extractor: String,
+    /// Who made the vectors.
+    pub model: ModelRef,
+    /// The turns.
+    pub turns: Vec<WindowTurn>,
+    /// The units.
+    pub units: Vec<Unit>,
+}
+
+/// The key of a memory record: (bank, window), with the turn while the window is open.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MemoryKey {
+    /// The tenant.
+    pub bank: Bank,
+    /// The window.
+    pub window: WindowId,
+    /// The turn, for the record of a turn in an open window.
+    pub turn: Option<String>,
+}
+
+impl MemoryKey {
+    /// Length-prefixed bytes: bank, session, start, turn. All keys of a bank share a prefix.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32);
+        let mut put = |field: &[u8]| {
+            // Every field was checked to be at most 256 bytes and a prefix of `caller:`.
+            out.extend_from_slice(&(field.len() as u16).to_be_bytes());
+            out.extend_from_slice(field);
+        };
+        put(self.bank.as_str().as_bytes());
+        put(self.window.session.0.as_bytes());
+        put(&self.window.start.to_be_bytes());
+        if let Some(turn) = &self.turn {
+            put(turn.as_bytes());
+        }
+        out
+    }
+
+    /// Reads [`Self::to_bytes`] back.
+    ///
+    /// # Errors
+    /// [`Invalid`] when the bytes are not such a key.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Invalid> {
+        let bad = || Invalid::new("key", format!("{} bytes that are not a memory key", bytes.len()), "check the topic");
+        let mut fields: Vec<&[u8]> = Vec::with_capacity(4);
+        let mut rest = bytes;
+        while let Some((length, tail)) = rest.split_first_chunk::<2>() {
+            let (field, tail) = tail.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or_else(bad)?;
+            fields.push(field);
+            rest = tail;
+        }
+        let text = |b: &[u8]| std::str::from_utf8(b).map(str::to_owned).map_err(|_| bad());
+        let (&[bank, session, start], turn) = fields.split_first_chunk::<3>().ok_or_else(bad)?;
+        if !rest.is_empty() || turn.len() > 1 {
+            return Err(bad());
+        }
+        let window = WindowId {
+            session: SessionId(text(session)?),
+            start: u32::from_be_bytes(start.try_into().map_err(|_| bad())?),
+        };
+        Ok(Self { bank: Bank::parse(&text(bank)?)?, window, turn: turn.first().map(|t| text(t)).transpose()? })
+    }
+}
+
+/// A text with the byte ranges that get a vector of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SpannedText {
+    /// The whole text.
+    pub text: String,
+    /// Byte ranges at character boundaries; empty for a plain text.
+    pub spans: Vec<Range<usize>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Keys read back equal, and keys of one bank share a prefix that no other bank has.
+        #[test]
+        fn keys_read_back_equal(bank in "[a-z]{1,5}(/[a-z]{1,5})?", session in "\\PC{0,20}", start: u32, turn in proptest::option::of("\\PC{1,20}")) {
+            let window = WindowId { session: SessionId(session), start };
+            let key = MemoryKey { bank: Bank::parse(&bank).expect("a good name"), window, turn };
+            let bytes = key.to_bytes();
+            prop_assert_eq!(MemoryKey::from_bytes(&bytes), Ok(key));
+            let prefix = [&(bank.len() as u16).to_be_bytes()[..], bank.as_bytes()].concat();
+            prop_assert!(bytes.starts_with(&prefix));
+            prop_assert!(MemoryKey::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+        }
+
+        #[test]
+        fn bytes_that_are_no_key_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            drop(MemoryKey::from_bytes(&bytes));
+        }
+    }
+
+    #[test]
+    fn a_vector_reads_back_bit_for_bit() {
+        let vector = Vector(vec![1.0, -0.25, f32::MIN_POSITIVE, 1e-20].into());
+        let json = serde_json::to_string(&vector).expect("a string");
+        assert_eq!(serde_json::from_str::<Vector>(&json).expect("a vector"), vector);
+        for bad in ["\"AAA=\"", "\"!!\"", "\"AACAfw==\""] {
+            assert!(serde_json::from_str::<Vector>(bad).is_err(), "{bad}");
+        }
+    }
+}
