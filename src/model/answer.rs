@@ -229,7 +229,7 @@ pub struct Trace {
 /// The answer of the memory: evidence, not yet words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this schema: 1.
     pub schema: u32,
     /// The question.
     pub question: Question,

@@ -192,7 +192,7 @@ impl TurnEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeadLetter {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this schema: 1.
     pub schema: u32,
     /// Where it came from: a file and line, or a topic, partition and offset.
     pub origin: String,

@@ -189,7 +189,7 @@ pub enum WindowState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRecord {
-    /// [`SCHEMA_VERSION`].
+    /// Version of this schema: 1.
     pub schema: u32,
     /// The tenant.
     pub bank: Bank,
@@ -197,7 +197,7 @@ pub struct MemoryRecord {
     pub window: WindowId,
     /// Whether it replaces the records of the window's turns.
     pub state: WindowState,
-    /// Hash of the turns that the units were made from ([`Window::turns_hash`]).
+    /// Hash of the turns that the units were made from.
     pub turns_hash: String,
     /// Who made the units, with a version: `rules/1`, `plain/1`.
     pub extractor: String,
