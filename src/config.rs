@@ -170,7 +170,7 @@ pub struct ModelSettings {
     /// How a turn becomes a text: `{speaker}` and `{text}` are replaced.
     #[serde(default = "default_turn_template")]
     pub turn_template: String,
-    /// BLAKE3-independent check of the weights: SHA-256 of the model file, when known.
+    /// SHA-256 of the model file, when known; another file is refused.
     #[serde(default)]
     pub sha256: Option<String>,
     /// Least cosine of a semantic edge.

@@ -78,6 +78,26 @@ fn an_open_window_is_recallable_and_its_records_go_when_it_closes() {
     assert_eq!(ask(&service, "b", "Where is the red kayak?").units[0].sources, ["1"]);
 }
 
+/// A model that fails half-way loses nothing: the service says so until it is opened again.
+#[test]
+fn a_failed_read_is_repeated_after_reopening() {
+    let home = tempfile::tempdir().unwrap();
+    let broken = pipeline(home.path(), "embed.models.fixed.runner = \"onnx\"\nembed.models_directory = \"/nowhere\"");
+    let mut service = open(&broken);
+    let turns = lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]);
+    let events: Vec<_> = turns.lines().map(|l| ripplemem::model::TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
+    service.log().append_turns(&events).unwrap();
+    let failed = service.catch_up().unwrap_err().to_string();
+    assert!(failed.contains("/nowhere"), "{failed}");
+    let again = service.catch_up().unwrap_err().to_string();
+    assert!(again.contains("open the pipeline again"), "{again}");
+    assert_eq!(service.log().read_position(0).unwrap(), 0);
+    drop(service);
+    let mut service = open(&pipeline(home.path(), ""));
+    service.catch_up().unwrap();
+    assert_eq!(ask(&service, "b", "Where is the red kayak?").units[0].sources, ["1"]);
+}
+
 /// An edit and a deletion change what they should, and nothing of the old text is left.
 #[test]
 fn an_edit_replaces_and_a_deletion_removes() {

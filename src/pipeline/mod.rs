@@ -62,6 +62,15 @@ pub enum PipelineError {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// An earlier read failed before its records were written.
+    #[error(
+        "turns partition {partition}: an earlier read failed before its records were written; open the pipeline again, \
+         the log holds every turn"
+    )]
+    Halted {
+        /// The partition.
+        partition: u32,
+    },
     /// The log was made with another model.
     #[error(
         "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \
@@ -160,7 +169,8 @@ impl Service {
     /// time; afterwards the memory reflects every acknowledged turn.
     ///
     /// # Errors
-    /// [`PipelineError`]; nothing acknowledged is lost, the next call goes on.
+    /// [`PipelineError`]; nothing acknowledged is lost: a service that is opened again goes on.
+    /// This one answers [`PipelineError::Halted`] from then on.
     pub fn catch_up(&mut self) -> Result<Ingested, PipelineError> {
         let mut ingested = Ingested::default();
         let limit = self.pipeline.embed.read_turns;

@@ -27,6 +27,8 @@ pub(super) struct Stage {
     windower: Windower,
     position: u64,
     least_content_words: u32,
+    /// A read failed between its drain and its commit.
+    halted: bool,
 }
 
 /// What one step wrote.
@@ -39,21 +41,20 @@ pub(super) struct Step {
     pub units: u64,
 }
 
-/// A record that is still to get its units.
+/// A record that is still to get its units; its drafts stand beside it.
 struct Planned {
     key: MemoryKey,
     state: WindowState,
     extractor: &'static str,
     turns_hash: String,
     turns: Vec<WindowTurn>,
-    drafted: Drafted,
 }
 
 impl Stage {
     /// A stage that has seen nothing.
     pub(super) fn new(partition: u32, pipeline: &Pipeline) -> Self {
         let least_content_words = pipeline.extract.least_content_words;
-        Self { partition, windower: Windower::new(&pipeline.window), position: 0, least_content_words }
+        Self { partition, windower: Windower::new(&pipeline.window), position: 0, least_content_words, halted: false }
     }
 
     /// The partition.
@@ -79,6 +80,9 @@ impl Stage {
         vectors: &mut Vectors,
         limit: usize,
     ) -> Result<Option<Step>, PipelineError> {
+        if self.halted {
+            return Err(PipelineError::Halted { partition: self.partition });
+        }
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?;
         let mut dead_letters = Vec::new();
         for record in &records {
@@ -91,9 +95,13 @@ impl Stage {
                 }
             }
         }
+        // Drained changes are not handed out again: until they are committed, only the
+        // log can give them back.
+        self.halted = true;
         let changes = self.windower.drain();
         let next_offset = records.last().map_or(self.position, |r| r.offset + 1);
         if records.is_empty() && changes.is_empty() {
+            self.halted = false;
             return Ok(None);
         }
         let mut memory = Vec::new();
@@ -101,7 +109,7 @@ impl Stage {
         for change in changes {
             plan(change, extractor, self.least_content_words, &mut planned, &mut memory)?;
         }
-        let drafted: Vec<Drafted> = planned.iter_mut().map(|p| take(&mut p.drafted)).collect();
+        let (planned, drafted): (Vec<Planned>, Vec<Drafted>) = planned.into_iter().unzip();
         let mut step = Step { rejects: dead_letters.len() as u64, windows: 0, units: 0 };
         if !planned.is_empty() {
             let (model, units) = vectors.units(&drafted)?;
@@ -127,13 +135,9 @@ impl Stage {
                 memory.push((planned.key.to_bytes(), Some(value)));
             }
         }
-        log.commit(&Transaction {
-            partition: self.partition,
-            next_offset,
-            memory,
-            dead_letters: dead_letters.clone(),
-        })?;
+        log.commit(&Transaction { partition: self.partition, next_offset, memory, dead_letters })?;
         self.position = next_offset;
+        self.halted = false;
         for (planned, drafted) in planned.iter().zip(&drafted) {
             if planned.state == WindowState::Final {
                 vectors.release(drafted)?;
@@ -143,34 +147,27 @@ impl Stage {
     }
 }
 
-fn take(drafted: &mut Drafted) -> Drafted {
-    Drafted { bank: drafted.bank.clone(), window: drafted.window.clone(), drafts: std::mem::take(&mut drafted.drafts) }
-}
-
 /// The records that a changed window asks for, and the nulls.
 fn plan(
     change: WindowChange,
     extractor: &dyn Extractor,
     least_content_words: u32,
-    planned: &mut Vec<Planned>,
+    planned: &mut Vec<(Planned, Drafted)>,
     memory: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>,
 ) -> Result<(), PipelineError> {
     let WindowChange { window, closed, write_open, remove_open } = change;
     let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn };
     memory.extend(remove_open.into_iter().map(|turn| (key(Some(turn)).to_bytes(), None)));
     if closed {
-        planned.push(Planned {
+        let final_record = Planned {
             key: key(None),
             state: WindowState::Final,
             extractor: extractor.name(),
             turns_hash: window.turns_hash(),
             turns: window.turns.clone(),
-            drafted: Drafted {
-                bank: window.bank.clone(),
-                window: window.id.clone(),
-                drafts: extractor.extract(&window)?,
-            },
-        });
+        };
+        let drafts = extractor.extract(&window)?;
+        planned.push((final_record, Drafted { bank: window.bank, window: window.id, drafts }));
         return Ok(());
     }
     let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();
@@ -180,14 +177,14 @@ fn plan(
         let held: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
         let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns: held };
         let drafts = alone.turns.iter().filter_map(|held| plain_unit(held, &speakers, least_content_words)).collect();
-        planned.push(Planned {
+        let open_record = Planned {
             key: key(Some(turn)),
             state: WindowState::Open,
             extractor: PLAIN,
             turns_hash: alone.turns_hash(),
             turns: alone.turns,
-            drafted: Drafted { bank: window.bank.clone(), window: window.id.clone(), drafts },
-        });
+        };
+        planned.push((open_record, Drafted { bank: window.bank.clone(), window: window.id.clone(), drafts }));
     }
     Ok(())
 }

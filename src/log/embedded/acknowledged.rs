@@ -13,6 +13,7 @@ use std::{
 };
 
 const NAME: &str = "acknowledged";
+const FRESH: &str = "acknowledged.new";
 const BYTES: usize = 16;
 
 /// The open file.
@@ -39,17 +40,20 @@ impl Acknowledged {
         }
     }
 
-    /// Opens the file for writing, with `count` in it and on the disk.
+    /// Opens the file for writing, with `count` in it and on the disk. It is written beside
+    /// its place and renamed, so that a kill leaves the old file or the new one, never an
+    /// empty one.
     ///
     /// # Errors
     /// When it cannot be made or written.
     pub(super) fn open(directory: &Path, count: u64) -> io::Result<Self> {
-        let path = directory.join(NAME);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        let fresh = directory.join(FRESH);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&fresh)?;
         let mut acknowledged = Self { file };
         acknowledged.write(count)?;
-        acknowledged.file.set_len(BYTES as u64)?;
         acknowledged.sync()?;
+        std::fs::rename(fresh, directory.join(NAME))?;
+        File::open(directory)?.sync_all()?;
         Ok(acknowledged)
     }
 
@@ -93,6 +97,11 @@ mod tests {
         assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(7));
         file.write(8).unwrap();
         assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(8));
+        // Killed while it was made: the file in place is still whole.
+        std::fs::write(directory.path().join(FRESH), b"").unwrap();
+        assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(8));
+        drop(Acknowledged::open(directory.path(), 9).unwrap());
+        assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(9));
         let path = directory.path().join(NAME);
         for damaged in [&b""[..], &b"1234"[..], &[0u8; 16][..], &[0u8; 17][..]] {
             std::fs::write(&path, damaged).unwrap();
