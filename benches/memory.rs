@@ -11,8 +11,8 @@ use ripplemem::{
     config::Pipeline,
     memory::{Extraction, FirstHopProbe, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise},
     model::{
-        Bank, Cues, EventTime, Interval, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, Score, SessionId,
-        Unit, UnitId, Vector, WindowId, WindowState,
+        Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, Score,
+        SessionId, Unit, UnitId, Vector, WindowId, WindowState,
     },
 };
 
@@ -173,10 +173,13 @@ fn unit(bank: &Bank, size: usize, i: usize) -> Unit {
         ordinal: i as u32,
         parts: vec![Part {
             turn: sources[0].clone(),
+            ordinal: i as u32,
             speaker: "ann".into(),
             said_at,
             text: String::new(),
-            vector: None,
+            marks: Marks::default(),
+            vectors: Vec::new(),
+            pair: None,
         }],
         sources,
     }

@@ -10,8 +10,8 @@ use ripplemem::{
     config::Pipeline,
     memory::{Extraction, Load, MemoryHandle, RecordKey},
     model::{
-        Bank, Cues, EventTime, Interval, MemoryKey, MemoryRecord, ModelRef, Part, Position, Question, SCHEMA_VERSION,
-        Score, SessionId, Unit, UnitId, Vector, WindowId, WindowState,
+        Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, Position, Question,
+        SCHEMA_VERSION, Score, SessionId, Unit, UnitId, Vector, WindowId, WindowState,
     },
     recall::{self, RulesPlanner},
 };
@@ -85,10 +85,13 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
             let sources = vec![format!("{session}:{}", ordinal + 1)];
             let part = Part {
                 turn: sources[0].clone(),
+                ordinal: ordinal as u32,
                 speaker: people[people.len() - 1].to_owned(),
                 said_at,
                 text: (*said).to_owned(),
-                vector: None,
+                marks: Marks::default(),
+                vectors: Vec::new(),
+                pair: None,
             };
             Unit {
                 id: UnitId::of(bank, &window, &sources, said, &cues),

@@ -13,13 +13,13 @@ use regex::Regex;
 use super::{DraftPart, DraftUnit};
 use crate::{
     language::{
-        names::NameText,
+        names::{NameText, capitalised},
         sentences::{content, has_content, is_question, sentences},
         tense::{Tense, tense},
         times::{TimeMention, find_times, render_interval},
         vague::has_vague_time,
     },
-    model::{Attachment, Cues, Interval, WindowTurn, canonical_name},
+    model::{Attachment, Cues, EventTime, Interval, Marks, WindowTurn, canonical_name},
 };
 
 /// A turn, or the questions of one, on its way into a unit.
@@ -92,9 +92,11 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
     }
     let part = |p: &Piece<'_>| DraftPart {
         turn: p.held.turn.turn.clone(),
+        ordinal: p.held.ordinal,
         speaker: p.speaker().to_owned(),
         said_at: p.held.turn.time,
         text: p.text(),
+        marks: marks(&p.words, p.held.turn.time),
     };
     Some(DraftUnit {
         restatement,
@@ -102,8 +104,19 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         said_at: last.held.turn.time,
         sources: pieces.iter().map(|p| p.held.turn.turn.clone()).collect(),
         ordinal: first.held.ordinal,
+        before: None,
         parts: pieces.iter().map(part).collect(),
     })
+}
+
+/// What stands out in a turn's words.
+fn marks(words: &str, said_at: EventTime) -> Marks {
+    let count = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
+    Marks {
+        times: count(find_times(words, Some(said_at)).len()),
+        names: count(capitalised(words).len()),
+        asks: is_question(words),
+    }
 }
 
 /// Whether a text holds at least a number of content words, the names of the people

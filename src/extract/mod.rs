@@ -8,7 +8,7 @@ mod draft;
 pub mod plain;
 pub mod rules;
 
-use crate::model::{Cues, EventTime, Window};
+use crate::model::{Cues, EventTime, Marks, Window};
 
 /// Why a window gives no units at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +43,8 @@ pub struct DraftUnit {
     pub sources: Vec<String>,
     /// Ordinal of its first source.
     pub ordinal: u32,
+    /// The turn before its first source in the session, where the window holds it.
+    pub before: Option<DraftPart>,
     /// Its pieces, in ordinal order; never empty. They are what is embedded.
     pub parts: Vec<DraftPart>,
 }
@@ -52,12 +54,16 @@ pub struct DraftUnit {
 pub struct DraftPart {
     /// The turn that it was taken from.
     pub turn: String,
+    /// Ordinal, in its session, of that turn.
+    pub ordinal: u32,
     /// Who said it.
     pub speaker: String,
     /// When it was said.
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: String,
+    /// What stands out in the words.
+    pub marks: Marks,
 }
 
 /// Makes units of a window.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BankKey, Channel, Cues, EventTime, Part, Position, Score, UnitId};
+use crate::model::{BankKey, Channel, Cues, EventTime, Marks, Part, Position, Score, UnitId};
 
 /// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
 pub type FixedVector = Arc<[i16]>;
@@ -39,17 +39,28 @@ pub struct UnitBody {
 pub struct PartBody {
     /// The turn that it was taken from.
     pub turn: String,
+    /// Ordinal, in its session, of that turn.
+    pub ordinal: u32,
     /// Who said it.
     pub speaker: String,
     /// When it was said.
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: String,
+    /// What stands out in the words.
+    pub marks: Marks,
 }
 
 impl From<&Part> for PartBody {
     fn from(p: &Part) -> Self {
-        Self { turn: p.turn.clone(), speaker: p.speaker.clone(), said_at: p.said_at, text: p.text.clone() }
+        Self {
+            turn: p.turn.clone(),
+            ordinal: p.ordinal,
+            speaker: p.speaker.clone(),
+            said_at: p.said_at,
+            text: p.text.clone(),
+            marks: p.marks,
+        }
     }
 }
 

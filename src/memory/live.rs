@@ -125,7 +125,7 @@ impl LiveUnit {
         let mut vectors = quantise(&unit.vector.0).to_vec();
         let width = vectors.len();
         for part in &unit.parts {
-            vectors.extend(part.vector.iter().flat_map(|v| quantise(&v.0).to_vec()));
+            vectors.extend(part.vectors.iter().chain(&part.pair).flat_map(|v| quantise(&v.0).to_vec()));
         }
         Self {
             id: unit.id,
@@ -175,7 +175,12 @@ impl Extraction {
     /// The first vector that has another width.
     pub fn new(record: &MemoryRecord, dimensions: usize) -> Result<Self, String> {
         for unit in &record.units {
-            let widths = unit.parts.iter().filter_map(|p| p.vector.as_ref()).chain([&unit.vector]).map(|v| v.0.len());
+            let widths = unit
+                .parts
+                .iter()
+                .flat_map(|p| p.vectors.iter().chain(&p.pair))
+                .chain([&unit.vector])
+                .map(|v| v.0.len());
             if let Some(width) = widths.into_iter().find(|w| *w != dimensions) {
                 return Err(format!("unit {}: a vector of {width} components, not {dimensions}", unit.id));
             }

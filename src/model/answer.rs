@@ -127,6 +127,19 @@ pub enum Provenance {
     },
 }
 
+/// A part of a unit that the context quotes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Excerpt {
+    /// The turn that it was taken from.
+    pub turn: String,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words, captions included.
+    pub text: String,
+}
+
 /// One unit of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceUnit {
@@ -141,6 +154,8 @@ pub struct EvidenceUnit {
     pub said_at: EventTime,
     /// The turns that it was made from.
     pub sources: Vec<String>,
+    /// What the context quotes of it, in ordinal order; never empty (decision 10).
+    pub excerpts: Vec<Excerpt>,
     /// The evidence order ρ (paper, section 3.5).
     pub rho: f64,
     /// Whether the expansion started from it.

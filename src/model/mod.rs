@@ -12,8 +12,8 @@ mod turn;
 mod unit;
 
 pub use answer::{
-    Channel, Evidence, EvidenceUnit, Plan, Position, Provenance, Question, QuestionCues, Round, Score, Seen, Step,
-    Target, Trace,
+    Channel, Evidence, EvidenceUnit, Excerpt, Plan, Position, Provenance, Question, QuestionCues, Round, Score, Seen,
+    Step, Target, Trace,
 };
 pub use bank::{Bank, BankKey};
 pub use time::{EventTime, Interval};
@@ -21,7 +21,8 @@ pub use turn::{
     Attachment, DeadLetter, Deletion, Idle, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn,
 };
 pub use unit::{
-    Cues, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowState, canonical_name,
+    Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowState,
+    canonical_name,
 };
 
 /// The version that every record of every topic carries in `schema`.

@@ -63,15 +63,47 @@ pub struct ModelRef {
 pub struct Part {
     /// The turn that it was taken from.
     pub turn: String,
+    /// Ordinal, in its session, of that turn.
+    pub ordinal: u32,
     /// Who said it.
     pub speaker: String,
     /// When it was said.
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: String,
-    /// Its vector; absent when the unit has this part only.
+    /// What stands out in the words.
+    #[serde(default, skip_serializing_if = "Marks::is_empty")]
+    pub marks: Marks,
+    /// Vectors of its own: one a sentence, or one of the whole part; empty where the
+    /// unit's own vector serves, because the unit has no other part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<Vector>,
+    /// The vector of the turn before it in the session and this part together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vector: Option<Vector>,
+    pub pair: Option<Vector>,
+}
+
+/// What stands out in the words of a part, by which kinds of question find it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Marks {
+    /// Expressions of time.
+    #[serde(default)]
+    pub times: u8,
+    /// Capitalised words inside a sentence, and titles between quotation marks.
+    #[serde(default)]
+    pub names: u8,
+    /// Whether it ends by asking something.
+    #[serde(default)]
+    pub asks: bool,
+}
+
+impl Marks {
+    /// True when nothing stands out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A memory unit `m = (r, v, P, L, T)` with its sources and parts (paper, section 3.2).

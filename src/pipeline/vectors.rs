@@ -131,10 +131,13 @@ fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: &SpanVectors
     let several = draft.parts.len() > 1;
     let parts = draft.parts.iter().zip(&vectors.spans).map(|(part, vector)| Part {
         turn: part.turn.clone(),
+        ordinal: part.ordinal,
         speaker: part.speaker.clone(),
         said_at: part.said_at,
         text: part.text.clone(),
-        vector: several.then(|| vector.clone()),
+        marks: part.marks,
+        vectors: if several { vec![vector.clone()] } else { Vec::new() },
+        pair: None,
     });
     Unit {
         id: UnitId::of(bank, window, &draft.sources, &draft.restatement, &draft.cues),

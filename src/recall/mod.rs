@@ -11,8 +11,8 @@ use crate::{
     config::{ModelSettings, RecallSettings},
     memory::{self, Answered, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody},
     model::{
-        Channel, Evidence, EvidenceUnit, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, QuestionCues, Round,
-        SCHEMA_VERSION, Score, Seen, Target, Trace, UnitId, Vector,
+        Channel, Evidence, EvidenceUnit, Excerpt, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, QuestionCues,
+        Round, SCHEMA_VERSION, Score, Seen, Target, Trace, UnitId, Vector,
     },
 };
 
@@ -292,10 +292,16 @@ fn evidence_unit(ranked: Ranked) -> EvidenceUnit {
         cues: unit.cues.clone(),
         said_at: unit.said_at,
         sources: unit.sources.clone(),
+        excerpts: unit.parts.iter().map(excerpt).collect(),
         rho: ranked.rho,
         anchor,
         provenance,
     }
+}
+
+fn excerpt(part: &memory::PartBody) -> Excerpt {
+    let memory::PartBody { turn, speaker, said_at, text, .. } = part.clone();
+    Excerpt { turn, speaker, said_at, text }
 }
 
 /// BLAKE3 of the vector's little-endian bytes and its model's hash.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ripplemem::model::{
-    Bank, Cues, EventTime, Interval, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Unit, UnitId,
-    Vector, WindowId, WindowState,
+    Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, SessionId, Unit,
+    UnitId, Vector, WindowId, WindowState,
 };
 
 /// Components of the vectors.
@@ -108,14 +108,17 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
     let cues = cues(dice);
     let part = |dice: &mut Dice| Part {
         turn: sources[0].clone(),
+        ordinal: key.window.start + i,
         speaker: "ann".into(),
         said_at,
         text: String::new(),
-        vector: Some(Vector(vector(dice).into())),
+        marks: Marks::default(),
+        vectors: vec![Vector(vector(dice).into())],
+        pair: None,
     };
     let parts = match dice.below(3) {
         0 => vec![part(dice), part(dice)],
-        _ => vec![Part { vector: None, ..part(dice) }],
+        _ => vec![Part { vectors: Vec::new(), ..part(dice) }],
     };
     Unit {
         id: UnitId::of(&key.bank, &key.window, &sources, &restatement, &cues),
