@@ -123,6 +123,9 @@ pub struct WindowSettings {
 pub struct ExtractSettings {
     /// `rules`: no language model.
     pub extractor: String,
+    /// Consecutive turns of a session in one unit; 1 makes a unit of each turn, an answer
+    /// together with its question.
+    pub unit_turns: u32,
     /// A turn whose words, function words left out, are fewer than this makes no unit of its own.
     pub least_content_words: u32,
 }
@@ -240,10 +243,72 @@ pub struct MemorySettings {
     pub lexical_tail: usize,
 }
 
+/// What comes to mind first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstHop {
+    /// The best units of three indexes, a fixed number each: the paper's.
+    Channels,
+    /// The most familiar parts of the whole bank, as many as the question needs.
+    Familiarity,
+}
+
+/// What the terms of the familiarity score weigh (`memory/familiarity.rs`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FamiliaritySettings {
+    /// Cosine with the part's best sentence.
+    pub meaning: f64,
+    /// Cosine with the part and the turn before it.
+    pub pair: f64,
+    /// BM25 of the question's words, over the bank's best.
+    pub words: f64,
+    /// BM25 of their synonyms, over the bank's best.
+    pub synonyms: f64,
+    /// The one who is named speaks.
+    pub speaker: f64,
+    /// Said in a month that is named.
+    pub month: f64,
+    /// An expression of time, of which two count.
+    pub times: f64,
+    /// Taken from a part that ends by asking.
+    pub asks: f64,
+    /// Share of the better neighbour at one turn's distance.
+    pub next_turn: f64,
+    /// Share of the better neighbour at two turns' distance.
+    pub second_turn: f64,
+    /// Share of the mean of the session's best.
+    pub session: f64,
+    /// How many parts are a session's best.
+    pub session_best: usize,
+}
+
+/// How much is enough: where the list of familiar parts is cut.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopSettings {
+    /// Least familiarity of a part, on the way from the bank's median (0) to its best (1).
+    pub share: f64,
+    /// Added where the question asks for a time.
+    pub time_offset: f64,
+    /// Added where it asks what would or might be, or for a yes or no.
+    pub inference_offset: f64,
+    /// Added where it asks for several things.
+    pub several_offset: f64,
+    /// Added where it asks how many.
+    pub count_offset: f64,
+    /// Tokens, estimated, below which nothing stops.
+    pub least_tokens: usize,
+    /// Tokens, estimated, at which everything stops.
+    pub most_tokens: usize,
+}
+
 /// Questions to evidence (paper, sections 3.4 and 3.5; decisions 14 to 17).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecallSettings {
+    /// What comes to mind first.
+    pub first_hop: FirstHop,
     /// First-hop units by vector.
     pub semantic: usize,
     /// First-hop units by words.
@@ -284,6 +349,10 @@ pub struct RecallSettings {
     pub expansion_source: f64,
     /// Added to the rank in 1 / (offset + rank).
     pub rank_offset: f64,
+    /// What the terms of the familiarity score weigh.
+    pub familiarity: FamiliaritySettings,
+    /// Where the list of familiar parts is cut.
+    pub stop: StopSettings,
     /// Sufficiency at which recollection stops after the first hop.
     pub sufficient: f64,
     /// Sufficiency below which the answer is marked as unsupported.
@@ -395,6 +464,9 @@ impl Pipeline {
         whole("recall.anchors", r.anchors, 0, 30)?;
         whole("recall.hops", r.hops as usize, 1, 2)?;
         whole("recall.budget", r.budget, 1, 1_000)?;
+        whole("extract.unit_turns", self.extract.unit_turns as usize, 1, 32)?;
+        whole("recall.familiarity.session_best", r.familiarity.session_best, 1, 100)?;
+        whole("recall.stop.most_tokens", r.stop.most_tokens, r.stop.least_tokens, 1_000_000)?;
         let share = |key: &str, value: f64, low: f64, high: f64| {
             if value.is_finite() && value >= low && value <= high {
                 Ok(())
@@ -420,8 +492,28 @@ impl Pipeline {
             ("recall.cue_source", r.cue_source),
             ("recall.expansion_source", r.expansion_source),
             ("recall.rank_offset", r.rank_offset),
+            ("recall.familiarity.meaning", r.familiarity.meaning),
+            ("recall.familiarity.pair", r.familiarity.pair),
+            ("recall.familiarity.words", r.familiarity.words),
+            ("recall.familiarity.synonyms", r.familiarity.synonyms),
+            ("recall.familiarity.speaker", r.familiarity.speaker),
+            ("recall.familiarity.month", r.familiarity.month),
+            ("recall.familiarity.times", r.familiarity.times),
+            ("recall.familiarity.asks", r.familiarity.asks),
+            ("recall.familiarity.next_turn", r.familiarity.next_turn),
+            ("recall.familiarity.second_turn", r.familiarity.second_turn),
+            ("recall.familiarity.session", r.familiarity.session),
         ] {
             share(key, value, 0.0, 1_000.0)?;
+        }
+        for (key, value) in [
+            ("recall.stop.share", r.stop.share),
+            ("recall.stop.time_offset", r.stop.time_offset),
+            ("recall.stop.inference_offset", r.stop.inference_offset),
+            ("recall.stop.several_offset", r.stop.several_offset),
+            ("recall.stop.count_offset", r.stop.count_offset),
+        ] {
+            share(key, value, -1.0, 1.0)?;
         }
         share("recall.sufficient", r.sufficient, 0.0, 2.0)?;
         share("recall.supported", r.supported, 0.0, 1.0)?;

@@ -1,6 +1,6 @@
 //! Turns, already chosen, to one unit.
 //!
-//! In: one turn, or a question and its answer, and the people of the window. Out: the
+//! In: one turn, a question and its answer, or turns that follow each other, and the people of the window. Out: the
 //! unit's words, cues and parts. The words stay as they were said, between quotation marks,
 //! with the speaker and the one spoken to named in front, so that I, you and we are tied to
 //! names; resolved dates are added in square brackets. Cues that the words do not ground
@@ -13,7 +13,7 @@ use regex::Regex;
 use super::{DraftPart, DraftUnit};
 use crate::{
     language::{
-        names::{NameText, capitalised},
+        names::NameText,
         sentences::{content, has_content, is_question, sentences},
         tense::{Tense, tense},
         times::{TimeMention, find_times, render_interval},
@@ -31,23 +31,37 @@ pub(super) struct Piece<'w> {
     pub(super) shared: Vec<String>,
     /// Whom the platform says it answers.
     pub(super) replies_to: Option<&'w str>,
+    /// Whether it answers the piece before it.
+    pub(super) answers: bool,
 }
 
 impl<'w> Piece<'w> {
     /// The whole turn.
     pub(super) fn whole(held: &'w WindowTurn) -> Self {
         let shared = held.turn.attachments.iter().filter_map(shared_thing).collect();
-        Self { held, words: one_line(&held.turn.text), shared, replies_to: None }
+        Self { held, words: one_line(&held.turn.text), shared, replies_to: None, answers: false }
     }
 
     /// Only what it asks.
     pub(super) fn questions(held: &'w WindowTurn) -> Self {
         let (asked, _) = split_questions(&one_line(&held.turn.text));
-        Self { held, words: asked, shared: Vec::new(), replies_to: None }
+        Self { held, words: asked, shared: Vec::new(), replies_to: None, answers: false }
     }
 
     fn speaker(&self) -> &'w str {
         &self.held.turn.speaker
+    }
+
+    /// What the unit keeps of it.
+    pub(super) fn part(&self) -> DraftPart {
+        DraftPart {
+            turn: self.held.turn.turn.clone(),
+            ordinal: self.held.ordinal,
+            speaker: self.speaker().to_owned(),
+            said_at: self.held.turn.time,
+            text: self.text(),
+            marks: marks(&self.words, self.held.turn.time),
+        }
     }
 
     /// What is embedded: the words, captions included.
@@ -57,7 +71,8 @@ impl<'w> Piece<'w> {
     }
 }
 
-/// One unit of a turn, or of a question and its answer; `people` are the window's speakers.
+/// One unit of a turn, of a question and its answer, or of turns that follow each other;
+/// `people` are the window's speakers.
 pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit> {
     let (first, last) = (pieces.first()?, pieces.last()?);
     let mut participants = Vec::new();
@@ -81,8 +96,7 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         if i > 0 {
             restatement.push(' ');
         }
-        let answers = i > 0;
-        restatement.push_str(&restate(piece, to.as_deref().filter(|_| !answers), answers, &found));
+        restatement.push_str(&restate(piece, to.as_deref().filter(|_| !piece.answers), piece.answers, &found));
         times.push(found);
     }
     let mut participants: Vec<String> = participants.iter().map(|p| canonical_name(p)).collect();
@@ -90,14 +104,6 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         list.sort_unstable();
         list.dedup();
     }
-    let part = |p: &Piece<'_>| DraftPart {
-        turn: p.held.turn.turn.clone(),
-        ordinal: p.held.ordinal,
-        speaker: p.speaker().to_owned(),
-        said_at: p.held.turn.time,
-        text: p.text(),
-        marks: marks(&p.words, p.held.turn.time),
-    };
     Some(DraftUnit {
         restatement,
         cues: Cues { participants, locations: places, time: event_time(last, &times) },
@@ -105,18 +111,14 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         sources: pieces.iter().map(|p| p.held.turn.turn.clone()).collect(),
         ordinal: first.held.ordinal,
         before: None,
-        parts: pieces.iter().map(part).collect(),
+        parts: pieces.iter().map(Piece::part).collect(),
     })
 }
 
 /// What stands out in a turn's words.
 fn marks(words: &str, said_at: EventTime) -> Marks {
-    let count = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
-    Marks {
-        times: count(find_times(words, Some(said_at)).len()),
-        names: count(capitalised(words).len()),
-        asks: is_question(words),
-    }
+    let times = find_times(words, Some(said_at)).len();
+    Marks { times: u8::try_from(times).unwrap_or(u8::MAX), asks: is_question(words) }
 }
 
 /// Whether a text holds at least a number of content words, the names of the people

@@ -95,6 +95,37 @@ pub struct QuestionCues {
     pub cues: Cues,
 }
 
+/// What makes a part familiar to a question: each term times its weight.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FamiliarityTerms {
+    /// Cosine of the question and the best of its sentences.
+    pub meaning: f64,
+    /// Cosine of the question and the part with the turn before it.
+    pub pair: f64,
+    /// BM25 of the question's words in the part and the turns around it, over the bank's best.
+    pub words: f64,
+    /// The same for synonyms of the question's words.
+    pub synonyms: f64,
+    /// Whether the one who speaks is the one who is named.
+    pub speaker: f64,
+    /// Whether it was said in a month that the question names.
+    pub month: f64,
+    /// Expressions of time that it holds; a part that asks counts less.
+    pub marks: f64,
+    /// What the turns around it lend it.
+    pub around: f64,
+    /// What the best of its session lend it.
+    pub session: f64,
+}
+
+impl FamiliarityTerms {
+    /// The sum of what is the part's own.
+    #[must_use]
+    pub fn own(&self) -> f64 {
+        self.meaning + self.pair + self.words + self.synonyms + self.speaker + self.month + self.marks
+    }
+}
+
 /// How a unit of an answer was reached (invariant 6).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reached_by", rename_all = "snake_case")]
@@ -107,6 +138,15 @@ pub enum Provenance {
         rank: u32,
         /// That index's score.
         score: f64,
+    },
+    /// Recalled by the question itself: the most familiar part of the unit.
+    Familiar {
+        /// Place of that part among all parts of the bank, from 1.
+        rank: u32,
+        /// The part's score.
+        score: f64,
+        /// What the score is made of.
+        terms: FamiliarityTerms,
     },
     /// Found from an anchor, along edges of one channel.
     Expansion {

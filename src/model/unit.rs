@@ -90,9 +90,6 @@ pub struct Marks {
     /// Expressions of time.
     #[serde(default)]
     pub times: u8,
-    /// Capitalised words inside a sentence, and titles between quotation marks.
-    #[serde(default)]
-    pub names: u8,
     /// Whether it ends by asking something.
     #[serde(default)]
     pub asks: bool,
@@ -231,7 +228,7 @@ pub struct MemoryRecord {
     pub state: WindowState,
     /// Hash of the turns that the units were made from.
     pub turns_hash: String,
-    /// Who made the units, with a version: `rules/1`, `plain/1`.
+    /// Who made the units, with a version: `rules/2`, `plain/1`.
     pub extractor: String,
     /// Who made the vectors.
     pub model: ModelRef,

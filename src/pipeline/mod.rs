@@ -16,7 +16,8 @@ use crate::{
     extract::{ExtractError, rules::RulesExtractor},
     log::{EmbeddedLog, Log, LogError, Topic},
     memory::{
-        Answered, Census, CensusProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle, Neighbour, NeighbourhoodProbe,
+        Answered, Census, CensusProbe, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle,
+        Neighbour, NeighbourhoodProbe,
     },
     model::{Bank, Evidence, Question, Score},
     recall::{self, Failure, RecallError, RulesPlanner},
@@ -271,6 +272,10 @@ pub fn check_model(pipeline: &Pipeline) -> Result<String, PipelineError> {
 impl recall::Memory for MemoryHandle {
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
         Ok(Self::first_hop(self, probe)?)
+    }
+
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, Failure> {
+        Ok(Self::familiar(self, probe)?)
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {

@@ -111,6 +111,8 @@ impl Channelled {
                     alignment: n.alignment,
                     provenance: vec![provenance(n, rank, score)],
                     anchor: false,
+                    familiarity: None,
+                    excerpt: None,
                 },
                 enters: score >= self.floor,
             })

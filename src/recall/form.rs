@@ -1,6 +1,6 @@
 //! The form of a question: does it ask for a time, or for several things?
 //!
-//! In: the question's wording. Out: two facts about its grammar, by general rules of
+//! In: the question's wording. Out: facts about its grammar, by general rules of
 //! English. Words inside quotation marks say nothing about the form. Never looks at
 //! what is remembered.
 
@@ -8,20 +8,30 @@ use super::words::{Word, is_auxiliary, words};
 use crate::language::sentences::is_function_word;
 
 /// What kind of answer a question wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Form {
     /// It asks when something was, or how long it took.
     pub(super) time: bool,
     /// It asks for a list, a number of things, or several things at once: one unit
     /// rarely holds the whole answer.
     pub(super) several: bool,
+    /// It asks how many, or how often.
+    pub(super) count: bool,
+    /// It asks what would, might or could be, or for a yes or no: what is remembered bears
+    /// on the answer without stating it.
+    pub(super) inference: bool,
 }
 
 /// Reads the form of a question.
 pub(super) fn form(question: &str) -> Form {
     let plain = without_quotes(question);
     let words = words(&plain);
-    Form { time: asks_time(&words), several: asks_several(&words) }
+    Form {
+        time: asks_time(&words),
+        several: asks_several(&words),
+        count: asks_count(&words),
+        inference: asks_inference(&words),
+    }
 }
 
 /// Nouns that stand for a time after "what", "which" or "how".
@@ -33,6 +43,20 @@ fn asks_time(words: &[Word<'_>]) -> bool {
     // preposition there ("since when"), does it ask.
     let head = usize::from(matches!(lower(0), "since" | "until" | "from" | "by" | "and" | "in" | "on" | "at" | "for"));
     lower(head) == "when" || (matches!(lower(head), "what" | "which" | "how") && TIME_NOUNS.contains(&lower(head + 1)))
+}
+
+fn asks_count(words: &[Word<'_>]) -> bool {
+    words.windows(2).any(|pair| match pair {
+        [how, many] => how.lower == "how" && matches!(many.lower.as_str(), "many" | "often"),
+        _ => false,
+    })
+}
+
+/// Verbs that ask for a judgement rather than for what was said; lower case.
+const INFERENCE: &[&str] = &["would", "might", "likely", "could", "should", "probably", "considered"];
+
+fn asks_inference(words: &[Word<'_>]) -> bool {
+    words.first().is_some_and(|w| is_auxiliary(&w.lower)) || words.iter().any(|w| INFERENCE.contains(&w.lower.as_str()))
 }
 
 fn asks_several(words: &[Word<'_>]) -> bool {
@@ -96,7 +120,8 @@ mod tests {
     use super::*;
 
     fn check(question: &str, time: bool, several: bool) {
-        assert_eq!(form(question), Form { time, several }, "{question}");
+        let found = form(question);
+        assert_eq!((found.time, found.several), (time, several), "{question}");
     }
 
     #[test]

@@ -9,17 +9,19 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     config::{ModelSettings, RecallSettings},
-    memory::{self, Answered, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody},
+    memory::{self, Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody},
     model::{
-        Channel, Evidence, EvidenceUnit, Excerpt, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, QuestionCues,
-        Round, SCHEMA_VERSION, Score, Seen, Target, Trace, UnitId, Vector,
+        Channel, Evidence, EvidenceUnit, Excerpt, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, Round,
+        SCHEMA_VERSION, Score, Seen, Target, Trace, UnitId, Vector,
     },
 };
 
 mod assemble;
 mod context;
 mod cues;
+mod depth;
 mod expand;
+mod first_hop;
 mod form;
 mod inflect;
 mod plan;
@@ -31,7 +33,7 @@ mod words;
 mod tests;
 
 pub use assemble::{Ranked, assemble, consolidate, rho};
-pub use context::context;
+pub use context::{Quoted, context};
 pub use cues::cues;
 pub use expand::{Considered, Support, expand};
 pub use plan::{Planner, RulesPlanner};
@@ -82,6 +84,12 @@ pub trait Memory {
     /// Why the memory did not answer.
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure>;
 
+    /// The most familiar parts of a bank.
+    ///
+    /// # Errors
+    /// Why the memory did not answer.
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, Failure>;
+
     /// What those memories lead to.
     ///
     /// # Errors
@@ -100,6 +108,12 @@ pub struct Candidate {
     pub provenance: Vec<Provenance>,
     /// Whether an expansion started from it.
     pub anchor: bool,
+    /// How far its best part lies on the way from the bank's median (0) to the bank's best
+    /// (1); absent when the first hop asks the channels.
+    pub familiarity: Option<f64>,
+    /// The parts that are quoted, by their place; absent when the whole unit is, in the
+    /// words of its restatement.
+    pub excerpt: Option<BTreeSet<usize>>,
 }
 
 /// Answers a question with evidence (paper, algorithm 1).
@@ -129,11 +143,10 @@ pub fn recollect(
         move |source| RecallError::Memory { bank, what, source }
     };
 
-    let first = memory
-        .first_hop(first_hop_probe(question, &cues, fixed.clone(), settings))
+    let form = form::form(&question.text);
+    let first = first_hop::first_hop(memory, question, &cues, fixed.clone(), form, settings)
         .map_err(failed("first hop".to_owned()))?;
-    let hits = in_order(first.value);
-    let mut evidence = assemble::consolidate(hits.iter().map(from_hit).collect());
+    let mut evidence = assemble::consolidate(first.value.clone());
     let mut rounds = Vec::new();
     let mut stop_reason = plan::ROUNDS_SPENT.to_owned();
     for round in 1..=settings.rounds {
@@ -168,7 +181,7 @@ pub fn recollect(
     let trace = Trace {
         cues,
         vector_hash: vector_hash(&vector, model_ref),
-        first_hop: hits.iter().map(|hit| seen(&from_hit(hit), &kept, true)).collect(),
+        first_hop: first.value.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
         rounds: rounds
             .into_iter()
             .map(|(plan, support, reflects)| Round {
@@ -183,7 +196,7 @@ pub fn recollect(
         schema: SCHEMA_VERSION,
         question: question.clone(),
         context: context::context(
-            ranked.iter().map(|r| &*r.candidate.unit),
+            ranked.iter().map(|r| (&*r.candidate.unit, r.candidate.excerpt.as_ref())),
             (!supported).then_some(stop_reason.as_str()),
         ),
         units: ranked.into_iter().map(evidence_unit).collect(),
@@ -193,24 +206,6 @@ pub fn recollect(
         reflects: first.reflects,
         trace,
     })
-}
-
-fn first_hop_probe(
-    question: &Question,
-    cues: &QuestionCues,
-    vector: memory::FixedVector,
-    settings: &RecallSettings,
-) -> FirstHopProbe {
-    FirstHopProbe {
-        bank: question.bank.key(),
-        vector,
-        words: cues.keywords.join(" "),
-        cues: cues.cues.clone(),
-        semantic: settings.semantic,
-        lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
-        // Without a cue there is nothing to be scored by: no cue channel.
-        cue: if cues.cues.is_empty() { 0 } else { settings.cue },
-    }
 }
 
 fn neighbourhood_probe(
@@ -249,26 +244,6 @@ fn within(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> 
     plan
 }
 
-/// The order in which a trace shows hits: semantic, lexical, cue; by rank.
-fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
-    let place = |channel| match channel {
-        Channel::Semantic => 0,
-        Channel::Lexical => 1,
-        Channel::Structural => 2,
-    };
-    hits.sort_by_key(|h| (place(h.channel), h.rank, h.unit.id));
-    hits
-}
-
-fn from_hit(hit: &Hit) -> Candidate {
-    Candidate {
-        unit: hit.unit.clone(),
-        alignment: hit.alignment,
-        provenance: vec![Provenance::FirstHop { channel: hit.channel, rank: hit.rank, score: hit.score.as_f64() }],
-        anchor: false,
-    }
-}
-
 /// A candidate of one provenance, as the trace shows it: kept when this way let it in and
 /// the budget holds it.
 fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
@@ -285,14 +260,15 @@ fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
 }
 
 fn evidence_unit(ranked: Ranked) -> EvidenceUnit {
-    let Candidate { unit, provenance, anchor, .. } = ranked.candidate;
+    let Candidate { unit, provenance, anchor, excerpt, .. } = ranked.candidate;
+    let quoted = unit.parts.iter().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
     EvidenceUnit {
         id: unit.id,
         restatement: unit.restatement.clone(),
         cues: unit.cues.clone(),
         said_at: unit.said_at,
         sources: unit.sources.clone(),
-        excerpts: unit.parts.iter().map(excerpt).collect(),
+        excerpts: quoted.map(|(_, part)| self::excerpt(part)).collect(),
         rho: ranked.rho,
         anchor,
         provenance,

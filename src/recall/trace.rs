@@ -142,6 +142,7 @@ impl Page {
 
 fn way(provenance: &Provenance) -> String {
     match provenance {
+        Provenance::Familiar { rank, .. } => format!("familiar {rank}"),
         Provenance::FirstHop { channel: Channel::Structural, rank, .. } => format!("cue {rank}"),
         Provenance::FirstHop { channel, rank, .. } => format!("{channel} {rank}"),
         Provenance::Expansion { channel, rank, hops, .. } => {
