@@ -10,11 +10,11 @@ use std::{path::PathBuf, time::Instant};
 
 use ripplemem::{
     config::{Pipeline, SourceSettings},
-    embed::{self, Embedder, render_parts},
+    embed::{self, Embedder},
     log::Topic,
     memory::Census,
     model::{Bank, MemoryRecord, Question, SpannedText, TurnEvent},
-    pipeline::Service,
+    pipeline::{Service, unit_texts},
     source,
 };
 
@@ -143,9 +143,9 @@ fn texts(service: &Service, pipeline: &Pipeline) -> Vec<SpannedText> {
     records
         .filter(|r| r.bank.as_str() != "warm")
         .flat_map(|r| r.units)
-        .map(|unit| {
+        .flat_map(|unit| {
             let parts: Vec<(&str, &str)> = unit.parts.iter().map(|p| (p.speaker.as_str(), p.text.as_str())).collect();
-            render_parts(&template, &parts)
+            unit_texts(&pipeline.embed, &template, &parts)
         })
         .collect()
 }

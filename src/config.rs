@@ -142,6 +142,14 @@ pub struct EmbedSettings {
     pub threads: usize,
     /// Turns embedded together, at most, in bulk: longer reads sort better.
     pub read_turns: usize,
+    /// Neighbouring turns of a unit that share one pass, each with a vector of its own that
+    /// knows the other; 0: the whole unit in one pass.
+    pub block_turns: usize,
+    /// Sentences of at least so many words get a vector of their own, in turns of two
+    /// sentences or more, instead of the whole turn's; 0: none do.
+    pub sentence_words: usize,
+    /// Whether each turn also has a vector together with the turn before it.
+    pub pairs: bool,
     /// ONNX Runtime's shared library; absent, it is looked for (`ripplemem validate` says where).
     #[serde(default)]
     pub onnxruntime: Option<PathBuf>,
@@ -450,6 +458,8 @@ impl Pipeline {
         whole("embed.batch", self.embed.batch, 1, 1_024)?;
         whole("embed.threads", self.embed.threads, 1, 256)?;
         whole("embed.read_turns", self.embed.read_turns, 1, 65_536)?;
+        whole("embed.block_turns", self.embed.block_turns, 0, 1_000)?;
+        whole("embed.sentence_words", self.embed.sentence_words, 0, 1_000)?;
         whole("memory.workers", m.workers, 1, 64)?;
         whole("memory.semantic_pool", m.semantic_pool, m.semantic_edges.max(1), 1_000)?;
         whole("memory.semantic_edges", m.semantic_edges, 0, 100)?;

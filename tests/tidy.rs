@@ -82,7 +82,10 @@ fn rooms_import_in_the_datas_direction() {
         ("embed", &["model", "config"]),
         ("memory", &["model", "config"]),
         ("recall", &["model", "config", "language", "memory"]),
-        ("pipeline", &["model", "config", "source", "log", "window", "extract", "embed", "memory", "recall"]),
+        (
+            "pipeline",
+            &["model", "config", "language", "source", "log", "window", "extract", "embed", "memory", "recall"],
+        ),
         ("schema", &["model"]),
     ]);
     let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();

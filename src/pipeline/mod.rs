@@ -24,10 +24,12 @@ use crate::{
     source::{Source, SourceError},
 };
 
+mod parts;
 mod reader;
 mod stage;
 mod vectors;
 
+pub use parts::unit_texts;
 use reader::Reader;
 use stage::Stage;
 use vectors::Vectors;
