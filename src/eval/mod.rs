@@ -5,9 +5,24 @@
 //! the file is repaired where that is documented, otherwise counted and reported, never
 //! silently dropped.
 
+mod ablation;
+mod dataset;
+mod heard;
+mod problems;
+mod remembered;
 mod result;
+mod rivals;
+mod run;
+mod score;
+mod table;
+pub mod tokens;
 
+pub use ablation::Ablation;
+pub use dataset::{DatasetError, Format};
 pub use result::{
     Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
     QuestionResult, Row, Run,
 };
+pub use run::{EvalError, Request, evaluate};
+pub use score::{auc, percentile};
+pub use table::{budget, table};
