@@ -19,6 +19,8 @@ pub mod window;
 
 pub mod pipeline;
 
+pub mod eval;
+
 /// Names a test that cannot run here, past the harness, which hides what a passed test prints.
 #[cfg(test)]
 fn skipped(what: &str) {

@@ -1,0 +1,28 @@
+//! How good the memory is: benchmark files in, figures out.
+//!
+//! In: a benchmark file in its published form, and a pipeline. Out: figures over its
+//! questions, asked of a memory that was built through the real path. What is damaged in
+//! the file is repaired where that is documented, otherwise counted and reported, never
+//! silently dropped.
+
+mod ablation;
+mod dataset;
+mod heard;
+mod problems;
+mod remembered;
+mod result;
+mod rivals;
+mod run;
+mod score;
+mod table;
+pub mod tokens;
+
+pub use ablation::Ablation;
+pub use dataset::{DatasetError, Format};
+pub use result::{
+    Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
+    QuestionResult, Row, Run,
+};
+pub use run::{EvalError, Request, evaluate};
+pub use score::{auc, percentile};
+pub use table::{budget, table};
