@@ -333,8 +333,12 @@ pub struct RecallSettings {
     pub semantic_support: usize,
     /// Units a round adds by structural edges, at most.
     pub structural_support: usize,
-    /// Least structural score between a unit and the target's cues.
-    pub structural_floor: f64,
+    /// Least familiarity of a unit that a round adds behind the channels' first hop, on the
+    /// way from the bank's median (0) to its best (1).
+    pub support_floor: f64,
+    /// What an edge from an anchor is worth behind a familiar first hop: so much less
+    /// familiarity is asked of what it leads to.
+    pub link_worth: f64,
     /// Whether a path may change its channel.
     pub mixed_paths: bool,
     /// Target matches in one bucket count as equal.
@@ -491,7 +495,8 @@ impl Pipeline {
         share("memory.time_decay_days", m.time_decay_days, 0.001, 3_650.0)?;
         share("embed.models.semantic_threshold", model.semantic_threshold, -1.0, 1.0)?;
         share("embed.models.semantic_floor", model.semantic_floor, -1.0, 1.0)?;
-        share("recall.structural_floor", r.structural_floor, 0.0, 1.0)?;
+        share("recall.support_floor", r.support_floor, -1.0, 1.0)?;
+        share("recall.link_worth", r.link_worth, -1.0, 1.0)?;
         share("recall.match_bucket", r.match_bucket, 0.000_001, 1.0)?;
         for (key, value) in [
             ("recall.alignment_weight", r.alignment_weight),

@@ -133,6 +133,15 @@ pub struct Familiar {
     pub parts_total: usize,
 }
 
+impl Familiar {
+    /// How far a score lies on the way from the median (0) to the best (1).
+    #[must_use]
+    pub fn share(&self, score: f64) -> f64 {
+        let width = self.best.first().map_or(0.0, |best| best.score - self.median);
+        if width > 0.0 { (score - self.median) / width } else { 1.0 }
+    }
+}
+
 /// A part with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FamiliarPart {

@@ -154,9 +154,12 @@ pub enum Provenance {
         channel: Channel,
         /// Place among that channel's support, from 1.
         rank: u32,
-        /// Match with the target, times the path's weight.
+        /// Familiarity, times the path's weight.
         score: f64,
-        /// Match with the target alone.
+        /// Familiarity with the question, by which it was chosen: how far the unit's best part
+        /// lies on the way from the bank's median (0) to the bank's best (1).
+        familiarity: f64,
+        /// Match with the target, as the channel compares.
         target_match: f64,
         /// Number of edges walked.
         hops: u32,

@@ -234,7 +234,7 @@ impl Service {
         let planner = RulesPlanner::new(&model);
         let mut embed = |text: &str| embedder.embed_query(text).map_err(Into::into);
         let evidence =
-            recall::recollect(&self.memory, &mut embed, question, &planner, &self.pipeline.recall, &model, &model_ref)?;
+            recall::recollect(&self.memory, &mut embed, question, &planner, &self.pipeline.recall, &model_ref)?;
         Ok(evidence)
     }
 

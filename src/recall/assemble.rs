@@ -8,7 +8,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use super::Candidate;
 use crate::{
-    config::RecallSettings,
+    config::{FirstHop, RecallSettings},
     model::{Channel, Provenance, UnitId},
 };
 
@@ -43,7 +43,7 @@ pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
             Some(known) => {
                 known.anchor |= candidate.anchor;
                 known.alignment = known.alignment.max(candidate.alignment);
-                known.familiarity = [known.familiarity, candidate.familiarity].into_iter().flatten().reduce(f64::max);
+                known.familiarity = known.familiarity.max(candidate.familiarity);
                 known.excerpt = match (known.excerpt.take(), candidate.excerpt) {
                     (Some(a), Some(b)) => Some(a.union(&b).copied().collect()),
                     _ => None,
@@ -64,8 +64,8 @@ pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// ρ of each candidate, in their order:
-/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`; of a familiar unit, how far
-/// its best part lies on the way from the bank's median to the bank's best.
+/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`; where the first hop asks
+/// for familiarity, that.
 ///
 /// Candidates are expected consolidated; the normalisation in π is over all of them.
 #[must_use]
@@ -74,8 +74,8 @@ pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
     candidates
         .iter()
         .map(|c| {
-            if let Some(familiarity) = c.familiarity {
-                return familiarity;
+            if settings.first_hop == FirstHop::Familiarity {
+                return c.familiarity;
             }
             settings.alignment_weight * c.alignment.as_f64().max(0.0)
                 + settings.provenance_weight * pi(&c.provenance, &best, settings)
@@ -176,6 +176,7 @@ mod tests {
             channel: Channel::Semantic,
             rank,
             score,
+            familiarity: score,
             target_match: score,
             hops: 1,
             path: Vec::new(),

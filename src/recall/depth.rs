@@ -23,16 +23,14 @@ const LINE_TOKENS: f64 = 2.0;
 
 /// Places in `familiar.best`, each with its share of the way from the median to the best.
 pub(super) fn enough(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec<(usize, f64)> {
-    let Some(best) = familiar.best.first().map(|p| p.score) else { return Vec::new() };
     let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
     let bar = bar(form, &settings.stop);
-    let width = best - familiar.median;
     let mut out = Vec::new();
     let mut units = BTreeSet::new();
     let mut headings = BTreeSet::new();
     let mut tokens = 0.0;
     for (at, part) in familiar.best.iter().enumerate() {
-        let share = if width > 0.0 { (part.score - familiar.median) / width } else { 1.0 };
+        let share = familiar.share(part.score);
         if tokens >= most_tokens as f64 || (share < bar && tokens >= least_tokens as f64) {
             break;
         }
@@ -50,7 +48,7 @@ pub(super) fn enough(familiar: &Familiar, form: Form, settings: &RecallSettings)
 }
 
 /// The least share of a question of this form.
-fn bar(form: Form, stop: &StopSettings) -> f64 {
+pub(super) fn bar(form: Form, stop: &StopSettings) -> f64 {
     let offsets = [
         (form.time, stop.time_offset),
         (form.inference, stop.inference_offset),

@@ -2,40 +2,51 @@
 //! familiar parts of the whole bank.
 //!
 //! In: the question's cues and vector. Out: candidates with their provenance, in the order
-//! in which a trace shows them, not consolidated. Which of the two is a setting.
+//! in which a trace shows them, not consolidated; and how familiar the bank's parts are,
+//! by which anchors and support are chosen in either case. Which of the two is a setting.
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, Failure, Memory, depth, form::Form, words::words};
+use super::{Candidate, Failure, Impressions, Memory, depth, form::Form, words::words};
 use crate::{
     config::{FirstHop, RecallSettings},
     language::{months::months, synonyms::synonyms},
     memory::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
-    model::{Channel, Provenance, Question, QuestionCues, Score, UnitId},
+    model::{Channel, Position, Provenance, Question, QuestionCues, Score, UnitId},
 };
 
-/// The parts that a familiarity probe gives: more than any answer holds.
-const MOST_PARTS: usize = 256;
+/// The parts that a familiarity probe gives: more than any answer or walk holds.
+const MOST_PARTS: usize = 2_048;
+
+/// What the first hop found.
+pub(super) struct First {
+    /// What came to mind.
+    pub(super) candidates: Vec<Candidate>,
+    /// How familiar the bank's parts are.
+    pub(super) impressions: Impressions,
+    /// The offsets that it reflects.
+    pub(super) reflects: Vec<Position>,
+}
 
 /// Asks the memory.
 pub(super) fn first_hop(
     memory: &dyn Memory,
     question: &Question,
     cues: &QuestionCues,
-    vector: FixedVector,
+    vector: &FixedVector,
     form: Form,
     settings: &RecallSettings,
-) -> Result<Answered<Vec<Candidate>>, Failure> {
-    match settings.first_hop {
-        FirstHop::Channels => {
-            let Answered { value, epoch, reflects } = memory.first_hop(channels(question, cues, vector, settings))?;
-            Ok(Answered { value: in_order(value).iter().map(from_hit).collect(), epoch, reflects })
-        }
-        FirstHop::Familiarity => {
-            let Answered { value, epoch, reflects } = memory.familiar(familiarity(question, cues, vector, settings))?;
-            Ok(Answered { value: candidates(&value, form, settings), epoch, reflects })
-        }
+) -> Result<First, Failure> {
+    let Answered { value: familiar, reflects, .. } =
+        memory.familiar(familiarity(question, cues, vector.clone(), settings))?;
+    let impressions = Impressions::of(&familiar);
+    if settings.first_hop == FirstHop::Familiarity {
+        return Ok(First { candidates: candidates(&familiar, form, settings), impressions, reflects });
     }
+    let Answered { value: hits, reflects, .. } =
+        memory.first_hop(channels(question, cues, vector.clone(), settings))?;
+    let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
+    Ok(First { candidates, impressions, reflects })
 }
 
 fn channels(question: &Question, cues: &QuestionCues, vector: FixedVector, settings: &RecallSettings) -> FirstHopProbe {
@@ -86,13 +97,13 @@ fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
     hits
 }
 
-fn from_hit(hit: &Hit) -> Candidate {
+fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
     Candidate {
         unit: hit.unit.clone(),
         alignment: hit.alignment,
         provenance: vec![Provenance::FirstHop { channel: hit.channel, rank: hit.rank, score: hit.score.as_f64() }],
         anchor: false,
-        familiarity: None,
+        familiarity: impressions.of_unit(hit.unit.id),
         excerpt: None,
     }
 }
@@ -116,7 +127,7 @@ fn candidates(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec
             alignment: Score::from_f64(cosine),
             provenance: vec![Provenance::Familiar { rank, score: part.score, terms: part.terms }],
             anchor: false,
-            familiarity: Some(share),
+            familiarity: share,
             excerpt: Some([part.part].into()),
         });
     }

@@ -8,7 +8,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    config::{ModelSettings, RecallSettings},
+    config::RecallSettings,
     memory::{self, Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody},
     model::{
         Channel, Evidence, EvidenceUnit, Excerpt, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, Round,
@@ -23,6 +23,7 @@ mod depth;
 mod expand;
 mod first_hop;
 mod form;
+mod impressions;
 mod inflect;
 mod plan;
 mod target;
@@ -35,7 +36,8 @@ mod tests;
 pub use assemble::{Ranked, assemble, consolidate, rho};
 pub use context::{Quoted, context};
 pub use cues::cues;
-pub use expand::{Considered, Support, expand};
+pub use expand::{Considered, Support};
+pub use impressions::Impressions;
 pub use plan::{Planner, RulesPlanner};
 pub use trace::trace;
 
@@ -109,8 +111,8 @@ pub struct Candidate {
     /// Whether an expansion started from it.
     pub anchor: bool,
     /// How far its best part lies on the way from the bank's median (0) to the bank's best
-    /// (1); absent when the first hop asks the channels.
-    pub familiarity: Option<f64>,
+    /// (1); below 0 for what is less familiar than most.
+    pub familiarity: f64,
     /// The parts that are quoted, by their place; absent when the whole unit is, in the
     /// words of its restatement.
     pub excerpt: Option<BTreeSet<usize>>,
@@ -119,7 +121,7 @@ pub struct Candidate {
 /// Answers a question with evidence (paper, algorithm 1).
 ///
 /// `embed` turns a question or a target's sentence into a vector of the bank's model,
-/// which `model` and `model_ref` describe. At most `settings.rounds` rounds follow the
+/// which `model_ref` names. At most `settings.rounds` rounds follow the
 /// first hop; the loop ends when the plan stops, has no anchor in the evidence, or
 /// brings no new support.
 ///
@@ -131,7 +133,6 @@ pub fn recollect(
     question: &Question,
     planner: &dyn Planner,
     settings: &RecallSettings,
-    model: &ModelSettings,
     model_ref: &ModelRef,
 ) -> Result<Evidence, RecallError> {
     let cues = cues(question)?;
@@ -144,9 +145,9 @@ pub fn recollect(
     };
 
     let form = form::form(&question.text);
-    let first = first_hop::first_hop(memory, question, &cues, fixed.clone(), form, settings)
+    let first = first_hop::first_hop(memory, question, &cues, &fixed, form, settings)
         .map_err(failed("first hop".to_owned()))?;
-    let mut evidence = assemble::consolidate(first.value.clone());
+    let mut evidence = assemble::consolidate(first.candidates.clone());
     let mut rounds = Vec::new();
     let mut stop_reason = plan::ROUNDS_SPENT.to_owned();
     for round in 1..=settings.rounds {
@@ -164,7 +165,7 @@ pub fn recollect(
         let probe = neighbourhood_probe(question, &plan, &target, fixed.clone(), memory::quantise(&wanted.0), settings);
         let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
         let known: BTreeSet<UnitId> = evidence.iter().map(|c| c.unit.id).collect();
-        let support = expand::expand(&answer.value, &known, settings, model);
+        let support = expand::expand(&answer.value, &known, &first.impressions, form, settings);
         let ended = support.candidates.is_empty();
         evidence = assemble::consolidate(evidence.into_iter().chain(support.candidates.iter().cloned()).collect());
         rounds.push((plan, support, answer.reflects));
@@ -181,7 +182,7 @@ pub fn recollect(
     let trace = Trace {
         cues,
         vector_hash: vector_hash(&vector, model_ref),
-        first_hop: first.value.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
+        first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
         rounds: rounds
             .into_iter()
             .map(|(plan, support, reflects)| Round {

@@ -37,7 +37,7 @@ pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
         alignment: Score::ZERO,
         provenance: Vec::new(),
         anchor: false,
-        familiarity: None,
+        familiarity: 0.0,
         excerpt: None,
     }
 }
@@ -83,7 +83,7 @@ fn ask_with(
     let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
     let mut embed = |text: &str| Ok(Vector(Arc::from([text.len() as f32 / 1_000.0, 0.5])));
-    recollect(told, &mut embed, &question, planner, settings, &model(), &model_ref)
+    recollect(told, &mut embed, &question, planner, settings, &model_ref)
 }
 
 fn ask(told: &Told, text: &str) -> Evidence {
