@@ -107,7 +107,7 @@ enum Command {
     },
     /// Print the JSON Schema of a topic's records.
     Schema {
-        /// turns, memory, dead-letters, questions or answers; all names without it.
+        /// turns, memory, dead-letters, questions or answers, or eval; all topics without it.
         topic: Option<String>,
         /// Write every schema into this directory instead.
         #[arg(long, conflicts_with = "topic")]
@@ -141,7 +141,7 @@ struct EvalArgs {
     #[arg(long)]
     rivals: bool,
     /// Leave parts out, one after another: structural-cues, graph-expansion, planned-recollection,
-    /// second-round, open-windows, or all.
+    /// second-round, longer-first-hop, open-windows, or all.
     #[arg(long, value_delimiter = ',')]
     ablate: Vec<String>,
     /// Print JSON (schemas/eval.v1.json).
@@ -356,6 +356,10 @@ fn digest(service: &Service, bank: Option<&Bank>, json: bool) -> Result<String> 
 }
 
 fn schemas(topic: Option<&str>, write: Option<&Path>) -> Result<ExitCode> {
+    if topic == Some("eval") {
+        print(&schema::text(&schema::eval()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let all = schema::schemas();
     if let Some(directory) = write {
         for (name, schema) in &all {

@@ -80,13 +80,14 @@ fn rooms_import_in_the_datas_direction() {
         ("window", &["model", "config"]),
         ("extract", &["model", "config", "language"]),
         ("embed", &["model", "config"]),
-        ("memory", &["model", "config"]),
+        ("memory", &["model", "config", "language"]),
         ("recall", &["model", "config", "language", "memory"]),
         (
             "pipeline",
             &["model", "config", "language", "source", "log", "window", "extract", "embed", "memory", "recall"],
         ),
-        ("schema", &["model"]),
+        ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline"]),
+        ("schema", &["model", "eval"]),
     ]);
     let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();
     let mut seen = 0;

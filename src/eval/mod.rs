@@ -6,8 +6,10 @@
 //! silently dropped.
 
 mod ablation;
+pub mod answer;
 mod dataset;
 mod heard;
+mod paper;
 mod problems;
 mod remembered;
 mod result;
@@ -19,6 +21,7 @@ pub mod tokens;
 
 pub use ablation::Ablation;
 pub use dataset::{DatasetError, Format};
+pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use result::{
     Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
     QuestionResult, Row, Run,

@@ -28,6 +28,7 @@ mod inflect;
 mod plan;
 mod target;
 mod trace;
+mod unplanned;
 mod words;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use expand::{Considered, Support};
 pub use impressions::Impressions;
 pub use plan::{Planner, RulesPlanner};
 pub use trace::trace;
+pub use unplanned::Unplanned;
 
 /// Why a memory or an embedder could not answer.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
