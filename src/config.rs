@@ -150,6 +150,8 @@ pub struct EmbedSettings {
     pub sentence_words: usize,
     /// Whether each turn also has a vector together with the turn before it.
     pub pairs: bool,
+    /// How exactly vectors are kept.
+    pub stored: Stored,
     /// ONNX Runtime's shared library; absent, it is looked for (`ripplemem validate` says where).
     #[serde(default)]
     pub onnxruntime: Option<PathBuf>,
@@ -158,6 +160,16 @@ pub struct EmbedSettings {
     pub models_directory: Option<PathBuf>,
     /// What is particular to a model.
     pub models: std::collections::BTreeMap<String, ModelSettings>,
+}
+
+/// How exactly vectors are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stored {
+    /// A byte a component: rounded to fixed steps before anything sees the vector.
+    Int8,
+    /// As the model gave it.
+    F32,
 }
 
 /// What is particular to a model.

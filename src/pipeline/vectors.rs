@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 
 use crate::{
-    config::{EmbedSettings, ModelSettings, Pipeline},
+    config::{EmbedSettings, ModelSettings, Pipeline, Stored},
     embed::{self, Embedder, SpanVectors, cache::Cache},
     extract::DraftUnit,
-    model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, WindowId},
+    model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowId},
 };
 
 use super::{
@@ -71,7 +71,7 @@ impl Vectors {
     /// One list of units for each list of drafts, in order; all texts in one call of the model.
     pub(super) fn units(&mut self, drafted: &[Drafted]) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
         let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(d)).collect();
-        let pairs = self.settings.pairs;
+        let (pairs, stored) = (self.settings.pairs, self.settings.stored);
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
         let mut vectors: Vec<Vec<Option<SpanVectors>>> =
@@ -102,7 +102,9 @@ impl Vectors {
             })?;
             let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
             cache.store(&d.bank, &model, &d.window, &used)?;
-            units.push(d.drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v)).collect());
+            units.push(
+                d.drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect(),
+            );
         }
         Ok((model, units))
     }
@@ -131,7 +133,11 @@ impl Vectors {
     }
 }
 
-fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors) -> Unit {
+fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: Stored) -> Unit {
+    let kept = |vector: Vector| match stored {
+        Stored::Int8 => vector.in_steps(),
+        Stored::F32 => vector,
+    };
     let parts = draft.parts.iter().zip(vectors.parts).map(|(part, vectors)| Part {
         turn: part.turn.clone(),
         ordinal: part.ordinal,
@@ -139,13 +145,13 @@ fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors)
         said_at: part.said_at,
         text: part.text.clone(),
         marks: part.marks,
-        vectors: vectors.own,
-        pair: vectors.pair,
+        vectors: vectors.own.into_iter().map(kept).collect(),
+        pair: vectors.pair.map(kept),
     });
     Unit {
         id: UnitId::of(bank, window, &draft.sources, &draft.restatement, &draft.cues),
         restatement: draft.restatement.clone(),
-        vector: vectors.whole,
+        vector: kept(vectors.whole),
         cues: draft.cues.clone(),
         said_at: draft.said_at,
         sources: draft.sources.clone(),
