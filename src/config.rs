@@ -273,34 +273,91 @@ pub enum FirstHop {
     Familiarity,
 }
 
-/// What the terms of the familiarity score weigh (`memory/familiarity.rs`).
+/// What the terms of the familiarity score weigh, by the form of the question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FamiliaritySettings {
+    /// Questions that one part can answer.
+    pub single: FamiliarityWeights,
+    /// Questions whose answer is gathered: lists, counts, what two have in common, and what
+    /// would or might be.
+    pub gathered: FamiliarityWeights,
+    /// Taken from a synonym's cosine before it weighs.
+    pub synonym_base: f64,
+}
+
+/// What the terms of the familiarity score weigh (`memory/familiarity.rs`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FamiliarityWeights {
     /// Cosine with the part's best sentence.
     pub meaning: f64,
     /// Cosine with the part and the turn before it.
     pub pair: f64,
-    /// BM25 of the question's words, over the bank's best.
+    /// Mean of that cosine and the next part's.
+    pub trio: f64,
+    /// As `meaning`, with the question as the one who is asked about would put it ("I").
+    pub own_meaning: f64,
+    /// As `pair`, with the question so put.
+    pub own_pair: f64,
+    /// BM25 of the question's words in the part and the turns around it, over the bank's best.
     pub words: f64,
-    /// BM25 of their synonyms, over the bank's best.
+    /// The same of their synonyms, over the bank's best by the words themselves.
     pub synonyms: f64,
+    /// Share of the question's words, by their rarity, that stand in the part itself.
+    pub own_words: f64,
     /// The one who is named speaks.
     pub speaker: f64,
+    /// The one who is named speaks, after a question.
+    pub reply: f64,
     /// Said in a month that is named.
     pub month: f64,
     /// An expression of time, of which two count.
     pub times: f64,
+    /// The same where a time is asked for.
+    pub times_asked: f64,
     /// Taken from a part that ends by asking.
     pub asks: f64,
+    /// The part opens its session.
+    pub opener: f64,
+    /// The part quotes a title.
+    pub quotes: f64,
+    /// The logarithm of one more than its number of words.
+    pub length: f64,
     /// Share of the better neighbour at one turn's distance.
     pub next_turn: f64,
     /// Share of the better neighbour at two turns' distance.
     pub second_turn: f64,
-    /// Share of the mean of the session's best.
+    /// Share of the mean of the session's best three.
     pub session: f64,
-    /// How many parts are a session's best.
-    pub session_best: usize,
+}
+
+impl FamiliarityWeights {
+    /// Every weight with its key.
+    fn named(&self) -> [(&'static str, f64); 20] {
+        [
+            ("meaning", self.meaning),
+            ("pair", self.pair),
+            ("trio", self.trio),
+            ("own_meaning", self.own_meaning),
+            ("own_pair", self.own_pair),
+            ("words", self.words),
+            ("synonyms", self.synonyms),
+            ("own_words", self.own_words),
+            ("speaker", self.speaker),
+            ("reply", self.reply),
+            ("month", self.month),
+            ("times", self.times),
+            ("times_asked", self.times_asked),
+            ("asks", self.asks),
+            ("opener", self.opener),
+            ("quotes", self.quotes),
+            ("length", self.length),
+            ("next_turn", self.next_turn),
+            ("second_turn", self.second_turn),
+            ("session", self.session),
+        ]
+    }
 }
 
 /// How much is enough: where the list of familiar parts is cut.
@@ -311,12 +368,8 @@ pub struct StopSettings {
     pub share: f64,
     /// Added where the question asks for a time.
     pub time_offset: f64,
-    /// Added where it asks what would or might be, or for a yes or no.
-    pub inference_offset: f64,
-    /// Added where it asks for several things.
-    pub several_offset: f64,
-    /// Added where it asks how many.
-    pub count_offset: f64,
+    /// Added where its answer is gathered, or is a habit.
+    pub gathered_offset: f64,
     /// Tokens, estimated, below which nothing stops.
     pub least_tokens: usize,
     /// Tokens, estimated, at which everything stops.
@@ -493,7 +546,6 @@ impl Pipeline {
         whole("recall.hops", r.hops as usize, 1, 2)?;
         whole("recall.budget", r.budget, 1, 1_000)?;
         whole("extract.unit_turns", self.extract.unit_turns as usize, 1, 32)?;
-        whole("recall.familiarity.session_best", r.familiarity.session_best, 1, 100)?;
         whole("recall.stop.most_tokens", r.stop.most_tokens, r.stop.least_tokens, 1_000_000)?;
         let share = |key: &str, value: f64, low: f64, high: f64| {
             if value.is_finite() && value >= low && value <= high {
@@ -521,26 +573,19 @@ impl Pipeline {
             ("recall.cue_source", r.cue_source),
             ("recall.expansion_source", r.expansion_source),
             ("recall.rank_offset", r.rank_offset),
-            ("recall.familiarity.meaning", r.familiarity.meaning),
-            ("recall.familiarity.pair", r.familiarity.pair),
-            ("recall.familiarity.words", r.familiarity.words),
-            ("recall.familiarity.synonyms", r.familiarity.synonyms),
-            ("recall.familiarity.speaker", r.familiarity.speaker),
-            ("recall.familiarity.month", r.familiarity.month),
-            ("recall.familiarity.times", r.familiarity.times),
-            ("recall.familiarity.asks", r.familiarity.asks),
-            ("recall.familiarity.next_turn", r.familiarity.next_turn),
-            ("recall.familiarity.second_turn", r.familiarity.second_turn),
-            ("recall.familiarity.session", r.familiarity.session),
         ] {
             share(key, value, 0.0, 1_000.0)?;
+        }
+        for (form, weights) in [("single", &r.familiarity.single), ("gathered", &r.familiarity.gathered)] {
+            for (key, value) in weights.named() {
+                share(&format!("recall.familiarity.{form}.{key}"), value, 0.0, 1_000.0)?;
+            }
         }
         for (key, value) in [
             ("recall.stop.share", r.stop.share),
             ("recall.stop.time_offset", r.stop.time_offset),
-            ("recall.stop.inference_offset", r.stop.inference_offset),
-            ("recall.stop.several_offset", r.stop.several_offset),
-            ("recall.stop.count_offset", r.stop.count_offset),
+            ("recall.stop.gathered_offset", r.stop.gathered_offset),
+            ("recall.familiarity.synonym_base", r.familiarity.synonym_base),
         ] {
             share(key, value, -1.0, 1.0)?;
         }

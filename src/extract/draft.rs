@@ -118,7 +118,12 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
 /// What stands out in a turn's words.
 fn marks(words: &str, said_at: EventTime) -> Marks {
     let times = find_times(words, Some(said_at)).len();
-    Marks { times: u8::try_from(times).unwrap_or(u8::MAX), asks: is_question(words) }
+    let quoted = |open: char, close: char| words.split_once(open).is_some_and(|(_, rest)| rest.contains(close));
+    Marks {
+        times: u8::try_from(times).unwrap_or(u8::MAX),
+        asks: is_question(words),
+        quotes: quoted('"', '"') || quoted('\u{201c}', '\u{201d}'),
+    }
 }
 
 /// Whether a text holds at least a number of content words, the names of the people

@@ -16,6 +16,8 @@ pub type Month = (Option<i16>, i8);
 /// Finds the months that a text names by their full names, capitalised.
 #[must_use]
 pub fn months(text: &str) -> Vec<Month> {
+    let years: Vec<i16> = text.split(|c: char| !c.is_alphanumeric()).filter_map(year).collect();
+    let only_year = if let [year] = years[..] { Some(year) } else { None };
     let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
     let mut found: Vec<Month> = Vec::new();
     for (at, word) in words.iter().enumerate() {
@@ -23,7 +25,7 @@ pub fn months(text: &str) -> Vec<Month> {
         let Some(number) = month_number(&word.to_lowercase()).filter(|_| full && starts_upper(word)) else { continue };
         // "July 2023", and "3 July, 2023" or "July 3, 2023".
         let next = |distance: usize| words.get(at + distance).copied().unwrap_or_default();
-        let year = year(next(1)).or_else(|| is_day(next(1)).then(|| year(next(2))).flatten());
+        let year = year(next(1)).or_else(|| is_day(next(1)).then(|| year(next(2))).flatten()).or(only_year);
         let before = at.checked_sub(1).and_then(|i| words.get(i)).copied().unwrap_or_default();
         let meant = *word != "May"
             || year.is_some()
@@ -61,9 +63,10 @@ mod tests {
     #[test]
     fn months_with_and_without_their_year() {
         check("What did Ines do in July?", &[(None, 7)]);
-        check("What did Ines do in July 2023, and in August?", &[(Some(2023), 7), (None, 8)]);
+        check("What did Ines do in July 2023, and in August 2024?", &[(Some(2023), 7), (Some(2024), 8)]);
         check("Where was she on 3 June, 2023 and on June 5, 2024?", &[(Some(2023), 6), (Some(2024), 6)]);
         check("In July, then again in July", &[(None, 7)]);
+        check("What was in July and in August of 2023?", &[(Some(2023), 7), (Some(2023), 8)]);
     }
 
     #[test]

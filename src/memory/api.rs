@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::FamiliaritySettings,
+    config::FamiliarityWeights,
     model::{BankKey, Channel, Cues, EventTime, FamiliarityTerms, Marks, Part, Position, Score, UnitId},
 };
 
@@ -108,16 +108,24 @@ pub struct FamiliarityProbe {
     pub bank: BankKey,
     /// The question's vector.
     pub vector: FixedVector,
+    /// The vector of the question as the one who is asked about would put it.
+    pub own_vector: Option<FixedVector>,
     /// The question's words; tokenised and stemmed as parts are.
     pub words: String,
+    /// The same without the names of people.
+    pub topics: String,
     /// Synonyms of its words with their weights.
     pub synonyms: Vec<(String, f64)>,
     /// Words and phrases of the question that may name a speaker; canonical.
     pub names: Vec<String>,
+    /// The one of them who acts, where several are named.
+    pub subject: Option<String>,
+    /// Whether it asks for a time.
+    pub asks_time: bool,
     /// Months that it names, with their year where it names one.
     pub months: Vec<(Option<i16>, i8)>,
     /// What each term weighs.
-    pub weights: FamiliaritySettings,
+    pub weights: FamiliarityWeights,
     /// How many parts are given.
     pub limit: usize,
 }
@@ -151,6 +159,8 @@ pub struct FamiliarPart {
     pub part: usize,
     /// The sum of the terms, cut to fixed point.
     pub score: f64,
+    /// Cosine of the question and the best of its sentences.
+    pub cosine: Score,
     /// What it is made of.
     pub terms: FamiliarityTerms,
 }

@@ -7,11 +7,11 @@
 //! order of sessions and ordinals, so that arrival changes no digit; logarithms are cut
 //! to 20 binary digits, so that no processor does.
 //!
-//! The score: a weighted sum of the cosine of the part's best sentence, the cosine of the
-//! part with the turn before it, BM25 over the part and the turns around it (own words
-//! twice, those of two turns on either side once), the same for synonyms, who speaks, the
-//! month that is named, and what stands out; then a share of the neighbours' scores and of
-//! the best of its session.
+//! The score: a weighted sum of the cosine of the part's best sentence, the cosines of the
+//! part with its neighbours, the same for the question as the one who is asked about would
+//! put it, BM25 over the part and the turns around it (own words twice, those of two turns
+//! on either side once), the same for synonyms, who speaks, the month that is named, and
+//! what stands out; then a share of the neighbours' scores and of the best of its session.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,7 +25,7 @@ use super::{
     score::{NameKey, hash64},
     words::{Bag, TermKey, Words},
 };
-use crate::model::{FamiliarityTerms, Score, UnitId, canonical_name};
+use crate::model::{FamiliarityTerms, Marks, Score, UnitId, canonical_name};
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -37,6 +37,8 @@ const WORD_REACH: usize = 2;
 const LOG_DIGITS: f64 = 1_048_576.0;
 /// Expressions of time that count at most.
 const MOST_TIMES: u8 = 2;
+/// How many parts are a session's best.
+const SESSION_BEST: usize = 3;
 
 /// The parts of one bank in the order of sessions and ordinals.
 #[derive(Debug, Default)]
@@ -62,6 +64,10 @@ struct Scored<'a> {
     /// Words of the question that it holds: place in the question, how often.
     words: Vec<(usize, u32)>,
     length: u32,
+    /// Cosine of the question and its best sentence.
+    cosine: f64,
+    /// Cosines with the turn before it, of the question and of its own form.
+    pairs: [f64; 2],
     terms: FamiliarityTerms,
     own: f64,
     smooth: f64,
@@ -89,11 +95,11 @@ impl Parts {
     /// Scores every part and gives the best `probe.limit`.
     pub(super) fn familiar(&self, probe: &FamiliarityProbe, words: &mut Words) -> Familiar {
         let mut parts = self.matched(probe, words);
-        self.align(probe, &mut parts);
-        self.own_terms(probe, &mut parts);
-        for part in &mut parts {
-            part.own = part.terms.own();
-        }
+        own_words(probe, words, &mut parts);
+        align(probe, &mut parts);
+        trios(probe, &mut parts);
+        speakers(probe, &mut parts);
+        stand_out(probe, &mut parts);
         around(probe, &mut parts);
         of_session(probe, &mut parts);
         ranked(probe, parts)
@@ -123,6 +129,8 @@ impl Parts {
                 held,
                 words: held.words.terms().filter_map(|(t, n)| Some((*place.get(&t)?, u32::from(n)))).collect(),
                 length: held.words.length(),
+                cosine: 0.0,
+                pairs: [0.0; 2],
                 terms: FamiliarityTerms::default(),
                 own: 0.0,
                 smooth: 0.0,
@@ -134,11 +142,8 @@ impl Parts {
             counts.keys().for_each(|t| with[*t] += 1);
         }
         let all = parts.len() as f64;
-        let rarity: Vec<f64> = with
-            .iter()
-            .map(|n| (1.0 + (all - *n as f64 + 0.5) / (*n as f64 + 0.5)).ln())
-            .map(|log| (log * LOG_DIGITS).round() / LOG_DIGITS)
-            .collect();
+        let rarity: Vec<f64> =
+            with.iter().map(|n| cut((1.0 + (all - *n as f64 + 0.5) / (*n as f64 + 0.5)).ln())).collect();
         let mean = windows.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / all.max(1.0);
         for (part, (counts, length)) in parts.iter_mut().zip(&windows) {
             let damping = K1 * (1.0 - B + B * f64::from(*length) / mean.max(1.0));
@@ -148,65 +153,142 @@ impl Parts {
                 if *term < asked.len() { part.terms.words += gain } else { part.terms.synonyms += gain }
             }
         }
-        let most = |term: fn(&FamiliarityTerms) -> f64| {
-            let most = parts.iter().map(|p| term(&p.terms)).fold(0.0, f64::max);
-            if most > 0.0 { most } else { 1.0 }
-        };
-        let (most_words, most_synonyms) = (most(|t| t.words), most(|t| t.synonyms));
+        let most = parts.iter().map(|p| p.terms.words).fold(0.0, f64::max);
+        let most = if most > 0.0 { most } else { 1.0 };
         for part in &mut parts {
-            part.terms.words /= most_words;
-            part.terms.synonyms /= most_synonyms;
+            part.terms.words *= probe.weights.words / most;
+            part.terms.synonyms *= probe.weights.synonyms / most;
         }
         parts
     }
+}
 
-    /// The cosines of the sentences and of the pair.
-    fn align(&self, probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
-        for part in parts {
-            let own = part.held.unit.vectors_of(part.key.3);
-            let mut sentences = i32::MIN;
-            kernel::scan(&[&probe.vector], own.sentences, i32::MIN, &mut |_, _, s| sentences = sentences.max(s));
-            let mut pair = i32::MIN;
-            kernel::scan(&[&probe.vector], own.pair, i32::MIN, &mut |_, _, s| pair = pair.max(s));
-            let cosine = |product: i32| if product == i32::MIN { 0.0 } else { Score(product).as_f64() };
-            part.terms.meaning = cosine(sentences);
+/// The share of the question's words, by rarity, that stand in the part itself.
+fn own_words(probe: &FamiliarityProbe, words: &mut Words, parts: &mut [Scored<'_>]) {
+    if probe.weights.own_words == 0.0 {
+        return;
+    }
+    let all = parts.len() as f64;
+    let topics: Vec<(TermKey, f64)> = words
+        .count(&probe.topics)
+        .terms()
+        .filter_map(|(term, _)| {
+            let with = parts.iter().filter(|p| p.held.words.count(term) > 0).count();
+            (with > 0).then(|| (term, cut((1.0 + all / with as f64).ln())))
+        })
+        .collect();
+    let sum: f64 = topics.iter().map(|(_, rarity)| rarity).sum();
+    for part in parts.iter_mut().filter(|_| sum > 0.0) {
+        let held = topics.iter().filter(|(term, _)| part.held.words.count(*term) > 0);
+        part.terms.words += probe.weights.own_words * held.map(|(_, rarity)| rarity).sum::<f64>() / sum;
+    }
+}
+
+/// The cosines of the sentences and of the pair.
+fn align(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    let w = &probe.weights;
+    let asked = [(Some(&probe.vector), w.meaning, w.pair), (probe.own_vector.as_ref(), w.own_meaning, w.own_pair)];
+    for part in parts {
+        let own = part.held.unit.vectors_of(part.key.3);
+        for (form, (vector, meaning, pair)) in asked.iter().enumerate() {
+            let Some(vector) = vector else { continue };
+            let best = |rows: &[i16]| {
+                let mut best = i32::MIN;
+                kernel::scan(&[vector], rows, i32::MIN, &mut |_, _, s| best = best.max(s));
+                (best > i32::MIN).then(|| Score(best).as_f64())
+            };
+            let sentences = best(own.sentences).unwrap_or_default();
             // Without the turn before it, a part is its own pair.
-            part.terms.pair = cosine(if pair == i32::MIN { sentences } else { pair });
+            part.pairs[form] = best(own.pair).unwrap_or(sentences);
+            if form == 0 {
+                part.cosine = sentences;
+            }
+            part.terms.meaning += meaning * sentences;
+            part.terms.pair += pair * part.pairs[form];
         }
     }
+}
 
-    /// Who speaks, when, and what stands out; then every term by its weight.
-    fn own_terms(&self, probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
-        let names: Vec<NameKey> = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
-        let is_named = |held: &Held| held.speaker.iter().any(|key| names.contains(key));
-        let mut named: Vec<NameKey> = parts.iter().filter(|p| is_named(p.held)).map(|p| p.held.speaker[0]).collect();
-        named.sort_unstable();
-        named.dedup();
-        let w = &probe.weights;
-        for part in parts {
-            let body = &part.held.unit.body.parts[part.key.3];
-            let speaker = match named.len() {
-                0 => 0.5,
-                1 => f64::from(u8::from(is_named(part.held))),
-                _ => 0.5 * f64::from(u8::from(is_named(part.held))),
-            };
-            let month = !probe.months.is_empty() && {
-                let date = body.said_at.local().date();
-                let said_in =
-                    |&(year, month): &(Option<i16>, i8)| month == date.month() && year.is_none_or(|y| y == date.year());
-                probe.months.iter().any(said_in)
-            };
-            let flag = |set: bool| f64::from(u8::from(set));
-            let t = &mut part.terms;
-            t.meaning *= w.meaning;
-            t.pair *= w.pair;
-            t.words *= w.words;
-            t.synonyms *= w.synonyms;
-            t.speaker = w.speaker * speaker;
-            t.month = w.month * flag(month);
-            t.marks = w.times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks);
-        }
+/// The mean of a part's pair and the next one's.
+fn trios(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    for at in 0..parts.len() {
+        let pair = parts[at].pairs[0];
+        let next = parts.get(at + 1).filter(|p| p.key.0 == parts[at].key.0).map_or(pair, |p| p.pairs[0]);
+        parts[at].terms.pair += probe.weights.trio * (pair + next) / 2.0;
     }
+}
+
+/// What the one who acts weighs, and the others who are named.
+const SUBJECT: f64 = 0.75;
+const OTHERS: f64 = 0.25;
+
+/// Whether the one who is named speaks: 1 for the only one, 0.5 for all where none or
+/// several are; where one of several acts, that one weighs more.
+fn speakers(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    let names: Vec<NameKey> = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
+    let subject = probe.subject.as_ref().map(|n| hash64(n.as_bytes()));
+    let is_named = |held: &Held| held.speaker.iter().any(|key| names.contains(key));
+    let acts = |held: &Held| subject.is_some_and(|s| held.speaker.contains(&s));
+    let mut named: Vec<NameKey> = parts.iter().filter(|p| is_named(p.held)).map(|p| p.held.speaker[0]).collect();
+    named.sort_unstable();
+    named.dedup();
+    let one_acts = named.len() > 1 && parts.iter().any(|p| acts(p.held));
+    let mut before: Option<(u64, bool)> = None;
+    for part in parts {
+        let speaker = match (is_named(part.held), named.len()) {
+            (_, 0) => 0.5,
+            (false, _) => 0.0,
+            (true, 1) => 1.0,
+            (true, _) if one_acts => {
+                if acts(part.held) {
+                    SUBJECT
+                } else {
+                    OTHERS
+                }
+            }
+            (true, _) => 0.5,
+        };
+        let replies = before == Some((part.key.0, true));
+        let reply = if replies { probe.weights.reply } else { 0.0 };
+        part.terms.speaker = speaker * (probe.weights.speaker + reply);
+        before = Some((part.key.0, part.marks().asks));
+    }
+}
+
+/// The month, and what stands out.
+fn stand_out(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    let w = &probe.weights;
+    let times = if probe.asks_time { w.times_asked } else { w.times };
+    let flag = |set: bool| f64::from(u8::from(set));
+    let mut session = None;
+    for part in parts {
+        let opens = session != Some(part.key.0);
+        session = Some(part.key.0);
+        let body = &part.held.unit.body.parts[part.key.3];
+        let month = !probe.months.is_empty() && {
+            let date = body.said_at.local().date();
+            let said_in =
+                |&(year, month): &(Option<i16>, i8)| month == date.month() && year.is_none_or(|y| y == date.year());
+            probe.months.iter().any(said_in)
+        };
+        part.terms.month = w.month * flag(month);
+        part.terms.marks = times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks)
+            + w.quotes * flag(body.marks.quotes)
+            + w.opener * flag(opens)
+            + w.length * cut(f64::from(1 + part.length).ln());
+        part.own = part.terms.own();
+    }
+}
+
+impl Scored<'_> {
+    fn marks(&self) -> Marks {
+        self.held.unit.body.parts[self.key.3].marks
+    }
+}
+
+/// A logarithm with 20 binary digits after the point.
+fn cut(logarithm: f64) -> f64 {
+    (logarithm * LOG_DIGITS).round() / LOG_DIGITS
 }
 
 /// Places on either side of `at` in the same session, from the nearest on.
@@ -258,7 +340,7 @@ fn of_session(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     for session in parts.chunk_by_mut(|a, b| a.key.0 == b.key.0) {
         let mut best: Vec<f64> = session.iter().map(|p| p.smooth).collect();
         best.sort_unstable_by(|a, b| b.total_cmp(a));
-        best.truncate(probe.weights.session_best.max(1));
+        best.truncate(SESSION_BEST);
         let mean = best.iter().sum::<f64>() / best.len().max(1) as f64;
         session.iter_mut().for_each(|p| p.terms.session = probe.weights.session * mean);
     }
@@ -280,6 +362,7 @@ fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
             unit: part.held.unit.body.clone(),
             part: key.3,
             score: score.0.as_f64() * FAMILIARITY_SCALE,
+            cosine: Score::from_f64(part.cosine),
             terms: part.terms,
         })
         .collect();

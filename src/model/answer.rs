@@ -100,17 +100,19 @@ pub struct QuestionCues {
 pub struct FamiliarityTerms {
     /// Cosine of the question and the best of its sentences.
     pub meaning: f64,
-    /// Cosine of the question and the part with the turn before it.
+    /// Cosine of the question and the part with the turn before it, and the next part's.
     pub pair: f64,
-    /// BM25 of the question's words in the part and the turns around it, over the bank's best.
+    /// BM25 of the question's words in the part and the turns around it, over the bank's
+    /// best; and those that stand in the part itself.
     pub words: f64,
     /// The same for synonyms of the question's words.
     pub synonyms: f64,
-    /// Whether the one who speaks is the one who is named.
+    /// Whether the one who speaks is the one who is named, more so after a question.
     pub speaker: f64,
     /// Whether it was said in a month that the question names.
     pub month: f64,
-    /// Expressions of time that it holds; a part that asks counts less.
+    /// Expressions of time, a title, its length, its place in the session; a part that asks
+    /// counts less.
     pub marks: f64,
     /// What the turns around it lend it.
     pub around: f64,

@@ -142,6 +142,9 @@ pub struct Marks {
     /// Whether it ends by asking something.
     #[serde(default)]
     pub asks: bool,
+    /// Whether it quotes something between double quotation marks, such as a title.
+    #[serde(default)]
+    pub quotes: bool,
 }
 
 impl Marks {

@@ -49,13 +49,12 @@ pub(super) fn enough(familiar: &Familiar, form: Form, settings: &RecallSettings)
 
 /// The least share of a question of this form.
 pub(super) fn bar(form: Form, stop: &StopSettings) -> f64 {
-    let offsets = [
-        (form.time, stop.time_offset),
-        (form.inference, stop.inference_offset),
-        (form.several, stop.several_offset),
-        (form.count, stop.count_offset),
-    ];
-    stop.share + offsets.iter().find(|(is, _)| *is).map_or(0.0, |(_, offset)| *offset)
+    let offset = match form {
+        Form::Time => stop.time_offset,
+        Form::Single => 0.0,
+        Form::Count | Form::Both | Form::Inference | Form::List | Form::Habit => stop.gathered_offset,
+    };
+    stop.share + offset
 }
 
 fn cost(part: &FamiliarPart) -> f64 {

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, Failure, Impressions, Memory, depth, form::Form, words::words};
+use super::{Candidate, Failure, Impressions, Memory, depth, form::Form, person::subject, words::words};
 use crate::{
     config::{FirstHop, RecallSettings},
     language::{months::months, synonyms::synonyms},
     memory::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
-    model::{Channel, Position, Provenance, Question, QuestionCues, Score, UnitId},
+    model::{Channel, Position, Provenance, Question, QuestionCues, UnitId},
 };
 
 /// The parts that a familiarity probe gives: more than any answer or walk holds.
@@ -28,31 +28,37 @@ pub(super) struct First {
     pub(super) reflects: Vec<Position>,
 }
 
+/// A question on its way into a probe.
+pub(super) struct Asked<'q> {
+    /// As put.
+    pub(super) question: &'q Question,
+    /// What it is looked up by.
+    pub(super) cues: &'q QuestionCues,
+    /// What kind of answer it wants.
+    pub(super) form: Form,
+    /// Its vector.
+    pub(super) vector: &'q FixedVector,
+    /// The vector of the question as the one who is asked about would put it.
+    pub(super) own_vector: Option<FixedVector>,
+}
+
 /// Asks the memory.
-pub(super) fn first_hop(
-    memory: &dyn Memory,
-    question: &Question,
-    cues: &QuestionCues,
-    vector: &FixedVector,
-    form: Form,
-    settings: &RecallSettings,
-) -> Result<First, Failure> {
-    let Answered { value: familiar, reflects, .. } =
-        memory.familiar(familiarity(question, cues, vector.clone(), settings))?;
+pub(super) fn first_hop(memory: &dyn Memory, asked: &Asked<'_>, settings: &RecallSettings) -> Result<First, Failure> {
+    let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
-        return Ok(First { candidates: candidates(&familiar, form, settings), impressions, reflects });
+        return Ok(First { candidates: candidates(&familiar, asked.form, settings), impressions, reflects });
     }
-    let Answered { value: hits, reflects, .. } =
-        memory.first_hop(channels(question, cues, vector.clone(), settings))?;
+    let Answered { value: hits, reflects, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
     Ok(First { candidates, impressions, reflects })
 }
 
-fn channels(question: &Question, cues: &QuestionCues, vector: FixedVector, settings: &RecallSettings) -> FirstHopProbe {
+fn channels(asked: &Asked<'_>, settings: &RecallSettings) -> FirstHopProbe {
+    let cues = asked.cues;
     FirstHopProbe {
-        bank: question.bank.key(),
-        vector,
+        bank: asked.question.bank.key(),
+        vector: asked.vector.clone(),
         words: cues.keywords.join(" "),
         cues: cues.cues.clone(),
         semantic: settings.semantic,
@@ -62,26 +68,31 @@ fn channels(question: &Question, cues: &QuestionCues, vector: FixedVector, setti
     }
 }
 
-fn familiarity(
-    question: &Question,
-    cues: &QuestionCues,
-    vector: FixedVector,
-    settings: &RecallSettings,
-) -> FamiliarityProbe {
-    let words: Vec<String> = words(&question.text).into_iter().map(|w| w.lower).collect();
+fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe {
+    let text = &asked.question.text;
+    let persons = &asked.cues.cues.participants;
+    let words: Vec<String> = words(text).into_iter().map(|w| w.lower).collect();
+    let of_a_person = |word: &str| persons.iter().any(|p| p.split(' ').any(|n| n == word));
+    let topics: Vec<&str> = words.iter().map(String::as_str).filter(|w| !of_a_person(w)).collect();
     let mut alike: BTreeMap<String, f64> = BTreeMap::new();
-    for (word, weight) in words.iter().flat_map(|w| synonyms(w)) {
-        let known = alike.entry(word.to_owned()).or_insert(0.0);
-        *known = known.max(f64::from(weight));
+    for (word, cosine) in topics.iter().flat_map(|w| synonyms(w)) {
+        let weight = f64::from(cosine) - settings.familiarity.synonym_base;
+        let known = alike.entry(word.to_owned()).or_insert(weight);
+        *known = known.max(weight);
     }
+    let weights = if asked.form.gathered() { &settings.familiarity.gathered } else { &settings.familiarity.single };
     FamiliarityProbe {
-        bank: question.bank.key(),
-        vector,
-        words: question.text.clone(),
-        synonyms: alike.into_iter().collect(),
-        names: words.into_iter().chain(cues.cues.participants.iter().cloned()).collect(),
-        months: months(&question.text),
-        weights: settings.familiarity.clone(),
+        bank: asked.question.bank.key(),
+        vector: asked.vector.clone(),
+        own_vector: asked.own_vector.clone(),
+        words: text.clone(),
+        topics: topics.join(" "),
+        synonyms: alike.into_iter().filter(|(_, weight)| *weight > 0.0).collect(),
+        names: words.iter().chain(persons).cloned().collect(),
+        subject: subject(text, persons),
+        asks_time: asked.form == Form::Time,
+        months: months(text),
+        weights: weights.clone(),
         limit: MOST_PARTS,
     }
 }
@@ -119,12 +130,10 @@ fn candidates(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec
             candidate.excerpt.get_or_insert_default().insert(part.part);
             continue;
         }
-        let weight = settings.familiarity.meaning;
-        let cosine = if weight > 0.0 { part.terms.meaning / weight } else { 0.0 };
         let rank = u32::try_from(at + 1).unwrap_or(u32::MAX);
         out.push(Candidate {
             unit: part.unit.clone(),
-            alignment: Score::from_f64(cosine),
+            alignment: part.cosine,
             provenance: vec![Provenance::Familiar { rank, score: part.score, terms: part.terms }],
             anchor: false,
             familiarity: share,

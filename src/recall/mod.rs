@@ -25,6 +25,7 @@ mod first_hop;
 mod form;
 mod impressions;
 mod inflect;
+mod person;
 mod plan;
 mod target;
 mod trace;
@@ -141,14 +142,21 @@ pub fn recollect(
     let vector =
         embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
     let fixed = memory::quantise(&vector.0);
+    let form = form::form(&question.text);
+    let own_vector = match person::own_form(&question.text, &cues.cues.participants).filter(|_| form.gathered()) {
+        Some(text) => {
+            let failed = |source| RecallError::Embed { what: "question in its own form".to_owned(), source };
+            Some(memory::quantise(&embed(&text).map_err(failed)?.0))
+        }
+        None => None,
+    };
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
     };
 
-    let form = form::form(&question.text);
-    let first = first_hop::first_hop(memory, question, &cues, &fixed, form, settings)
-        .map_err(failed("first hop".to_owned()))?;
+    let asked = first_hop::Asked { question, cues: &cues, form, vector: &fixed, own_vector };
+    let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
     let mut evidence = assemble::consolidate(first.candidates.clone());
     let mut rounds = Vec::new();
     let mut stop_reason = plan::ROUNDS_SPENT.to_owned();

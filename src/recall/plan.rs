@@ -131,14 +131,14 @@ impl Planner for RulesPlanner {
 
 /// The sufficiency at which a question of this form is answered.
 fn demand(form: Form, settings: &RecallSettings) -> f64 {
-    let extra = if form.several { SEVERAL_DEMAND * (1.0 - settings.sufficient).max(0.0) } else { 0.0 };
+    let extra = if form.several() { SEVERAL_DEMAND * (1.0 - settings.sufficient).max(0.0) } else { 0.0 };
     settings.sufficient + extra
 }
 
 fn reason(form: Form, uncovered: &[String]) -> String {
     if !uncovered.is_empty() {
         format!("the best units do not hold: {}", uncovered.join(", "))
-    } else if form.several {
+    } else if form.several() {
         "the question asks for several things, and more may be linked".to_owned()
     } else {
         "no unit matches the question closely enough".to_owned()
@@ -186,7 +186,7 @@ impl View {
                 if !topics.is_empty() {
                     parts.push((COVERAGE, share(bits, topics.len())));
                 }
-                if form.time {
+                if form == Form::Time {
                     parts.push((TIME, f64::from(u8::from(c.unit.cues.time.is_some()))));
                 }
                 let weight: f64 = parts.iter().map(|(w, _)| w).sum();

@@ -5,7 +5,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use super::*;
 use crate::{
-    config::Pipeline,
+    config::{ModelSettings, Pipeline},
     memory::PathStep,
     model::{Bank, Cues, EventTime, Interval, Position, QuestionCues},
 };

@@ -60,40 +60,67 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
     let w = &probe.weights;
     let word_scores = bm25(parts, &asked);
     let synonym_scores = bm25(parts, &alike.into_iter().collect::<Vec<_>>());
-    let speakers: Vec<bool> = parts.iter().map(|p| named(probe, p)).collect();
-    let mut whole: Vec<&str> = parts
-        .iter()
-        .zip(&speakers)
-        .filter(|(_, n)| **n)
-        .map(|(p, _)| p.unit.body.parts[p.at].speaker.as_str())
-        .collect();
+    let most = word_scores.iter().copied().fold(0.0, f64::max);
+    let most = if most > 0.0 { most } else { 1.0 };
+    let speaks: Vec<bool> = parts.iter().map(|p| is(&probe.names, p)).collect();
+    let acts: Vec<bool> = parts.iter().map(|p| is(probe.subject.as_slice(), p)).collect();
+    let mut whole: Vec<&str> =
+        parts.iter().zip(&speaks).filter(|(_, n)| **n).map(|(p, _)| p.unit.body.parts[p.at].speaker.as_str()).collect();
     whole.sort_unstable();
     whole.dedup();
+    let topics: Vec<u64> = words.count(&probe.topics).terms().map(|(t, _)| t).collect();
+    let with = |t: &u64| parts.iter().filter(|p| p.bag.contains_key(t)).count();
+    let rarity = |t: &u64| (1.0 + parts.len() as f64 / with(t) as f64).ln();
+    let held = |keep: &dyn Fn(&u64) -> bool| topics.iter().filter(|t| with(t) > 0 && keep(t)).map(rarity).sum::<f64>();
+    let cosine = |p: &Part<'_>, query: &[i16], rows: &[i16]| {
+        rows.chunks(p.unit.width).map(|row| Score(dot_reference(query, row)).as_f64()).reduce(f64::max)
+    };
+    let meaning = |p: &Part<'_>, query: &[i16]| cosine(p, query, p.unit.vectors_of(p.at).sentences).unwrap();
+    let pair = |p: &Part<'_>, query: &[i16]| {
+        cosine(p, query, p.unit.vectors_of(p.at).pair).unwrap_or_else(|| meaning(p, query))
+    };
+    let flag = |set: bool| f64::from(u8::from(set));
     let own: Vec<f64> = (0..parts.len())
         .map(|i| {
             let p = &parts[i];
             let body = &p.unit.body.parts[p.at];
-            let vectors = p.unit.vectors_of(p.at);
-            let best = |rows: &[i16]| {
-                rows.chunks(p.unit.width).map(|row| Score(dot_reference(&probe.vector, row)).as_f64()).reduce(f64::max)
-            };
-            let meaning = best(vectors.sentences).unwrap();
-            let speaker = match (whole.len(), speakers[i]) {
+            let before = i.checked_sub(1).filter(|j| same_session(parts, i, *j));
+            let next = if same_session(parts, i, i + 1) { &parts[i + 1] } else { p };
+            let speaker = match (whole.len(), speaks[i]) {
                 (0, _) => 0.5,
-                (1, true) => 1.0,
-                (_, true) => 0.5,
                 (_, false) => 0.0,
+                (1, true) => 1.0,
+                (_, true) if !acts.contains(&true) => 0.5,
+                (_, true) => {
+                    if acts[i] {
+                        0.75
+                    } else {
+                        0.25
+                    }
+                }
             };
+            let reply = before.is_some_and(|j| parts[j].unit.body.parts[parts[j].at].marks.asks);
             let date = body.said_at.local().date();
             let month = probe.months.iter().any(|(y, m)| *m == date.month() && y.is_none_or(|y| y == date.year()));
-            w.meaning * meaning
-                + w.pair * best(vectors.pair).unwrap_or(meaning)
-                + w.words * word_scores[i]
-                + w.synonyms * synonym_scores[i]
-                + w.speaker * speaker
-                + if month { w.month } else { 0.0 }
-                + w.times * f64::from(body.marks.times.min(2))
-                - if body.marks.asks { w.asks } else { 0.0 }
+            let length: u32 = p.bag.values().sum();
+            let topics_held =
+                if held(&|_| true) > 0.0 { held(&|t| p.bag.contains_key(t)) / held(&|_| true) } else { 0.0 };
+            let own_form =
+                probe.own_vector.as_ref().map_or(0.0, |v| w.own_meaning * meaning(p, v) + w.own_pair * pair(p, v));
+            w.meaning * meaning(p, &probe.vector)
+                + w.pair * pair(p, &probe.vector)
+                + w.trio * (pair(p, &probe.vector) + pair(next, &probe.vector)) / 2.0
+                + own_form
+                + w.words * word_scores[i] / most
+                + w.synonyms * synonym_scores[i] / most
+                + w.own_words * topics_held
+                + speaker * (w.speaker + w.reply * flag(reply))
+                + w.month * flag(month)
+                + if probe.asks_time { w.times_asked } else { w.times } * f64::from(body.marks.times.min(2))
+                + w.quotes * flag(body.marks.quotes)
+                + w.opener * flag(before.is_none())
+                + w.length * f64::from(1 + length).ln()
+                - w.asks * flag(body.marks.asks)
         })
         .collect();
     let at = |i: usize, distance: usize| [i.checked_sub(distance), Some(i + distance)].into_iter().flatten();
@@ -110,7 +137,7 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
             let mut session: Vec<f64> =
                 (0..parts.len()).filter(|j| same_session(parts, i, *j)).map(|j| smooth[j]).collect();
             session.sort_by(|a, b| b.total_cmp(a));
-            session.truncate(w.session_best);
+            session.truncate(3);
             smooth[i] + w.session * session.iter().sum::<f64>() / session.len() as f64
         })
         .collect()
@@ -120,9 +147,9 @@ fn same_session(parts: &[Part<'_>], i: usize, j: usize) -> bool {
     parts.get(j).is_some_and(|p| p.session == parts[i].session)
 }
 
-fn named(probe: &FamiliarityProbe, part: &Part<'_>) -> bool {
+fn is(names: &[String], part: &Part<'_>) -> bool {
     let name = part.unit.body.parts[part.at].speaker.to_lowercase();
-    probe.names.iter().any(|n| *n == name || name.split(' ').next() == Some(n))
+    names.iter().any(|n| *n == name || name.split(' ').next() == Some(n))
 }
 
 fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)]) -> Vec<f64> {
@@ -152,6 +179,5 @@ fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)]) -> Vec<f64> {
             }
         }
     }
-    let most = scores.iter().copied().fold(0.0, f64::max);
-    if most > 0.0 { scores.iter().map(|s| s / most).collect() } else { scores }
+    scores
 }

@@ -114,7 +114,7 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
             speaker: ["Ann", "Bo Lee", "cy"][dice.below(3) as usize].into(),
             said_at,
             text: words(dice, count),
-            marks: Marks { times: dice.below(4) as u8, asks: dice.below(3) == 0 },
+            marks: Marks { times: dice.below(4) as u8, asks: dice.below(3) == 0, quotes: dice.below(4) == 0 },
             vectors: (0..1 + dice.below(2)).map(|_| Vector(vector(dice).into())).collect(),
             pair: (dice.below(2) == 0).then(|| Vector(vector(dice).into())),
         }

@@ -75,7 +75,11 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         synonyms: vec![("choirs".into(), 0.5), ("rain".into(), 0.25)],
         names: probe.cues.participants.iter().map(|p| p.replace("bo", "bo lee")).collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
-        weights: Pipeline::parse("version = 1").unwrap().recall.familiarity,
+        own_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
+        topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
+        subject: probe.cues.participants.last().map(|p| p.replace("bo", "bo lee")),
+        asks_time: probe.words.len() % 2 == 0,
+        weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.gathered,
         limit: 9,
     }
 }
