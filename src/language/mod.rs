@@ -8,6 +8,7 @@ pub mod calendar;
 pub mod names;
 pub mod places;
 pub mod sentences;
+pub mod synonyms;
 pub mod tense;
 pub mod times;
 pub mod vague;
