@@ -138,7 +138,7 @@ pub struct EmbedSettings {
     pub model: String,
     /// Texts in one pass, after sorting by length.
     pub batch: usize,
-    /// Threads inside one pass.
+    /// Threads inside one pass, or passes side by side where a model takes one text at a time.
     pub threads: usize,
     /// Turns embedded together, at most, in bulk: longer reads sort better.
     pub read_turns: usize,
@@ -193,6 +193,10 @@ pub struct ModelSettings {
     /// How a turn becomes a text: `{speaker}` and `{text}` are replaced.
     #[serde(default = "default_turn_template")]
     pub turn_template: String,
+    /// Whether a text runs alone, never in a batch, on as many threads side by side as are
+    /// set: where numbers are brought to 8 bits, the others of a batch would change them.
+    #[serde(default)]
+    pub alone: bool,
     /// SHA-256 of the model file, when known; another file is refused.
     #[serde(default)]
     pub sha256: Option<String>,
@@ -502,6 +506,7 @@ impl Pipeline {
             query_prefix: String::new(),
             max_tokens: default_max_tokens(),
             turn_template: default_turn_template(),
+            alone: false,
             sha256: None,
             semantic_threshold: 0.85,
             semantic_floor: 0.5,

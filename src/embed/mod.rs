@@ -15,12 +15,15 @@ pub mod assets;
 pub mod cache;
 mod catalogue;
 mod fixed;
+mod lanes;
 mod onnx;
 mod passes;
 mod render;
 mod runtime;
+mod vocabulary;
 
 pub use render::render_parts;
+pub use vocabulary::vocabulary;
 
 /// The vectors of one text.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +166,7 @@ pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn E
 /// `runner` names the code that pools, with a version; `weights` are hashes of the model's files.
 fn model_ref(name: &str, runner: &str, weights: &[&str], model: &ModelSettings) -> ModelRef {
     let pooling = format!("{:?}", model.pooling);
-    let limit = model.max_tokens.to_string();
+    let limit = format!("{}{}", model.max_tokens, if model.alone { " alone" } else { "" });
     let settings = [runner, &pooling, &limit, &model.text_prefix, &model.query_prefix, &model.turn_template];
     let mut hash = blake3::Hasher::new();
     for field in settings.into_iter().chain(weights.iter().copied()) {
@@ -269,6 +272,7 @@ mod tests {
         assert_eq!(same, of(|m| m.semantic_threshold = 0.9));
         let changed = [
             of(|m| m.max_tokens = 128),
+            of(|m| m.alone = true),
             of(|m| m.text_prefix = "passage: ".to_owned()),
             of(|m| m.query_prefix = "passage: ".to_owned()),
             of(|m| m.turn_template = "{text}".to_owned()),

@@ -27,11 +27,13 @@ use crate::{
 mod parts;
 mod reader;
 mod stage;
+mod synonyms;
 mod vectors;
 
 pub use parts::unit_texts;
 use reader::Reader;
 use stage::Stage;
+pub use synonyms::synonym_table;
 use vectors::Vectors;
 
 /// Why a pipeline stopped.
