@@ -58,11 +58,14 @@ pub struct Pipeline {
     pub recall: RecallSettings,
 }
 
+/// The formats of turns that can be read.
+pub const SOURCE_FORMATS: [&str; 4] = ["jsonl", "locomo", "longmemeval", "evermembench"];
+
 /// Where turns come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
-    /// `jsonl` or `locomo`.
+    /// One of [`SOURCE_FORMATS`].
     pub format: String,
     /// A file, or `-` for standard input (`jsonl` only). Relative to the pipeline file.
     pub path: PathBuf,
@@ -432,9 +435,10 @@ impl Pipeline {
             return Err(format!("extract.extractor: {:?} is not known; write \"rules\"", self.extract.extractor));
         }
         if let Some(source) = &self.source
-            && !matches!(source.format.as_str(), "jsonl" | "locomo")
+            && !SOURCE_FORMATS.contains(&source.format.as_str())
         {
-            return Err(format!("source.format: {:?} is not known; write \"jsonl\" or \"locomo\"", source.format));
+            let known = SOURCE_FORMATS.join(", ");
+            return Err(format!("source.format: {:?} is not known; write one of {known}", source.format));
         }
         Ok(())
     }

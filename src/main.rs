@@ -48,17 +48,17 @@ enum Command {
     },
     /// Take turns from a file or from standard input.
     Ingest {
-        /// The format: jsonl or locomo.
+        /// The format: jsonl, locomo, longmemeval or evermembench.
         format: String,
         /// The file; - for standard input (jsonl).
         path: PathBuf,
-        /// The bank of records that name none; for locomo, what stands in front of each conversation's name.
+        /// The bank of records that name none; for the datasets, what stands in front of each conversation's name.
         #[arg(long)]
         bank: Option<String>,
         /// The offset of times that name none, such as +02:00.
         #[arg(long, default_value = "+00:00")]
         zone: String,
-        /// Only these conversations (locomo).
+        /// Only these conversations (locomo), questions (longmemeval) or groups (evermembench).
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
         #[command(flatten)]
