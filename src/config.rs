@@ -223,6 +223,9 @@ pub struct MemorySettings {
     pub semantic_pool: usize,
     /// Semantic edges a unit chooses, at most.
     pub semantic_edges: usize,
+    /// The mean of semantic edges that a unit chooses, which `calibrate` sets a model's
+    /// threshold by; nothing else reads it.
+    pub target_semantic_choices: f64,
     /// Structural edges a unit chooses, at most.
     pub structural_edges: usize,
     /// Candidates before and after a unit, in time, for every cue value.
@@ -405,6 +408,7 @@ impl Pipeline {
                 Err(format!("{key}: {value} is not within {low} to {high}"))
             }
         };
+        share("memory.target_semantic_choices", m.target_semantic_choices, 0.01, m.semantic_edges.max(1) as f64)?;
         share("memory.structural_threshold", m.structural_threshold, 0.0, 1.0)?;
         share("memory.participant_weight", m.participant_weight, 0.0, 1_000.0)?;
         share("memory.location_weight", m.location_weight, 0.0, 1_000.0)?;

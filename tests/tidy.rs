@@ -84,6 +84,7 @@ fn rooms_import_in_the_datas_direction() {
         ("recall", &["model", "config", "language", "memory"]),
         ("pipeline", &["model", "config", "source", "log", "window", "extract", "embed", "memory", "recall"]),
         ("schema", &["model"]),
+        ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline"]),
     ]);
     let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();
     let mut seen = 0;
