@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ripplemem::{
     config::{ConfigError, Fsync, Pipeline, SourceSettings},
-    eval::{self, Calibration},
+    eval::{self, Ablation, Calibration, Format},
     model::{Bank, EventTime, Question},
     pipeline::{self, Ingested, Progress, Service},
     recall, schema, source,
@@ -119,6 +119,8 @@ enum Command {
         #[command(flatten)]
         memory: MemoryArgs,
     },
+    /// Score the memory on a benchmark: build it, ask every question, compare with the evidence.
+    Eval(EvalArgs),
     /// Check a pipeline file, and that its model can be loaded.
     Validate {
         /// The pipeline file.
@@ -135,6 +137,82 @@ enum Command {
         #[arg(long, conflicts_with = "topic")]
         write: Option<PathBuf>,
     },
+}
+
+/// What is evaluated.
+#[derive(Args)]
+struct EvalArgs {
+    /// The format: locomo, longmemeval or evermembench.
+    format: String,
+    /// The file, as published.
+    path: PathBuf,
+    /// Only these conversations.
+    #[arg(long, value_delimiter = ',')]
+    conversations: Vec<String>,
+    /// At most so many questions a conversation, in file order.
+    #[arg(long)]
+    limit: Option<usize>,
+    /// The offset of times that name none, such as +02:00.
+    #[arg(long, default_value = "+00:00")]
+    zone: String,
+    /// A pipeline file; the defaults without it. Its log is not touched.
+    #[arg(long, conflicts_with = "profile")]
+    pipeline: Option<PathBuf>,
+    /// The profile: default or paper.
+    #[arg(long)]
+    profile: Option<String>,
+    /// Ask other retrievers over the same memory as well.
+    #[arg(long)]
+    rivals: bool,
+    /// Leave parts out, one after another: structural-cues, graph-expansion, planned-recollection,
+    /// second-round, open-windows, or all.
+    #[arg(long, value_delimiter = ',')]
+    ablate: Vec<String>,
+    /// Print JSON (schemas/eval.v1.json).
+    #[arg(long)]
+    json: bool,
+    /// Write a report into this directory: report.md, plots, a page for each question.
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Show this calibration in the report, as `calibrate --json` printed it.
+    #[arg(long, requires = "report")]
+    calibration: Option<PathBuf>,
+}
+
+impl EvalArgs {
+    fn request(self) -> Result<eval::Request> {
+        let format = Format::parse(&self.format).with_context(|| {
+            format!("{:?} is not a benchmark; write locomo, longmemeval or evermembench", self.format)
+        })?;
+        let pipeline = match (&self.pipeline, &self.profile) {
+            (Some(path), _) => Pipeline::read(path)?,
+            (None, profile) => {
+                let profile = profile.as_deref().unwrap_or("default");
+                Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)?
+            }
+        };
+        let mut ablations = Vec::new();
+        for name in &self.ablate {
+            match Ablation::parse(name) {
+                Some(ablation) => ablations.push(ablation),
+                None if name == "all" => ablations.extend(Ablation::ALL),
+                None => {
+                    let known: Vec<&str> = Ablation::ALL.iter().map(|a| a.name()).collect();
+                    anyhow::bail!("--ablate {name:?} is not known; write {} or all", known.join(", "));
+                }
+            }
+        }
+        Ok(eval::Request {
+            format,
+            path: self.path,
+            only: self.conversations,
+            limit: self.limit,
+            zone: self.zone,
+            pipeline,
+            rivals: self.rivals,
+            ablations,
+        })
+    }
 }
 
 /// Which memory a command works on.
@@ -215,6 +293,10 @@ fn run(command: Command) -> Result<ExitCode> {
             let service = open(&memory.pipeline()?)?;
             print(&digest(&service, bank.as_ref(), json)?)?;
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Eval(args) => {
+            let json = args.json;
+            evaluate(&args.request()?, json)
         }
         Command::Validate { pipeline: path, file_only } => {
             let pipeline = Pipeline::read(&path)?;
@@ -321,6 +403,19 @@ fn ask(pipeline: &Pipeline, question: &Question, trace: bool, json: bool) -> Res
             if evidence.supported { "" } else { " (nothing supports the question)" },
             reflects.join(", ")
         ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn evaluate(request: &eval::Request, json: bool) -> Result<ExitCode> {
+    let bar = Bar::new();
+    let run = eval::evaluate(request, &mut |p| bar.show(p));
+    bar.clear();
+    let run = run?;
+    if json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
+    } else {
+        print(&eval::table(&run.result))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,13 +5,29 @@
 //! the file is repaired where that is documented, otherwise counted and reported, never
 //! silently dropped.
 
+mod ablation;
 mod calibrate;
+mod dataset;
+mod heard;
+mod problems;
+mod remembered;
+pub mod report;
 mod result;
+mod rivals;
+mod run;
 mod samples;
+mod score;
+mod table;
+pub mod tokens;
 
+pub use ablation::Ablation;
 pub use calibrate::{CHANCE, CalibrateError, Calibration, Sample, SweepRow, calibrate};
+pub use dataset::{DatasetError, Format};
 pub use result::{
     Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
     QuestionResult, Row, Run,
 };
+pub use run::{EvalError, Request, evaluate};
 pub use samples::{SampleError, samples};
+pub use score::{auc, percentile};
+pub use table::{budget, table};

@@ -200,8 +200,8 @@ pub struct QuestionResult {
     pub bank: Bank,
     /// The dataset's category, by its name.
     pub category: String,
-    /// Whether the dialogue supports an answer.
-    pub supported: bool,
+    /// Whether the dialogue supports an answer; absent when the category is not known.
+    pub supported: Option<bool>,
     /// The reference answer.
     pub reference: Option<String>,
     /// Each evidence turn and what became of it; empty when the file names none.

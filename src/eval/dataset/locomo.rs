@@ -1,0 +1,217 @@
+//! The questions of LoCoMo's `locomo10.json`.
+//!
+//! In: the list of conversations. Out: their questions, with the evidence strings as they
+//! stand in the file. Categories are numbers, named as the paper's tables name them: 1
+//! multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial, for which the dialogue
+//! holds no support. An answer may be a number.
+
+use serde_json::Value;
+
+use super::{Asked, Dataset, Format, Standing, bank, words};
+use crate::eval::problems::{Kind, Problems};
+
+/// Reads them.
+pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
+    let mut dataset = Dataset { scorable: true, ..Dataset::default() };
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, conversation) in conversations.iter().enumerate() {
+        let Some(name) = conversation.get("sample_id").and_then(Value::as_str) else {
+            // The source says so of its turns as well.
+            dataset.problems.note(Kind::NoConversation, format!("[{index}]: sample_id is missing"));
+            continue;
+        };
+        if !only.is_empty() && !only.iter().any(|o| o == name) {
+            continue;
+        }
+        if seen.contains(&name) {
+            dataset.problems.note(Kind::NoConversation, format!("[{index}]: {name} comes twice"));
+            continue;
+        }
+        seen.push(name);
+        let Some(bank) = bank(Format::Locomo, name) else {
+            dataset.problems.note(Kind::NoConversation, format!("[{index}]: {name:?} cannot name a bank"));
+            continue;
+        };
+        let questions = match conversation.get("qa") {
+            Some(Value::Array(questions)) => questions.as_slice(),
+            _ => {
+                dataset.problems.note(Kind::NotAQuestion, format!("{name}: qa is no list"));
+                &[]
+            }
+        };
+        for (number, value) in questions.iter().enumerate() {
+            let id = format!("{name}#{number}");
+            let Some(text) = words(value.get("question")) else {
+                dataset.problems.note(Kind::NotAQuestion, id);
+                continue;
+            };
+            let (category, standing) = category(value.get("category"), &id, &mut dataset.problems);
+            let evidence = evidence(value.get("evidence"), &id, &mut dataset.problems);
+            let reference = words(value.get("answer"));
+            if reference.is_none() && standing == Standing::Supported {
+                dataset.problems.note(Kind::NoAnswer, &id);
+            }
+            dataset.questions.push(Asked {
+                id,
+                conversation: name.to_owned(),
+                bank: bank.clone(),
+                category,
+                standing,
+                text,
+                asked_at: None,
+                reference,
+                evidence,
+            });
+        }
+    }
+    dataset
+}
+
+fn category(value: Option<&Value>, id: &str, problems: &mut Problems) -> (String, Standing) {
+    let name = words(value);
+    let known = match name.as_deref() {
+        Some("1") => Some("multi-hop"),
+        Some("2") => Some("temporal"),
+        Some("3") => Some("open-domain"),
+        Some("4") => Some("single-hop"),
+        Some("5") => Some("adversarial"),
+        _ => None,
+    };
+    match known {
+        Some("adversarial") => ("adversarial".to_owned(), Standing::Unsupported),
+        Some(known) => (known.to_owned(), Standing::Supported),
+        None => {
+            let name = name.unwrap_or_else(|| "none".to_owned());
+            problems.note(Kind::UnknownCategory, format!("{id}: {name}"));
+            (format!("category {name}"), Standing::Unknown)
+        }
+    }
+}
+
+/// The strings; one that stands alone, outside a list, is taken too.
+fn evidence(value: Option<&Value>, id: &str, problems: &mut Problems) -> Vec<String> {
+    let items = match value {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::Array(items)) => items.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    let mut strings = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Value::String(text) => strings.push(text.clone()),
+            other => problems.note(Kind::LostEvidence, format!("{id}: {other}")),
+        }
+    }
+    strings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::eval::heard::{Heard, tests::heard};
+
+    fn damaged() -> Vec<Value> {
+        let Value::Array(list) = json!([
+            {"sample_id": "c1", "conversation": {}, "qa": [
+                {"question": "Where is the kayak?", "answer": "shed", "category": 4, "evidence": ["D1:1"]},
+                {"question": "Where is  the kayak?", "answer": "shed", "category": 4, "evidence": ["D1:1"]},
+                {"question": "How many boats?", "answer": 3, "category": 1, "evidence": ["D1:1; D1:2"]},
+                {"question": "When?", "answer": "May", "category": 2, "evidence": ["D:1:2", "D1:02"]},
+                {"question": "Why?", "category": 3, "evidence": ["D9:9"]},
+                {"question": "Who?", "answer": "Ada", "category": 3, "evidence": ["D9:9", "D1:3"]},
+                {"question": "Whose?", "adversarial_answer": "Bo", "category": 5, "evidence": []},
+                {"question": "What?", "answer": "tea", "category": 7, "evidence": ["D1:1"]},
+                {"question": "Which?", "answer": "tea", "evidence": "D1:1"},
+                {"question": " ", "category": 1},
+                "no question",
+                {"question": "Odd?", "answer": "x", "category": "4", "evidence": [7]}
+            ]},
+            {"sample_id": "c2", "qa": "gone"},
+            {"qa": []},
+            {"sample_id": "c1", "qa": []},
+            {"sample_id": "c3", "qa": [{"question": "Lost?", "answer": "x", "category": 4, "evidence": ["D1:1"]}]}
+        ]) else {
+            panic!("a list")
+        };
+        list
+    }
+
+    #[test]
+    fn damage_is_repaired_or_counted_and_never_silent() {
+        let mut dataset = read(&damaged(), &[]);
+        dataset.mark_duplicates();
+        let given: Heard = heard("locomo/c1", &["D1:1", "D1:2", "D1:3"]);
+        dataset.resolve(&given);
+        let found: Vec<(&str, &str, Vec<&str>)> = dataset
+            .questions
+            .iter()
+            .map(|q| (q.id.as_str(), q.category.as_str(), q.evidence.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("c1#0", "single-hop", vec!["D1:1"]),
+                ("c1#1", "single-hop", vec!["D1:1"]),
+                ("c1#2", "multi-hop", vec!["D1:1", "D1:2"]),
+                ("c1#3", "temporal", vec!["D1:2"]),
+                ("c1#5", "open-domain", vec!["D1:3"]),
+                ("c1#6", "adversarial", vec![]),
+                ("c1#7", "category 7", vec!["D1:1"]),
+                ("c1#8", "category none", vec!["D1:1"]),
+            ]
+        );
+        assert_eq!(dataset.questions[2].reference.as_deref(), Some("3"), "a number is an answer");
+        let counts = [
+            (Kind::Duplicate, 1),
+            (Kind::RepairedEvidence, 3),
+            (Kind::LostEvidence, 3),
+            (Kind::NoEvidence, 2),
+            (Kind::UnknownCategory, 2),
+            (Kind::NotAQuestion, 3),
+            (Kind::NoConversation, 3),
+            (Kind::NoAnswer, 1),
+        ];
+        for (kind, count) in counts {
+            assert_eq!(dataset.problems.count(kind), count, "{kind:?}: {:?}", dataset.problems);
+        }
+    }
+
+    #[test]
+    fn a_limit_is_a_conversations_and_in_file_order() {
+        let mut dataset = read(&damaged(), &[]);
+        dataset.limit(2);
+        let ids: Vec<&str> = dataset.questions.iter().map(|q| q.id.as_str()).collect();
+        assert_eq!(ids, ["c1#0", "c1#1", "c3#0"]);
+        assert_eq!(read(&damaged(), &["c3".to_owned()]).questions.len(), 1);
+    }
+
+    /// The published figures of the data's own loader, where the data are at hand.
+    #[test]
+    fn the_development_file_has_the_counts_of_its_loader() {
+        let Some(data) = std::env::var_os("RIPPLEMEM_DATA") else {
+            return crate::skipped("the LoCoMo counts: RIPPLEMEM_DATA is not set");
+        };
+        let path = std::path::Path::new(&data).join("locomo/locomo-dev5.json");
+        let settings = crate::config::SourceSettings {
+            format: "locomo".into(),
+            path: path.clone(),
+            zone: "+00:00".into(),
+            only: Vec::new(),
+        };
+        let mut heard = Heard::default();
+        let mut source = crate::source::open(&settings, None).unwrap();
+        let mut listening = crate::eval::heard::Listening::to(&mut *source, &mut heard, true);
+        while crate::source::Source::next(&mut listening, 1_000).unwrap().is_some() {}
+        let mut dataset = super::super::read(Format::Locomo, &path, &[], 0).unwrap();
+        assert_eq!((heard.count(), dataset.questions.len()), (2_760, 999));
+        dataset.resolve(&heard);
+        let of = |name: &str| dataset.questions.iter().filter(|q| q.category == name).count();
+        assert_eq!(
+            ["multi-hop", "temporal", "open-domain", "single-hop", "adversarial"].map(of),
+            [142, 156, 44, 418, 237]
+        );
+        assert_eq!(dataset.problems.count(Kind::NoEvidence), 2);
+    }
+}

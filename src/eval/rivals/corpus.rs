@@ -1,0 +1,210 @@
+//! What the rivals search: one bank's turns, or its units, as flat lists.
+//!
+//! In: the records of the memory log. Out: items in the order of time, each with the vectors
+//! that the memory itself keeps, its words, its neighbours in the session, and the body by
+//! which the same renderer shows it. No text is embedded again.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    memory::{PartBody, UnitBody, Words},
+    model::{MemoryRecord, Part, Unit, UnitId, WindowTurn},
+};
+
+/// One thing that can be returned.
+pub(crate) struct Item {
+    /// As it is rendered.
+    pub(crate) body: UnitBody,
+    /// Its vectors; an item is as near to a question as the nearest of them.
+    pub(crate) vectors: Vec<Vec<f32>>,
+    /// The vector of the item before it and this one together.
+    pub(crate) pair: Option<Vec<f32>>,
+    /// How often each stem occurs.
+    pub(crate) stems: BTreeMap<u64, f64>,
+    /// Its session, as a place in [`Corpus::sessions`].
+    pub(crate) session: usize,
+}
+
+/// One bank's turns or units, by time.
+pub(crate) struct Corpus {
+    /// The items.
+    pub(crate) items: Vec<Item>,
+    /// The items of each session, in order.
+    pub(crate) sessions: Vec<Vec<usize>>,
+}
+
+/// What a question is to a rival.
+pub(crate) struct Query {
+    /// Its vector.
+    pub(crate) vector: Vec<f32>,
+    /// Its stems, each once.
+    pub(crate) stems: Vec<u64>,
+}
+
+impl Query {
+    /// A question by its vector and words.
+    pub(crate) fn of(vector: Vec<f32>, text: &str, words: &mut Words) -> Self {
+        Self { vector, stems: words.count(text).terms().map(|(t, _)| t).collect() }
+    }
+}
+
+impl Corpus {
+    /// The units of a bank.
+    pub(crate) fn of_units(records: &[MemoryRecord], words: &mut Words) -> Self {
+        let items = records.iter().flat_map(|record| {
+            let session = record.window.session.0.clone();
+            record.units.iter().map(move |unit| (unit_body(unit, &session), unit_vectors(unit), unit.parts.first()))
+        });
+        let items =
+            items.map(|(body, vectors, first)| (body, vectors, first.and_then(|p| p.pair.as_ref()).map(floats)));
+        Self::of(items.collect(), words)
+    }
+
+    /// The turns of a bank, each with the vectors of the parts that were made of it.
+    pub(crate) fn of_turns(records: &[MemoryRecord], words: &mut Words) -> Self {
+        let mut vectors: BTreeMap<&str, (Vec<Vec<f32>>, Option<Vec<f32>>)> = BTreeMap::new();
+        for unit in records.iter().flat_map(|r| &r.units) {
+            for part in &unit.parts {
+                let (known, pair) = vectors.entry(&part.turn).or_default();
+                known.extend(part_vectors(unit, part));
+                if pair.is_none() {
+                    *pair = part.pair.as_ref().map(floats);
+                }
+            }
+        }
+        let mut items = Vec::new();
+        for record in records {
+            for held in record.turns.iter().filter(|t| !t.context && !t.deleted) {
+                let (own, pair) = vectors.get(held.turn.turn.as_str()).cloned().unwrap_or_default();
+                items.push((turn_body(held, &record.window.session.0, items.len()), own, pair));
+            }
+        }
+        Self::of(items, words)
+    }
+
+    fn of(mut items: Vec<(UnitBody, Vec<Vec<f32>>, Option<Vec<f32>>)>, words: &mut Words) -> Self {
+        items.sort_by(|(a, ..), (b, ..)| {
+            (a.said_at, &a.session, a.ordinal, a.id).cmp(&(b.said_at, &b.session, b.ordinal, b.id))
+        });
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        let mut sessions: Vec<Vec<usize>> = Vec::new();
+        let mut made: Vec<Item> = Vec::with_capacity(items.len());
+        for (at, (body, vectors, pair)) in items.into_iter().enumerate() {
+            // Where a bank is one session, as in the paper's profile, a day is a session.
+            let name = format!("{} {}", body.session, body.said_at.local().date());
+            let session = *numbers.entry(name).or_insert_with(|| {
+                sessions.push(Vec::new());
+                sessions.len() - 1
+            });
+            let before = sessions.get(session).and_then(|s| s.last()).and_then(|i| made.get(*i));
+            let pair = pair.or_else(|| sum(before.and_then(|b| b.vectors.first()), vectors.first()));
+            if let Some(held) = sessions.get_mut(session) {
+                held.push(at);
+            }
+            let stems = words.count(&body.restatement).terms().map(|(t, n)| (t, f64::from(n))).collect();
+            made.push(Item { body, vectors, pair, stems, session });
+        }
+        Self { items: made, sessions }
+    }
+
+    /// Each item's best cosine with a vector; −1 without a vector of its own.
+    pub(crate) fn cosines(&self, vector: &[f32]) -> Vec<f64> {
+        let best = |item: &Item| item.vectors.iter().map(|v| dot(v, vector)).fold(-1.0, f64::max);
+        self.items.iter().map(best).collect()
+    }
+
+    /// The items at ±1 and ±2 of an item in its session.
+    pub(crate) fn near(&self, at: usize) -> [Vec<usize>; 2] {
+        let session = self.items.get(at).and_then(|i| self.sessions.get(i.session)).map_or(&[][..], Vec::as_slice);
+        let place = session.iter().position(|i| *i == at).unwrap_or_default();
+        [1, 2].map(|d| {
+            let before = place.checked_sub(d).and_then(|p| session.get(p));
+            before.into_iter().chain(session.get(place + d)).copied().collect()
+        })
+    }
+}
+
+/// The items by falling score; equal scores go by time.
+pub(crate) fn ranked(scores: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    let score = |i: usize| scores.get(i).copied().unwrap_or(f64::MIN);
+    order.sort_by(|a, b| score(*b).total_cmp(&score(*a)).then(a.cmp(b)));
+    order
+}
+
+/// The product of two vectors: their cosine, when both are of unit length.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
+    f64::from(a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>())
+}
+
+/// The vector scaled to unit length; zeros stay.
+pub(crate) fn unit_length(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = dot(&vector, &vector).sqrt();
+    if length > 0.0 {
+        for x in &mut vector {
+            *x = (f64::from(*x) / length) as f32;
+        }
+    }
+    vector
+}
+
+fn sum(before: Option<&Vec<f32>>, this: Option<&Vec<f32>>) -> Option<Vec<f32>> {
+    let (before, this) = (before?, this?);
+    Some(unit_length(before.iter().zip(this).map(|(a, b)| a + b).collect()))
+}
+
+fn floats(vector: &crate::model::Vector) -> Vec<f32> {
+    vector.0.to_vec()
+}
+
+fn unit_vectors(unit: &Unit) -> Vec<Vec<f32>> {
+    let own: Vec<Vec<f32>> = unit.parts.iter().flat_map(|p| p.vectors.iter().map(floats)).collect();
+    if own.is_empty() { vec![floats(&unit.vector)] } else { own }
+}
+
+fn part_vectors(unit: &Unit, part: &Part) -> Vec<Vec<f32>> {
+    if part.vectors.is_empty() && unit.parts.len() == 1 {
+        return vec![floats(&unit.vector)];
+    }
+    part.vectors.iter().map(floats).collect()
+}
+
+fn unit_body(unit: &Unit, session: &str) -> UnitBody {
+    UnitBody {
+        id: unit.id,
+        restatement: unit.restatement.clone(),
+        cues: unit.cues.clone(),
+        said_at: unit.said_at,
+        session: session.to_owned(),
+        ordinal: unit.ordinal,
+        sources: unit.sources.clone(),
+        parts: unit.parts.iter().map(PartBody::from).collect(),
+    }
+}
+
+/// A turn as a unit of its own, in the wording that the units have.
+fn turn_body(held: &WindowTurn, session: &str, number: usize) -> UnitBody {
+    let turn = &held.turn;
+    let said = turn.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let captions = turn.captions().map(|c| format!("[shared a photo: {c}]"));
+    let words: Vec<String> = std::iter::once(said).filter(|s| !s.is_empty()).chain(captions).collect();
+    let text = words.join(" ");
+    let part = PartBody {
+        turn: turn.turn.clone(),
+        ordinal: held.ordinal,
+        speaker: turn.speaker.clone(),
+        said_at: turn.time,
+        text: text.clone(),
+        marks: crate::model::Marks::default(),
+    };
+    UnitBody {
+        id: UnitId(number as u64),
+        restatement: format!("{} said, \"{text}\"", turn.speaker),
+        cues: crate::model::Cues::default(),
+        said_at: turn.time,
+        session: session.to_owned(),
+        ordinal: held.ordinal,
+        sources: vec![turn.turn.clone()],
+        parts: vec![part],
+    }
+}

@@ -1,0 +1,347 @@
+//! One evaluation, from a file to its figures.
+//!
+//! In: a request. Out: a [`Run`]. The memory is built through the real path: a log in a
+//! temporary directory, the real source, the pipeline's own model; every question goes
+//! through the real recollection. The first hop alone is asked for in a second pass, with
+//! no rounds, over the same log. Deletes the directory when it is done; leaves nothing.
+
+use std::{path::PathBuf, time::Instant};
+
+use super::{
+    ablation::{self, Ablation},
+    dataset::{self, Asked, Dataset, DatasetError, Format, Standing},
+    heard::{Heard, Listening},
+    remembered::Remembered,
+    result::{Build, EVAL_SCHEMA_VERSION, EvalResult, Latency, ModelUse, Piece, QuestionResult, Run},
+    rivals,
+    score::{Scored, Shown, auc, by_second_round, delivered, figures, figures_by, percentile},
+    tokens,
+};
+use crate::{
+    config::{Pipeline, SourceSettings},
+    embed::EmbedError,
+    log::LogError,
+    model::{EventTime, Evidence, Question},
+    pipeline::{PipelineError, Progress, Service},
+    source::{self, SourceError},
+};
+
+/// What to evaluate.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The file's format.
+    pub format: Format,
+    /// The file.
+    pub path: PathBuf,
+    /// Only these conversations; all of them when empty.
+    pub only: Vec<String>,
+    /// At most so many questions a conversation, in file order.
+    pub limit: Option<usize>,
+    /// Offset such as `+02:00` for times that name none.
+    pub zone: String,
+    /// The settings; the log's directory is not used.
+    pub pipeline: Pipeline,
+    /// Whether the rivals are asked as well.
+    pub rivals: bool,
+    /// What is taken away, one after another.
+    pub ablations: Vec<Ablation>,
+}
+
+/// Why an evaluation stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// The file holds no questions.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// The file's turns could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The memory failed.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// A question could not be asked.
+    #[error("question {id}")]
+    Question {
+        /// Which one.
+        id: String,
+        /// Why.
+        #[source]
+        source: Box<PipelineError>,
+    },
+    /// The log could not be read back.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A rival's question could not be embedded.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// A record of the memory log is not one.
+    #[error("memory partition {partition}, offset {offset}: {problem}; this is a defect, please report it")]
+    Record {
+        /// The partition.
+        partition: u32,
+        /// The offset.
+        offset: u64,
+        /// What was found.
+        problem: String,
+    },
+    /// There is no room for the memory.
+    #[error("no temporary directory for the memory; make room, or set TMPDIR")]
+    Directory(#[source] std::io::Error),
+    /// The settings have no JSON form.
+    #[error("the settings could not be written as JSON")]
+    Settings(#[source] serde_json::Error),
+}
+
+/// A memory that was built from a file, ready to be asked under other settings.
+pub(crate) struct Bench {
+    /// The settings, with the log in the temporary directory.
+    pub(crate) pipeline: Pipeline,
+    /// What was asked for.
+    pub(crate) request: Request,
+    /// The questions.
+    pub(crate) dataset: Dataset,
+    /// The turns.
+    pub(crate) heard: Heard,
+    /// Removed with everything in it when this is dropped.
+    directory: tempfile::TempDir,
+}
+
+/// What one pass over the questions gave.
+pub(crate) struct Answer {
+    pub(crate) evidence: Evidence,
+    pub(crate) tokens: usize,
+    pub(crate) milliseconds: f64,
+}
+
+/// Evaluates.
+///
+/// # Errors
+/// [`EvalError`] when the file is damaged as a whole, or the memory fails.
+pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result<Run, EvalError> {
+    let directory = tempfile::tempdir().map_err(EvalError::Directory)?;
+    let zone = EventTime::parse(&format!("2000-01-01T00:00:00{}", request.zone)).map_or(0, |t| t.offset_seconds);
+    let mut pipeline = request.pipeline.clone();
+    pipeline.log.directory = directory.path().join("log");
+    // The source speaks first of a file that is not of its format, or an unknown conversation.
+    drop(open_source(request)?);
+    let dataset = dataset::read(request.format, &request.path, &request.only, zone)?;
+    let mut bench = Bench { pipeline, request: request.clone(), dataset, heard: Heard::default(), directory };
+
+    let (service, mut build) = bench.build(progress)?;
+    bench.dataset.resolve(&bench.heard);
+    if let Some(limit) = request.limit {
+        bench.dataset.limit(limit);
+    }
+    if bench.dataset.questions.is_empty() {
+        let problems = std::mem::take(&mut bench.dataset.problems).into_inner();
+        let why: Vec<String> = problems.iter().map(|(kind, p)| format!("{kind} {}", p.count)).collect();
+        let why = if why.is_empty() { "no questions".to_owned() } else { why.join(", ") };
+        return Err(DatasetError::Empty { path: request.path.clone(), why }.into());
+    }
+    let remembered = Remembered::read(service.log(), request.rivals)?;
+    build.units = remembered.units();
+    let answers = bench.ask(&service, progress)?;
+    drop(service);
+    let mut narrow = bench.pipeline.clone();
+    narrow.recall.rounds = 0;
+    let first = bench.reopened(&narrow, progress)?;
+
+    let questions: Vec<QuestionResult> = bench
+        .dataset
+        .questions
+        .iter()
+        .zip(answers)
+        .zip(&first)
+        .map(|((asked, answer), first)| bench.question(asked, answer, first, &remembered))
+        .collect();
+    let scored: Vec<Scored> = questions.iter().map(Scored::from).collect();
+    let rivals = if request.rivals { rivals::rows(&bench, &remembered, &scored, progress)? } else { Vec::new() };
+    drop(remembered);
+    let ablations = ablation::rows(&bench, &scored, progress)?;
+    let result = bench.result(build, &questions, &scored)?;
+    Ok(Run { result: EvalResult { rivals, ablations, ..result }, questions })
+}
+
+fn open_source(request: &Request) -> Result<Box<dyn source::Source>, SourceError> {
+    let settings = SourceSettings {
+        format: request.format.name().to_owned(),
+        path: request.path.clone(),
+        zone: request.zone.clone(),
+        only: request.only.clone(),
+    };
+    source::open(&settings, None)
+}
+
+impl Bench {
+    /// Builds the memory from the file.
+    fn build(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(Service, Build), EvalError> {
+        let (service, heard, seconds) = Self::built(&self.request, &self.pipeline, true, progress)?;
+        let turns = heard.count();
+        let build = Build {
+            conversations: heard.turns.len() as u64,
+            turns,
+            rejected: heard.rejects.len() as u64,
+            units: 0,
+            seconds,
+            turns_per_second: if seconds > 0.0 { turns as f64 / seconds } else { 0.0 },
+            llm_calls: 0,
+            llm_tokens: 0,
+        };
+        self.heard = heard;
+        Ok((service, build))
+    }
+
+    fn built(
+        request: &Request,
+        pipeline: &Pipeline,
+        closing: bool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Service, Heard, f64), EvalError> {
+        let mut source = open_source(request)?;
+        let mut service = Service::open(pipeline, progress)?;
+        let mut heard = Heard::default();
+        let from = Instant::now();
+        service.ingest(&mut Listening::to(&mut *source, &mut heard, closing), progress)?;
+        Ok((service, heard, from.elapsed().as_secs_f64()))
+    }
+
+    /// A second memory of the same file in which no window was closed by a mark.
+    pub(crate) fn unclosed(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Pipeline, Service), EvalError> {
+        let mut pipeline = self.pipeline.clone();
+        pipeline.log.directory = self.directory.path().join(name);
+        let (service, _, _) = Self::built(&self.request, &pipeline, false, progress)?;
+        Ok((pipeline, service))
+    }
+
+    /// Asks every question under other settings of memory and recall, over the same log.
+    pub(crate) fn reopened(
+        &self,
+        pipeline: &Pipeline,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<Answer>, EvalError> {
+        let service = Service::open(pipeline, progress)?;
+        self.ask(&service, progress)
+    }
+
+    /// Asks every question.
+    pub(crate) fn ask(&self, service: &Service, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Answer>, EvalError> {
+        let total = Some(self.dataset.questions.len() as u64);
+        let mut answers = Vec::with_capacity(self.dataset.questions.len());
+        for (asked, done) in self.dataset.questions.iter().zip(1..) {
+            let question = question(asked);
+            let from = Instant::now();
+            let evidence = service
+                .ask(&question)
+                .map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?;
+            let milliseconds = from.elapsed().as_secs_f64() * 1_000.0;
+            answers.push(Answer { tokens: tokens::count(&evidence.context), evidence, milliseconds });
+            progress(Progress { doing: "asking", done, total, unit: "questions" });
+        }
+        Ok(answers)
+    }
+
+    /// Which of a question's evidence turns this evidence delivers.
+    pub(crate) fn delivered(&self, asked: &Asked, evidence: &Evidence) -> Vec<bool> {
+        let shown: Vec<Shown<'_>> = evidence.units.iter().map(Shown::from).collect();
+        self.delivered_by(asked, &shown)
+    }
+
+    /// Which of a question's evidence turns these units deliver.
+    pub(crate) fn delivered_by(&self, asked: &Asked, shown: &[Shown<'_>]) -> Vec<bool> {
+        let met = |turn: &String| self.heard.turn(&asked.bank, turn).is_some_and(|t| delivered(turn, &t.wanted, shown));
+        asked.evidence.iter().map(met).collect()
+    }
+
+    /// The figures of one question of a pass, without its first hop.
+    pub(crate) fn scored(&self, asked: &Asked, answer: &Answer) -> Scored {
+        Scored {
+            recall: share(&self.delivered(asked, &answer.evidence)),
+            tokens: answer.tokens,
+            units: answer.evidence.units.len(),
+            recollected: None,
+        }
+    }
+
+    fn question(&self, asked: &Asked, answer: Answer, first: &Answer, remembered: &Remembered) -> QuestionResult {
+        let by_all = self.delivered(asked, &answer.evidence);
+        let by_first = self.delivered(asked, &first.evidence);
+        let pieces = asked.evidence.iter().zip(by_all).zip(by_first).map(|((turn, delivered), first)| {
+            let heard = self.heard.turn(&asked.bank, turn);
+            Piece {
+                turn: turn.clone(),
+                speaker: heard.map_or_else(String::new, |t| t.speaker.clone()),
+                text: heard.map_or_else(String::new, |t| t.text.clone()),
+                delivered,
+                delivered_by_first_hop: first,
+                held_by: remembered.holders(&asked.bank, turn),
+            }
+        });
+        QuestionResult {
+            id: asked.id.clone(),
+            conversation: asked.conversation.clone(),
+            bank: asked.bank.clone(),
+            category: asked.category.clone(),
+            supported: match asked.standing {
+                Standing::Supported => Some(true),
+                Standing::Unsupported => Some(false),
+                Standing::Unknown => None,
+            },
+            reference: asked.reference.clone(),
+            pieces: pieces.collect(),
+            context_tokens: answer.tokens,
+            second_round: answer.evidence.trace.rounds.iter().any(|r| r.plan.proceed),
+            first_hop_tokens: first.tokens,
+            latency_ms: answer.milliseconds,
+            answer: answer.evidence,
+        }
+    }
+
+    fn result(&self, build: Build, questions: &[QuestionResult], scored: &[Scored]) -> Result<EvalResult, EvalError> {
+        let both = || questions.iter().zip(scored);
+        let counted: Vec<&Scored> = both().filter(|(q, _)| q.supported == Some(true)).map(|(_, s)| s).collect();
+        let sufficiency = |supported: bool| -> Vec<f64> {
+            questions.iter().filter(|q| q.supported == Some(supported)).map(|q| q.answer.sufficiency).collect()
+        };
+        let milliseconds: Vec<f64> = questions.iter().map(|q| q.latency_ms).collect();
+        let mut config = serde_json::to_value(&self.request.pipeline).map_err(EvalError::Settings)?;
+        if let Some(log) = config.get_mut("log").and_then(serde_json::Value::as_object_mut) {
+            // Where this machine keeps a log says nothing about the figures.
+            log.remove("directory");
+        }
+        let file = self.request.path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        Ok(EvalResult {
+            schema: EVAL_SCHEMA_VERSION,
+            dataset: self.request.format.name().to_owned(),
+            file,
+            profile: self.request.pipeline.profile.clone(),
+            overall: figures(counted.iter().copied()),
+            sufficiency_auc: auc(&sufficiency(true), &sufficiency(false)),
+            by_category: figures_by(both().map(|(q, s)| (q.category.as_str(), s))),
+            by_conversation: figures_by(
+                both().filter(|(q, _)| q.supported == Some(true)).map(|(q, s)| (q.conversation.as_str(), s)),
+            ),
+            by_second_round: by_second_round(&counted),
+            build,
+            latency_ms: Latency { p50: percentile(&milliseconds, 0.50), p99: percentile(&milliseconds, 0.99) },
+            reading: ModelUse::default(),
+            config,
+            problems: self.dataset.problems.clone().into_inner(),
+            rivals: Vec::new(),
+            ablations: Vec::new(),
+        })
+    }
+}
+
+/// The question as the memory is asked.
+pub(crate) fn question(asked: &Asked) -> Question {
+    Question { bank: asked.bank.clone(), text: asked.text.clone(), asked_at: asked.asked_at }
+}
+
+/// The share of those that were met; absent when there are none.
+pub(crate) fn share(met: &[bool]) -> Option<f64> {
+    (!met.is_empty()).then(|| met.iter().filter(|m| **m).count() as f64 / met.len() as f64)
+}

@@ -1,0 +1,128 @@
+//! Figures to a table that fits a terminal.
+//!
+//! In: the figures of a run. Out: plain text; shares in percent. A figure that was not
+//! measured is a dash.
+
+use super::result::{Budget, EvalResult, Figures};
+
+/// The table.
+#[must_use]
+pub fn table(result: &EvalResult) -> String {
+    let mut out = format!(
+        "{} {} (profile {}): {} conversations, {} turns, {} units in {:.1} s ({:.0} turns/s); \
+         question p50 {:.1} ms, p99 {:.1} ms\n\n",
+        result.dataset,
+        result.file,
+        result.profile,
+        result.build.conversations,
+        result.build.turns,
+        result.build.units,
+        result.build.seconds,
+        result.build.turns_per_second,
+        result.latency_ms.p50,
+        result.latency_ms.p99,
+    );
+    out.push_str(&head(&["questions", "recall", "full", "tokens", "units", "hop 1", "hop 1 full", "round 2"]));
+    line(&mut out, "overall", &result.overall);
+    for (name, figures) in &result.by_category {
+        line(&mut out, &format!("  {name}"), figures);
+    }
+    line(&mut out, "  round 2 ran", &result.by_second_round.ran);
+    line(&mut out, "  stopped at hop 1", &result.by_second_round.stopped);
+    if let Some(auc) = result.sufficiency_auc {
+        out.push_str(&format!("\nsufficiency tells supported from unsupported questions: AUC {auc:.3}\n"));
+    }
+    for (title, rows) in [("rivals", &result.rivals), ("ablations", &result.ablations)] {
+        if rows.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n{}", head_of(title, &["questions", "recall", "full", "tokens", "units"])));
+        let ours = Figures {
+            first_hop_recall: None,
+            first_hop_full_evidence: None,
+            second_round_rate: None,
+            ..result.overall
+        };
+        short(&mut out, "recollection", &ours);
+        for row in rows {
+            short(&mut out, &format!("{} ({}, {})", row.name, row.over, budget(row.budget)), &row.overall);
+        }
+    }
+    if !result.problems.is_empty() {
+        out.push_str("\nin the file:\n");
+        for (kind, problem) in &result.problems {
+            out.push_str(&format!(
+                "  {kind} {}: {} ({})\n",
+                problem.count,
+                problem.treatment,
+                problem.examples.join("; ")
+            ));
+        }
+    }
+    out
+}
+
+const FIRST: usize = 40;
+const WIDTH: usize = 11;
+
+fn head(columns: &[&str]) -> String {
+    head_of("", columns)
+}
+
+fn head_of(title: &str, columns: &[&str]) -> String {
+    let cells: String = columns.iter().map(|c| format!("{c:>WIDTH$}")).collect();
+    format!("{title:<FIRST$}{cells}\n")
+}
+
+fn line(out: &mut String, name: &str, f: &Figures) {
+    let cells = [
+        f.questions.to_string(),
+        percent(f.evidence_recall),
+        percent(f.full_evidence),
+        whole(f.context_tokens),
+        tenth(f.units),
+        percent(f.first_hop_recall),
+        percent(f.first_hop_full_evidence),
+        percent(f.second_round_rate),
+    ];
+    push(out, name, &cells);
+}
+
+fn short(out: &mut String, name: &str, f: &Figures) {
+    let cells = [
+        f.questions.to_string(),
+        percent(f.evidence_recall),
+        percent(f.full_evidence),
+        whole(f.context_tokens),
+        tenth(f.units),
+    ];
+    push(out, name, &cells);
+}
+
+fn push(out: &mut String, name: &str, cells: &[String]) {
+    let cells: String = cells.iter().map(|c| format!("{c:>WIDTH$}")).collect();
+    out.push_str(&format!("{name:<FIRST$}{cells}\n"));
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s * 100.0))
+}
+
+fn whole(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"))
+}
+
+fn tenth(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"))
+}
+
+/// A budget in words.
+#[must_use]
+pub fn budget(budget: Budget) -> String {
+    match budget {
+        Budget::Units(n) => format!("at most {n}"),
+        Budget::Tokens(n) => format!("{n} tokens"),
+        Budget::Matched => "as many".to_owned(),
+        Budget::Everything => "all".to_owned(),
+    }
+}
