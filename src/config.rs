@@ -258,6 +258,8 @@ pub struct RecallSettings {
     pub cue: usize,
     /// Rounds of expansion after the first hop.
     pub rounds: u32,
+    /// False, for comparison: a round starts at the best units and looks for the question itself.
+    pub planned: bool,
     /// Units a round expands from, at most.
     pub anchors: usize,
     /// Edges from an anchor, at most.

@@ -131,7 +131,7 @@ enum Command {
     },
     /// Print the JSON Schema of a topic's records.
     Schema {
-        /// turns, memory, dead-letters, questions or answers; all names without it.
+        /// turns, memory, dead-letters, questions or answers, or eval; all topics without it.
         topic: Option<String>,
         /// Write every schema into this directory instead.
         #[arg(long, conflicts_with = "topic")]
@@ -165,7 +165,7 @@ struct EvalArgs {
     #[arg(long)]
     rivals: bool,
     /// Leave parts out, one after another: structural-cues, graph-expansion, planned-recollection,
-    /// second-round, open-windows, or all.
+    /// second-round, longer-first-hop, open-windows, or all.
     #[arg(long, value_delimiter = ',')]
     ablate: Vec<String>,
     /// Print JSON (schemas/eval.v1.json).
@@ -295,8 +295,8 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Eval(args) => {
-            let json = args.json;
-            evaluate(&args.request()?, json)
+            let (json, report, calibration) = (args.json, args.report.clone(), args.calibration.clone());
+            evaluate(&args.request()?, json, report.as_deref(), calibration.as_deref())
         }
         Command::Validate { pipeline: path, file_only } => {
             let pipeline = Pipeline::read(&path)?;
@@ -407,11 +407,28 @@ fn ask(pipeline: &Pipeline, question: &Question, trace: bool, json: bool) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-fn evaluate(request: &eval::Request, json: bool) -> Result<ExitCode> {
+fn evaluate(
+    request: &eval::Request,
+    json: bool,
+    report: Option<&Path>,
+    calibration: Option<&Path>,
+) -> Result<ExitCode> {
+    // Read before the work of minutes, so that a wrong file is told at once.
+    let calibration: Option<Calibration> = calibration
+        .map(|path| {
+            let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+            let problem = || format!("{}: not what `calibrate --json` prints", path.display());
+            serde_json::from_slice(&text).with_context(problem)
+        })
+        .transpose()?;
     let bar = Bar::new();
     let run = eval::evaluate(request, &mut |p| bar.show(p));
     bar.clear();
     let run = run?;
+    if let Some(directory) = report {
+        eval::report::write(directory, &run, calibration.as_ref())?;
+        say(&format!("the report is {}", directory.join("report.md").display()));
+    }
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
     } else {
@@ -438,6 +455,10 @@ fn digest(service: &Service, bank: Option<&Bank>, json: bool) -> Result<String> 
 }
 
 fn schemas(topic: Option<&str>, write: Option<&Path>) -> Result<ExitCode> {
+    if topic == Some("eval") {
+        print(&schema::text(&schema::eval()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let all = schema::schemas();
     if let Some(directory) = write {
         for (name, schema) in &all {

@@ -1,26 +1,18 @@
-//! The JSON Schema of every record of every topic, from the Rust types.
+//! The JSON Schema of every record of every topic, and of an evaluation, from the Rust types.
 //!
-//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json` holds the same text, and a
-//! test fails when they drift apart.
+//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json` and `schemas/eval.v1.json` hold
+//! the same text, and a test fails when they drift apart.
 
-use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
-use crate::model::{DeadLetter, Evidence, MemoryRecord, Question, TurnEvent};
+use crate::{
+    eval::EvalResult,
+    model::{DeadLetter, Evidence, MemoryRecord, Question, TurnEvent},
+};
 
 /// Every schema by the name of its topic.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, Schema)> {
-    let of = |schema: fn(&mut schemars::SchemaGenerator) -> Schema, about: &str| {
-        let mut generator = SchemaSettings::draft2020_12().into_generator();
-        let mut root = schema(&mut generator);
-        let definitions = generator.take_definitions(true);
-        root.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
-        root.insert("description".to_owned(), about.into());
-        if !definitions.is_empty() {
-            root.insert("$defs".to_owned(), definitions.into());
-        }
-        root
-    };
     vec![
         ("turns", of(TurnEvent::json_schema, "One record of the turns topic. A record without `type` is a turn.")),
         (
@@ -40,6 +32,24 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
             ),
         ),
     ]
+}
+
+/// The schema of what `ripplemem eval --json` prints (`schemas/eval.v1.json`).
+#[must_use]
+pub fn eval() -> Schema {
+    of(EvalResult::json_schema, "The figures of one evaluation. Shares are fractions; null is not measured.")
+}
+
+fn of(schema: fn(&mut SchemaGenerator) -> Schema, about: &str) -> Schema {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let mut root = schema(&mut generator);
+    let definitions = generator.take_definitions(true);
+    root.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+    root.insert("description".to_owned(), about.into());
+    if !definitions.is_empty() {
+        root.insert("$defs".to_owned(), definitions.into());
+    }
+    root
 }
 
 /// The text of a schema file: pretty JSON with a newline at the end.

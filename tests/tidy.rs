@@ -83,8 +83,8 @@ fn rooms_import_in_the_datas_direction() {
         ("memory", &["model", "config"]),
         ("recall", &["model", "config", "language", "memory"]),
         ("pipeline", &["model", "config", "source", "log", "window", "extract", "embed", "memory", "recall"]),
-        ("schema", &["model"]),
         ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline"]),
+        ("schema", &["model", "eval"]),
     ]);
     let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();
     let mut seen = 0;

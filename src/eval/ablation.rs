@@ -1,30 +1,52 @@
 //! The same system with one part taken away.
 //!
-//! In: a built memory and the parts to leave out. Out: a row each. Every ablation is a
-//! change of the pipeline's settings over the same log and the same questions; only
-//! `open-windows` needs another memory, in which no window was closed.
+//! In: a built memory and the parts to leave out. Out: a row each, or two where a comparison
+//! needs its own other side. An ablation is a change of the pipeline's settings over the
+//! same log and the same questions; only `open-windows` builds another memory, in which no
+//! window was closed.
+
+use serde::Deserialize;
 
 use super::{
     result::{Budget, Row},
-    run::{Answer, Bench, EvalError},
+    run::{Bench, EvalError},
     score::{Scored, figures, figures_by},
 };
-use crate::{config::Pipeline, pipeline::Progress};
+use crate::{
+    config::Pipeline,
+    log::{Log, Topic, Transaction},
+    model::WindowState,
+    pipeline::{Progress, Service},
+};
 
 /// A part that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ablation {
     /// No structural edges and no cue channel.
     StructuralCues,
-    /// No edges at all.
+    /// A round finds nothing along the edges.
     GraphExpansion,
+    /// A round starts at the best units and looks for the question itself.
+    PlannedRecollection,
     /// No round after the first hop.
     SecondRound,
+    /// No round, and a first hop so much wider that it costs the same tokens.
+    LongerFirstHop,
+    /// A dialogue that still goes on: no window was closed, with the records of open windows
+    /// and without them.
+    OpenWindows,
 }
 
 impl Ablation {
     /// Every one of them.
-    pub const ALL: [Self; 3] = [Self::StructuralCues, Self::GraphExpansion, Self::SecondRound];
+    pub const ALL: [Self; 6] = [
+        Self::StructuralCues,
+        Self::GraphExpansion,
+        Self::PlannedRecollection,
+        Self::SecondRound,
+        Self::LongerFirstHop,
+        Self::OpenWindows,
+    ];
 
     /// The ablation of a name, as on the command line.
     #[must_use]
@@ -38,18 +60,27 @@ impl Ablation {
         match self {
             Self::StructuralCues => "structural-cues",
             Self::GraphExpansion => "graph-expansion",
+            Self::PlannedRecollection => "planned-recollection",
             Self::SecondRound => "second-round",
+            Self::LongerFirstHop => "longer-first-hop",
+            Self::OpenWindows => "open-windows",
         }
     }
 
     fn about(self) -> &'static str {
         match self {
             Self::StructuralCues => "without structural cues: no cue channel in the first hop, no structural edges",
-            Self::GraphExpansion => "without graph expansion: no edges, so that a round finds nothing",
+            Self::GraphExpansion => "without graph expansion: a round finds nothing along the edges",
+            Self::PlannedRecollection => {
+                "without planned recollection: a round always runs, from the best units, towards the question itself"
+            }
             Self::SecondRound => "without the second round: what comes to mind first, and no more",
+            Self::LongerFirstHop => "no round, and a first hop so much wider that it costs the same tokens",
+            Self::OpenWindows => "a dialogue that still goes on: no window was closed",
         }
     }
 
+    /// The settings without the part.
     fn without(self, pipeline: &Pipeline) -> Pipeline {
         let mut changed = pipeline.clone();
         let (memory, recall) = (&mut changed.memory, &mut changed.recall);
@@ -60,29 +91,124 @@ impl Ablation {
                 recall.structural_support = 0;
             }
             Self::GraphExpansion => {
-                memory.semantic_edges = 0;
-                memory.structural_edges = 0;
+                recall.semantic_support = 0;
+                recall.structural_support = 0;
             }
-            Self::SecondRound => recall.rounds = 0,
+            Self::PlannedRecollection => recall.planned = false,
+            Self::SecondRound | Self::LongerFirstHop => recall.rounds = 0,
+            Self::OpenWindows => {}
         }
         changed
     }
 }
 
-/// One row an ablation; none when none were asked for.
-pub(crate) fn rows(bench: &Bench, _ours: &[Scored], progress: &mut dyn FnMut(Progress)) -> Result<Vec<Row>, EvalError> {
+/// The rows of the ablations that were asked for.
+pub(crate) fn rows(bench: &Bench, ours: &[Scored], progress: &mut dyn FnMut(Progress)) -> Result<Vec<Row>, EvalError> {
     let mut rows = Vec::new();
     for ablation in &bench.request.ablations {
-        let answers = bench.reopened(&ablation.without(&bench.pipeline), progress)?;
-        rows.push(row(bench, ablation.name(), ablation.about(), &answers));
+        let (name, about) = (ablation.name(), ablation.about());
+        let without = ablation.without(&bench.pipeline);
+        match ablation {
+            Ablation::LongerFirstHop => rows.push(longer_first_hop(bench, ours, &without, progress)?),
+            Ablation::OpenWindows => rows.extend(open_windows(bench, progress)?),
+            _ => rows.push(row(bench, name, about, &bench.scores(&Service::open(&without, progress)?, progress)?)),
+        }
     }
     Ok(rows)
 }
 
-fn row(bench: &Bench, name: &str, about: &str, answers: &[Answer]) -> Row {
-    let scored: Vec<Scored> =
-        bench.dataset.questions.iter().zip(answers).map(|(asked, answer)| bench.scored(asked, answer)).collect();
-    let both = || bench.dataset.questions.iter().zip(&scored);
+/// A first hop alone whose mean tokens are as near to ours as whole units allow.
+fn longer_first_hop(
+    bench: &Bench,
+    ours: &[Scored],
+    without: &Pipeline,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Row, EvalError> {
+    const TRIALS: usize = 5;
+    let wanted = mean_tokens(bench, ours);
+    let (mut low, mut high) = (1.0, 4.0);
+    let mut nearest: Option<(f64, Pipeline, Vec<Scored>)> = None;
+    for _ in 0..TRIALS {
+        let factor = f64::midpoint(low, high);
+        let wider = |width: usize| (width as f64 * factor).round() as usize;
+        let mut pipeline = without.clone();
+        let recall = &mut pipeline.recall;
+        (recall.semantic, recall.lexical, recall.cue) =
+            (wider(recall.semantic), wider(recall.lexical), wider(recall.cue));
+        // The cap of units is the planned system's; a longer hop is held to the tokens instead.
+        recall.budget = recall.budget.max(recall.semantic + recall.lexical + recall.cue);
+        let scored = bench.scores(&Service::open(&pipeline, progress)?, progress)?;
+        let tokens = mean_tokens(bench, &scored);
+        if tokens > wanted {
+            high = factor;
+        } else {
+            low = factor;
+        }
+        let off = (tokens - wanted).abs();
+        if nearest.as_ref().is_none_or(|(best, ..)| off < *best) {
+            nearest = Some((off, pipeline, scored));
+        }
+    }
+    let (pipeline, scored) = nearest.map_or_else(|| (without.clone(), Vec::new()), |(_, p, s)| (p, s));
+    let r = &pipeline.recall;
+    let about = format!("{} ({}/{}/{})", Ablation::LongerFirstHop.about(), r.semantic, r.lexical, r.cue);
+    let row = row(bench, Ablation::LongerFirstHop.name(), &about, &scored);
+    Ok(Row { budget: Budget::Tokens(wanted.round() as usize), ..row })
+}
+
+fn mean_tokens(bench: &Bench, scored: &[Scored]) -> f64 {
+    let counted = bench.dataset.questions.iter().zip(scored).filter(|(q, _)| q.counts());
+    figures(counted.map(|(_, s)| s)).context_tokens.unwrap_or_default()
+}
+
+/// A memory in which no window was closed, as it is and with the records of open windows taken back.
+fn open_windows(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<[Row; 2], EvalError> {
+    let (pipeline, service) = bench.unclosed("unclosed", progress)?;
+    let with = bench.scores(&service, progress)?;
+    take_back_open_records(service.log())?;
+    drop(service);
+    let without = bench.scores(&Service::open(&pipeline, progress)?, progress)?;
+    let about = Ablation::OpenWindows.about();
+    Ok([
+        row(bench, "open-windows", &format!("{about}; each of its turns is a record of its own"), &with),
+        row(bench, "open-windows-unrecorded", &format!("{about}; without records of open windows"), &without),
+    ])
+}
+
+/// Removes every record of a turn in an open window, in a transaction that covers no input.
+fn take_back_open_records(log: &dyn Log) -> Result<(), EvalError> {
+    #[derive(Deserialize)]
+    struct State {
+        state: WindowState,
+    }
+    const READ_RECORDS: usize = 64;
+    for partition in 0..log.partitions() {
+        let mut memory = Vec::new();
+        let mut from = 0;
+        loop {
+            let records = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
+            let Some(last) = records.last() else { break };
+            from = last.offset + 1;
+            for record in records {
+                let state = record.value.as_deref().map(serde_json::from_slice::<State>).transpose();
+                let state = state.map_err(|e| EvalError::Record {
+                    partition,
+                    offset: record.offset,
+                    problem: e.to_string(),
+                })?;
+                if state.is_some_and(|s| s.state == WindowState::Open) {
+                    memory.push((record.key, None));
+                }
+            }
+        }
+        let next_offset = log.read_position(partition)?;
+        log.commit(&Transaction { partition, next_offset, memory, dead_letters: Vec::new() })?;
+    }
+    Ok(())
+}
+
+fn row(bench: &Bench, name: &str, about: &str, scored: &[Scored]) -> Row {
+    let both = || bench.dataset.questions.iter().zip(scored);
     Row {
         name: name.to_owned(),
         about: about.to_owned(),
@@ -90,5 +216,21 @@ fn row(bench: &Bench, name: &str, about: &str, answers: &[Answer]) -> Row {
         budget: Budget::Units(bench.pipeline.recall.budget),
         overall: figures(both().filter(|(q, _)| q.counts()).map(|(_, s)| s)),
         by_category: figures_by(both().map(|(q, s)| (q.category.as_str(), s))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ablation_changes_what_it_names_and_has_a_name_of_its_own() {
+        let pipeline = Pipeline::parse("version = 1").unwrap();
+        for ablation in Ablation::ALL {
+            assert_eq!(Ablation::parse(ablation.name()), Some(ablation));
+            let changed = ablation.without(&pipeline) != pipeline;
+            assert_eq!(changed, ablation != Ablation::OpenWindows, "{ablation:?}");
+        }
+        assert_eq!(Ablation::parse("model-edges"), None);
     }
 }

@@ -6,9 +6,11 @@
 //! silently dropped.
 
 mod ablation;
+pub mod answer;
 mod calibrate;
 mod dataset;
 mod heard;
+mod paper;
 mod problems;
 mod remembered;
 pub mod report;
@@ -23,6 +25,7 @@ pub mod tokens;
 pub use ablation::Ablation;
 pub use calibrate::{CHANCE, CalibrateError, Calibration, Sample, SweepRow, calibrate};
 pub use dataset::{DatasetError, Format};
+pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use result::{
     Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
     QuestionResult, Row, Run,

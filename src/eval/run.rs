@@ -256,14 +256,31 @@ impl Bench {
         asked.evidence.iter().map(met).collect()
     }
 
-    /// The figures of one question of a pass, without its first hop.
-    pub(crate) fn scored(&self, asked: &Asked, answer: &Answer) -> Scored {
-        Scored {
-            recall: share(&self.delivered(asked, &answer.evidence)),
-            tokens: answer.tokens,
-            units: answer.evidence.units.len(),
-            recollected: None,
+    /// The figures of every question asked of a service, without their first hops. A bank
+    /// that the memory does not know answers nothing.
+    pub(crate) fn scores(
+        &self,
+        service: &Service,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<Scored>, EvalError> {
+        let total = Some(self.dataset.questions.len() as u64);
+        let mut scored = Vec::with_capacity(self.dataset.questions.len());
+        for (asked, done) in self.dataset.questions.iter().zip(1..) {
+            scored.push(match service.ask(&question(asked)) {
+                Ok(evidence) => Scored {
+                    recall: share(&self.delivered(asked, &evidence)),
+                    tokens: tokens::count(&evidence.context),
+                    units: evidence.units.len(),
+                    recollected: None,
+                },
+                Err(PipelineError::UnknownBank { .. }) => {
+                    Scored { recall: share(&self.delivered_by(asked, &[])), ..Scored::default() }
+                }
+                Err(e) => return Err(EvalError::Question { id: asked.id.clone(), source: Box::new(e) }),
+            });
+            progress(Progress { doing: "asking", done, total, unit: "questions" });
         }
+        Ok(scored)
     }
 
     fn question(&self, asked: &Asked, answer: Answer, first: &Answer, remembered: &Remembered) -> QuestionResult {

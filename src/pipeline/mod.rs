@@ -19,7 +19,7 @@ use crate::{
         Answered, Census, CensusProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle, Neighbour, NeighbourhoodProbe,
     },
     model::{Bank, Evidence, Question, Score},
-    recall::{self, Failure, RecallError, RulesPlanner},
+    recall::{self, Failure, Planner, RecallError, RulesPlanner, Unplanned},
     source::{Source, SourceError},
 };
 
@@ -228,10 +228,11 @@ impl Service {
         self.reader.check_model(Some(embedder.model()))?;
         let model_ref = embedder.model().clone();
         let model = self.pipeline.model();
-        let planner = RulesPlanner::new(&model);
+        let rules = RulesPlanner::new(&model);
+        let planner: &dyn Planner = if self.pipeline.recall.planned { &rules } else { &Unplanned(rules) };
         let mut embed = |text: &str| embedder.embed_query(text).map_err(Into::into);
         let evidence =
-            recall::recollect(&self.memory, &mut embed, question, &planner, &self.pipeline.recall, &model, &model_ref)?;
+            recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model, &model_ref)?;
         Ok(evidence)
     }
 

@@ -25,6 +25,7 @@ mod inflect;
 mod plan;
 mod target;
 mod trace;
+mod unplanned;
 mod words;
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use cues::cues;
 pub use expand::{Considered, Support, expand};
 pub use plan::{Planner, RulesPlanner};
 pub use trace::trace;
+pub use unplanned::Unplanned;
 
 /// Why a memory or an embedder could not answer.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,15 +1,14 @@
 //! The questions of LongMemEval: one haystack of sessions each.
 //!
 //! In: the list of questions. Out: one question a bank (`longmemeval/QUESTION_ID`) with the
-//! turns that `has_answer` marks, named `S3:2` as the source names them: session and turn by
-//! their places in the file, from 1. A question whose id ends in `_abs` asks for something
+//! turns that `has_answer` marks, named as the source names them. A question whose id ends in `_abs` asks for something
 //! that the haystack does not hold.
 
 use jiff::{civil::DateTime, tz::Offset};
 use serde_json::Value;
 
 use super::{Asked, Dataset, Format, Standing, bank, words};
-use crate::{eval::problems::Kind, model::EventTime};
+use crate::{eval::problems::Kind, model::EventTime, source::longmemeval};
 
 /// How a date is written, such as `2023/05/20 (Sat) 02:21`.
 const DATE_FORMAT: &str = "%Y/%m/%d (%a) %H:%M";
@@ -74,13 +73,15 @@ pub(super) fn read(items: &[Value], only: &[String], zone_seconds: i32) -> Datas
 /// The turns that are marked as holding the answer.
 fn evidence(item: &Value) -> Vec<String> {
     let sessions = item.get("haystack_sessions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let turns = sessions.iter().zip(1..).flat_map(|(session, s)| {
+    let ids = item.get("haystack_session_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let names = longmemeval::session_names(ids.iter().map(|id| id.as_str().unwrap_or_default()));
+    let turns = names.iter().zip(sessions).flat_map(|(name, session)| {
         let turns = session.as_array().map_or(&[][..], Vec::as_slice);
-        turns.iter().zip(1..).map(move |(turn, t)| (s, t, turn))
+        turns.iter().enumerate().map(move |(index, turn)| (name, index, turn))
     });
     turns
         .filter(|(_, _, turn)| turn.get("has_answer").and_then(Value::as_bool) == Some(true))
-        .map(|(s, t, _): (u32, u32, _)| format!("S{s}:{t}"))
+        .map(|(name, index, _)| longmemeval::turn_id(name, index))
         .collect()
 }
 
@@ -106,7 +107,8 @@ mod tests {
         ]);
         let question = |id: &str, kind: &str, date: Value| {
             json!({"question_id": id, "question_type": kind, "question": "What do I keep?", "answer": "bees",
-                   "question_date": date, "haystack_sessions": sessions})
+                   "question_date": date, "haystack_sessions": sessions,
+                   "haystack_session_ids": ["a", "b", "c"]})
         };
         let items = [
             question("q1", "multi-session", json!("2023/05/20 (Sat) 02:21")),
@@ -118,9 +120,9 @@ mod tests {
         let mut dataset = read(&items, &[], 7_200);
         let at = dataset.questions[0].asked_at.unwrap();
         assert_eq!(at.to_string(), "2023-05-20T02:21:00+02:00");
-        let mut all = heard("longmemeval/q1", &["S2:1"]);
-        all.turns.extend(heard("longmemeval/q2_abs", &["S2:1"]).turns);
-        all.turns.extend(heard("longmemeval/q3", &["S2:1"]).turns);
+        let mut all = heard("longmemeval/q1", &["b:0"]);
+        all.turns.extend(heard("longmemeval/q2_abs", &["b:0"]).turns);
+        all.turns.extend(heard("longmemeval/q3", &["b:0"]).turns);
         dataset.resolve(&all);
         let found: Vec<(&str, Standing, usize)> =
             dataset.questions.iter().map(|q| (q.id.as_str(), q.standing, q.evidence.len())).collect();

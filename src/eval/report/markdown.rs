@@ -6,12 +6,10 @@
 
 use std::fmt::Write;
 
-use super::{
-    paper::{Paper, PaperRow},
-    question::{fenced, line},
-};
+use super::question::{fenced, line};
 use crate::eval::{
     calibrate::Calibration,
+    paper::{Paper, PaperRow, paper},
     result::{EvalResult, Figures, QuestionResult, Row, Run},
     table::budget,
 };
@@ -27,7 +25,7 @@ pub(super) const SWEEP: &str = "calibration.svg";
 
 /// The page.
 pub(super) fn page(run: &Run, names: &[String], plots: &[&str], calibration: Option<&Calibration>) -> String {
-    let mut page = Page { out: String::new(), result: &run.result, paper: Paper::read(), plots };
+    let mut page = Page { out: String::new(), result: &run.result, paper: paper(), plots };
     page.head();
     page.evidence();
     page.rivals();
@@ -51,6 +49,16 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    /// The paper's rows for the dataset of the run.
+    fn papers(&self) -> impl Iterator<Item = &PaperRow> {
+        self.paper.rows.iter().filter(|r| r.dataset == self.result.dataset)
+    }
+
+    /// The paper's judge accuracy for what we call by this name.
+    fn papers_judge(&self, name: &str) -> String {
+        number(self.papers().find(|p| p.name == name).map(|p| p.judge), 2)
+    }
+
     fn say(&mut self, text: &str) {
         // Writing into a string cannot fail.
         let _ = writeln!(self.out, "{text}\n");
@@ -132,13 +140,15 @@ impl Page<'_> {
         let categories: Vec<&String> = r.by_category.keys().collect();
         let mut head = vec!["retriever", "over", "budget", "recall", "full", "tokens", "units"];
         head.extend(categories.iter().map(|c| c.as_str()));
+        head.push("judge, the paper's");
         let recalls = |by: &dyn Fn(&str) -> Option<Figures>| -> Vec<String> {
             categories.iter().map(|c| percent(by(c).and_then(|f| f.evidence_recall))).collect()
         };
-        let ours = |name: &str, overall: &Figures, by: Vec<String>| {
+        let ours = |name: &str, overall: &Figures, by: Vec<String>, paper: &str| {
             let mut row = vec![name.to_owned(), "units".to_owned(), String::new()];
             row.extend(short(overall));
             row.extend(by);
+            row.push(self.papers_judge(paper));
             row
         };
         let first = |f: &Figures| Figures {
@@ -149,13 +159,14 @@ impl Page<'_> {
             ..*f
         };
         let mut rows = vec![
-            ours("**recollection**", &r.overall, recalls(&|c| r.by_category.get(c).copied())),
-            ours("first hop alone", &first(&r.overall), recalls(&|c| r.by_category.get(c).map(first))),
+            ours("**recollection**", &r.overall, recalls(&|c| r.by_category.get(c).copied()), "recollection"),
+            ours("first hop alone", &first(&r.overall), recalls(&|c| r.by_category.get(c).map(first)), "first-hop"),
         ];
         for rival in &r.rivals {
             let mut row = vec![line(&rival.name), line(&rival.over), budget(rival.budget)];
             row.extend(short(&rival.overall));
             row.extend(recalls(&|c| rival.by_category.get(c).copied()));
+            row.push(self.papers_judge(&rival.name));
             rows.push(row);
         }
         self.table(&head, &rows);
@@ -179,11 +190,7 @@ impl Page<'_> {
             "The paper's column is its judge accuracy for the same part taken away; ours are evidence figures, and \
              judge accuracy where a language model is configured.",
         );
-        let papers = |name: &str| {
-            let row = self.paper.rows(&r.dataset).find(|p| p.ablation.as_deref() == Some(name));
-            number(row.and_then(|p| p.judge), 2)
-        };
-        let whole = self.paper.rows(&r.dataset).find(|p| p.ablation.is_none()).and_then(|p| p.judge);
+
         let row = |name: &str, f: &Figures, paper: String| {
             let change = |ours: Option<f64>, all: Option<f64>| {
                 ours.zip(all).map_or("–".to_owned(), |(ours, all)| format!("{:+.1}", (ours - all) * 100.0))
@@ -195,9 +202,11 @@ impl Page<'_> {
             row.push(paper);
             row
         };
-        let mut rows = vec![row("**nothing taken away**", &r.overall, number(whole, 2))];
+        let mut rows = vec![row("**nothing taken away**", &r.overall, self.papers_judge("recollection"))];
         rows.extend(
-            r.ablations.iter().map(|a| row(&format!("without {}", line(&a.name)), &a.overall, papers(&a.name))),
+            r.ablations
+                .iter()
+                .map(|a| row(&format!("without {}", line(&a.name)), &a.overall, self.papers_judge(&a.name))),
         );
         self.table(&["", "recall", "full", "tokens", "units", "recall, change", "judge", "judge, the paper's"], &rows);
         self.about(&r.ablations);
@@ -205,7 +214,7 @@ impl Page<'_> {
 
     fn answers(&mut self) {
         let r = self.result;
-        let rows: Vec<PaperRow> = self.paper.rows(&r.dataset).cloned().collect();
+        let rows: Vec<PaperRow> = self.papers().cloned().collect();
         let Some(whole) = rows.first() else { return };
         self.say("## Beside the paper");
         self.say(
@@ -225,11 +234,11 @@ impl Page<'_> {
         ours.extend(categories.iter().map(|c| percent(r.by_category.get(*c).and_then(|f| f.judge_accuracy))));
         let mut lines = vec![ours];
         for row in &rows {
-            let mut cells = vec![format!("paper: {}", line(&row.name))];
+            let mut cells = vec![format!("paper: {}", line(&row.about))];
             cells.extend([
                 number(row.f1, 2),
                 number(row.bleu1, 2),
-                number(row.judge, 2),
+                number(Some(row.judge), 2),
                 number(row.context_tokens, 0),
             ]);
             cells.extend(categories.iter().map(|c| number(row.by_category.get(*c).copied(), 2)));
@@ -243,7 +252,9 @@ impl Page<'_> {
         self.say("## Cost");
         let each = |sum: f64| (r.build.conversations > 0).then(|| sum / r.build.conversations as f64);
         let asked: u64 = r.by_category.values().map(|f| f.questions).sum();
-        let paper = self.paper.cost.get(&r.dataset).copied();
+        // The paper states its costs for LoCoMo alone.
+        let paper = (r.dataset == "locomo").then_some(self.paper.cost);
+        let whole = self.papers().find(|p| p.name == "recollection").cloned().unwrap_or_default();
         let row = |name: &str, ours: Option<f64>, digits: usize, paper: Option<f64>| {
             vec![name.to_owned(), number(ours, digits), number(paper, digits)]
         };
@@ -255,19 +266,19 @@ impl Page<'_> {
                 "build, language-model calls a conversation",
                 each(r.build.llm_calls as f64),
                 1,
-                paper.map(|p| p.build_llm_calls),
+                paper.map(|p| p.build_calls),
             ),
             row(
                 "build, language-model tokens a conversation",
                 each(r.build.llm_tokens as f64),
                 0,
-                paper.map(|p| p.build_llm_tokens),
+                paper.map(|p| p.build_tokens),
             ),
             row(
                 "reading, language-model tokens a question (paper: of the controller)",
                 (asked > 0).then(|| r.reading.llm_tokens as f64 / asked as f64),
                 1,
-                paper.map(|p| p.controller_llm_tokens),
+                paper.map(|p| p.controller_tokens),
             ),
             row("question, milliseconds, p50", Some(r.latency_ms.p50), 2, None),
             row("question, milliseconds, p99", Some(r.latency_ms.p99), 2, None),
@@ -275,19 +286,19 @@ impl Page<'_> {
                 "questions with a second round, %",
                 r.overall.second_round_rate.map(|s| s * 100.0),
                 1,
-                paper.map(|p| p.second_round_rate),
+                whole.second_round,
             ),
             row(
                 "judge accuracy where it ran, %",
                 r.by_second_round.ran.judge_accuracy.map(|s| s * 100.0),
                 1,
-                paper.map(|p| p.judge_where_it_ran),
+                whole.judge_after_second_round,
             ),
             row(
                 "judge accuracy where it stopped, %",
                 r.by_second_round.stopped.judge_accuracy.map(|s| s * 100.0),
                 1,
-                paper.map(|p| p.judge_where_it_stopped),
+                whole.judge_after_first_hop,
             ),
         ];
         self.table(&["", "this run", "the paper"], &rows);

@@ -14,7 +14,6 @@ use super::{
 };
 
 mod markdown;
-mod paper;
 mod plots;
 mod question;
 
