@@ -58,11 +58,14 @@ pub struct Pipeline {
     pub recall: RecallSettings,
 }
 
+/// The formats of turns that can be read.
+pub const SOURCE_FORMATS: [&str; 4] = ["jsonl", "locomo", "longmemeval", "evermembench"];
+
 /// Where turns come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
-    /// `jsonl` or `locomo`.
+    /// One of [`SOURCE_FORMATS`].
     pub format: String,
     /// A file, or `-` for standard input (`jsonl` only). Relative to the pipeline file.
     pub path: PathBuf,
@@ -247,6 +250,9 @@ pub struct MemorySettings {
     pub semantic_pool: usize,
     /// Semantic edges a unit chooses, at most.
     pub semantic_edges: usize,
+    /// The mean of semantic edges that a unit chooses, which `calibrate` sets a model's
+    /// threshold by; nothing else reads it.
+    pub target_semantic_choices: f64,
     /// Structural edges a unit chooses, at most.
     pub structural_edges: usize,
     /// Candidates before and after a unit, in time, for every cue value.
@@ -559,6 +565,7 @@ impl Pipeline {
                 Err(format!("{key}: {value} is not within {low} to {high}"))
             }
         };
+        share("memory.target_semantic_choices", m.target_semantic_choices, 0.01, m.semantic_edges.max(1) as f64)?;
         share("memory.structural_threshold", m.structural_threshold, 0.0, 1.0)?;
         share("memory.participant_weight", m.participant_weight, 0.0, 1_000.0)?;
         share("memory.location_weight", m.location_weight, 0.0, 1_000.0)?;
@@ -603,9 +610,10 @@ impl Pipeline {
             return Err(format!("extract.extractor: {:?} is not known; write \"rules\"", self.extract.extractor));
         }
         if let Some(source) = &self.source
-            && !matches!(source.format.as_str(), "jsonl" | "locomo")
+            && !SOURCE_FORMATS.contains(&source.format.as_str())
         {
-            return Err(format!("source.format: {:?} is not known; write \"jsonl\" or \"locomo\"", source.format));
+            let known = SOURCE_FORMATS.join(", ");
+            return Err(format!("source.format: {:?} is not known; write one of {known}", source.format));
         }
         Ok(())
     }

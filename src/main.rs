@@ -14,8 +14,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ripplemem::{
-    config::{ConfigError, Pipeline, SourceSettings},
-    eval::{self, Ablation, Format},
+    config::{ConfigError, Fsync, Pipeline, SourceSettings},
+    eval::{self, Ablation, Calibration, Format},
     model::{Bank, EventTime, Question},
     pipeline::{self, Ingested, Progress, Service},
     recall, schema, source,
@@ -49,17 +49,17 @@ enum Command {
     },
     /// Take turns from a file or from standard input.
     Ingest {
-        /// The format: jsonl or locomo.
+        /// The format: jsonl, locomo, longmemeval or evermembench.
         format: String,
         /// The file; - for standard input (jsonl).
         path: PathBuf,
-        /// The bank of records that name none; for locomo, what stands in front of each conversation's name.
+        /// The bank of records that name none; for the datasets, what stands in front of each conversation's name.
         #[arg(long)]
         bank: Option<String>,
         /// The offset of times that name none, such as +02:00.
         #[arg(long, default_value = "+00:00")]
         zone: String,
-        /// Only these conversations (locomo).
+        /// Only these conversations (locomo), questions (longmemeval) or groups (evermembench).
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
         #[command(flatten)]
@@ -83,6 +83,30 @@ enum Command {
         json: bool,
         #[command(flatten)]
         memory: MemoryArgs,
+    },
+    /// Set a model's semantic threshold and match floor from unlabelled dialogue.
+    Calibrate {
+        /// The files; no question in them is read.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Their format: jsonl, locomo, longmemeval or evermembench.
+        #[arg(long, default_value = "jsonl")]
+        format: String,
+        /// The bank of records that name none.
+        #[arg(long)]
+        bank: Option<String>,
+        /// The offset of times that name none, such as +02:00.
+        #[arg(long, default_value = "+00:00")]
+        zone: String,
+        /// A pipeline file that names the model; the defaults without it.
+        #[arg(long)]
+        pipeline: Option<PathBuf>,
+        /// The mean of semantic choices a unit, instead of memory.target_semantic_choices.
+        #[arg(long)]
+        target: Option<f64>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Count units and edges, with a hash that depends only on the set.
     Digest {
@@ -157,6 +181,12 @@ struct EvalArgs {
     /// Print JSON (schemas/eval.v1.json).
     #[arg(long)]
     json: bool,
+    /// Write a report into this directory: report.md, plots, a page for each question.
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Show this calibration in the report, as `calibrate --json` printed it.
+    #[arg(long, requires = "report")]
+    calibration: Option<PathBuf>,
 }
 
 impl EvalArgs {
@@ -253,6 +283,21 @@ fn run(command: Command) -> Result<ExitCode> {
             let question = Question { bank: Bank::parse(&bank)?, text: question, asked_at };
             ask(&memory.pipeline()?, &question, trace, json)
         }
+        Command::Calibrate { files, format, bank, zone, pipeline, target, json } => {
+            let bank = bank.as_deref().map(Bank::parse).transpose()?;
+            let source = |path: &PathBuf| SourceSettings {
+                format: format.clone(),
+                path: path.clone(),
+                zone: zone.clone(),
+                only: Vec::new(),
+            };
+            let sources: Vec<SourceSettings> = files.iter().map(source).collect();
+            let mut pipeline = MemoryArgs { pipeline, data: None }.pipeline()?;
+            if let Some(target) = target {
+                pipeline.memory.target_semantic_choices = target;
+            }
+            calibrate(pipeline, &sources, bank.as_ref(), json)
+        }
         Command::Digest { bank, json, memory } => {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
             let service = open(&memory.pipeline()?)?;
@@ -260,8 +305,8 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Eval(args) => {
-            let json = args.json;
-            evaluate(&args.request()?, json)
+            let (json, report, calibration) = (args.json, args.report.clone(), args.calibration.clone());
+            evaluate(&args.request()?, json, report.as_deref(), calibration.as_deref())
         }
         Command::Validate { pipeline: path, file_only } => {
             let pipeline = Pipeline::read(&path)?;
@@ -314,6 +359,43 @@ fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -
     Ok(ExitCode::SUCCESS)
 }
 
+/// Builds a memory of the sources in a directory of its own, which is gone afterwards.
+fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
+    let directory = tempfile::tempdir().context("no temporary directory could be made; set TMPDIR")?;
+    pipeline.log.directory = directory.path().join("log");
+    pipeline.log.fsync = Fsync::System;
+    let mut opened = sources.iter().map(|s| source::open(s, bank)).collect::<Result<Vec<_>, _>>()?;
+    let mut service = open(&pipeline)?;
+    let mut rejects = 0;
+    for source in &mut opened {
+        let bar = Bar::new();
+        let done = service.ingest(&mut **source, &mut |p| bar.show(p));
+        bar.clear();
+        service.take_warnings().iter().for_each(|w| say(w));
+        rejects += done.with_context(|| source.describe())?.rejects;
+    }
+    let (model, memory) = (&pipeline.embed.model, &pipeline.memory);
+    let units = eval::samples(service.log())?;
+    let calibration = eval::calibrate(model, &units, memory.semantic_edges, memory.target_semantic_choices)?;
+    if json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&calibration)?))?;
+    } else {
+        let Calibration { units, banks, choices, target_choices, chance, pairs, .. } = &calibration;
+        print(&calibration.table())?;
+        print(&format!(
+            "\n# {units} units of {banks} banks: {choices:.2} semantic choices a unit (target {target_choices}).\n\
+             # Of {pairs} random pairs in a bank, {:.0} % match at or below the floor.\n{}",
+            chance * 100.0,
+            calibration.toml(!pipeline.embed.models.contains_key(model))
+        ))?;
+    }
+    if rejects > 0 {
+        say(&format!("{rejects} records were rejected and left out; `ingest` keeps them as dead letters"));
+        return Ok(ExitCode::from(REJECTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn ask(pipeline: &Pipeline, question: &Question, trace: bool, json: bool) -> Result<ExitCode> {
     let mut service = open(pipeline)?;
     service.catch_up()?;
@@ -341,11 +423,28 @@ fn ask(pipeline: &Pipeline, question: &Question, trace: bool, json: bool) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-fn evaluate(request: &eval::Request, json: bool) -> Result<ExitCode> {
+fn evaluate(
+    request: &eval::Request,
+    json: bool,
+    report: Option<&Path>,
+    calibration: Option<&Path>,
+) -> Result<ExitCode> {
+    // Read before the work of minutes, so that a wrong file is told at once.
+    let calibration: Option<Calibration> = calibration
+        .map(|path| {
+            let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+            let problem = || format!("{}: not what `calibrate --json` prints", path.display());
+            serde_json::from_slice(&text).with_context(problem)
+        })
+        .transpose()?;
     let bar = Bar::new();
     let run = eval::evaluate(request, &mut |p| bar.show(p));
     bar.clear();
     let run = run?;
+    if let Some(directory) = report {
+        eval::report::write(directory, &run, calibration.as_ref())?;
+        say(&format!("the report is {}", directory.join("report.md").display()));
+    }
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
     } else {

@@ -104,7 +104,9 @@ fn sources_that_cannot_be_read() {
     fails(&ingest("csv", &home.path().join("none.jsonl")), 1, &["csv", "jsonl", "locomo"]);
     let half =
         write(&home.path().join("half.json"), "[{\"sample_id\": \"conv-1\", \"conversation\": {\"session_1\": [");
-    fails(&ingest("locomo", &half), 1, &["half.json:1"]);
+    for format in ["locomo", "longmemeval", "evermembench"] {
+        fails(&ingest(format, &half), 1, &["half.json:1", "fetch the whole"]);
+    }
 }
 
 #[test]

@@ -7,19 +7,23 @@
 
 mod ablation;
 pub mod answer;
+mod calibrate;
 mod dataset;
 mod heard;
 mod paper;
 mod problems;
 mod remembered;
+pub mod report;
 mod result;
 mod rivals;
 mod run;
+mod samples;
 mod score;
 mod table;
 pub mod tokens;
 
 pub use ablation::Ablation;
+pub use calibrate::{CHANCE, CalibrateError, Calibration, Sample, SweepRow, calibrate};
 pub use dataset::{DatasetError, Format};
 pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use result::{
@@ -27,5 +31,6 @@ pub use result::{
     QuestionResult, Row, Run,
 };
 pub use run::{EvalError, Request, evaluate};
+pub use samples::{SampleError, samples};
 pub use score::{auc, percentile};
 pub use table::{budget, table};

@@ -8,17 +8,21 @@
 //! Questions and annotations in the file are never read.
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashSet},
     path::PathBuf,
 };
 
-use jiff::{civil::DateTime, tz::Offset};
+use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
-use super::{Batch, Progress, Source, SourceError, end_mark, unreadable, zone_offset};
+use super::{
+    Batch, Progress, Source, SourceError, end_mark,
+    queue::{Queue, moment, text_of, zone_notice},
+    unreadable, zone_offset,
+};
 use crate::{
     config::SourceSettings,
-    model::{Attachment, Bank, DeadLetter, EventTime, SessionEnd, Turn, TurnEvent},
+    model::{Attachment, Bank, EventTime, SessionEnd, Turn, TurnEvent},
 };
 
 /// How a session's date is written, such as `1:56 pm on 8 May, 2023`.
@@ -29,15 +33,7 @@ const WHOLE_FILE: &str = "fetch the whole locomo10.json again: a list of convers
 pub struct Locomo {
     path: PathBuf,
     zone: String,
-    items: VecDeque<Item>,
-    total_turns: u64,
-    done_turns: u64,
-}
-
-/// What is to be given, in order.
-enum Item {
-    Event(TurnEvent),
-    Reject(DeadLetter),
+    queue: Queue,
 }
 
 impl Locomo {
@@ -74,28 +70,18 @@ impl Locomo {
             offset_seconds,
             only: &settings.only,
             seen: HashSet::new(),
-            items: VecDeque::new(),
+            queue: Queue::default(),
         };
         for (index, conversation) in conversations.iter().enumerate() {
             reader.conversation(index, conversation);
         }
-        let items = reader.items;
-        let total_turns = items.iter().filter(|i| i.is_record()).count() as u64;
-        Ok(Self { path: path.clone(), zone: settings.zone.clone(), items, total_turns, done_turns: 0 })
+        Ok(Self { path: path.clone(), zone: settings.zone.clone(), queue: reader.queue })
     }
 }
 
 impl Source for Locomo {
     fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
-        let mut batch = Batch::default();
-        for item in self.items.drain(..limit.max(1).min(self.items.len())) {
-            self.done_turns += u64::from(item.is_record());
-            match item {
-                Item::Event(event) => batch.events.push(event),
-                Item::Reject(letter) => batch.rejects.push(letter),
-            }
-        }
-        Ok((!(batch.events.is_empty() && batch.rejects.is_empty())).then_some(batch))
+        Ok(self.queue.next(limit))
     }
 
     fn describe(&self) -> String {
@@ -103,21 +89,11 @@ impl Source for Locomo {
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.done_turns, total: Some(self.total_turns), unit: "turns" }
+        self.queue.progress()
     }
 
     fn notice(&self) -> Option<String> {
-        let (path, zone) = (self.path.display(), &self.zone);
-        Some(format!(
-            "{path}: its times name no zone and are taken as {zone}; set source.zone if they were said elsewhere"
-        ))
-    }
-}
-
-impl Item {
-    /// True for what the file holds, false for the marks that we add.
-    fn is_record(&self) -> bool {
-        matches!(self, Self::Reject(_) | Self::Event(TurnEvent::Turn(_)))
+        Some(zone_notice(&self.path, &self.zone))
     }
 }
 
@@ -140,7 +116,7 @@ struct Reader<'a> {
     only: &'a [String],
     /// The conversations so far.
     seen: HashSet<&'a str>,
-    items: VecDeque<Item>,
+    queue: Queue,
 }
 
 impl<'a> Reader<'a> {
@@ -173,7 +149,7 @@ impl<'a> Reader<'a> {
             last = self.session(&bank, name, conversation, session, &mut turns).max(last);
         }
         if let Some(last) = last {
-            self.items.push_back(Item::Event(end_mark(&bank, last)));
+            self.queue.event(end_mark(&bank, last));
         }
     }
 
@@ -205,14 +181,14 @@ impl<'a> Reader<'a> {
             match turn {
                 Ok(turn) => {
                     said = Some(turn.time);
-                    self.items.push_back(Item::Event(TurnEvent::Turn(turn)));
+                    self.queue.event(TurnEvent::Turn(turn));
                 }
                 Err(reason) => self.reject(format!("{name}/{session}[{index}]"), reason, value),
             }
         }
         if said.is_some() {
             let end = SessionEnd { bank: bank.clone(), session: session.to_owned() };
-            self.items.push_back(Item::Event(TurnEvent::SessionEnd(end)));
+            self.queue.event(TurnEvent::SessionEnd(end));
         }
         said
     }
@@ -227,16 +203,12 @@ impl<'a> Reader<'a> {
         };
         let local = DateTime::strptime(DATE_FORMAT, text.trim())
             .map_err(|_| format!("{key}: {text:?} is not a date; {REMEDY}"))?;
-        let moment = Offset::from_seconds(self.offset_seconds).and_then(|o| o.to_timestamp(local));
-        moment
-            .ok()
-            .and_then(|m| EventTime::new(m.as_millisecond(), self.offset_seconds).ok())
+        moment(local, self.offset_seconds)
             .ok_or_else(|| format!("{key}: {text:?} is out of range; write a year from 1900 to 2199"))
     }
 
     fn reject(&mut self, place: String, reason: String, value: &Value) {
-        let origin = format!("{}: {place}", self.file);
-        self.items.push_back(Item::Reject(DeadLetter::new(origin, reason, value.to_string().as_bytes())));
+        self.queue.reject(&self.file, &place, reason, value);
     }
 }
 
@@ -271,14 +243,6 @@ fn turn_of<'a>(
         return Err(format!("dia_id: {id:?} comes twice in the conversation; give each turn its own"));
     }
     Ok(turn)
-}
-
-fn text_of<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
-    match value.get(field) {
-        None | Some(Value::Null) => Err(format!("{field}: missing; add it to the record")),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(format!("{field}: not a string; write it as one")),
-    }
 }
 
 /// N of `session_N`; other keys, such as the dates, are none.

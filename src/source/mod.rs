@@ -10,15 +10,20 @@ use std::path::{Path, PathBuf};
 use jiff::SignedDuration;
 
 use crate::{
-    config::SourceSettings,
+    config::{SOURCE_FORMATS, SourceSettings},
     model::{Bank, DeadLetter, EventTime, Idle, Invalid, TurnEvent},
 };
 
+pub mod evermembench;
 mod jsonl;
 mod locomo;
+pub mod longmemeval;
+mod queue;
 
+pub use evermembench::EverMemBench;
 pub use jsonl::Jsonl;
 pub use locomo::Locomo;
+pub use longmemeval::LongMemEval;
 
 /// What was read at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -114,9 +119,11 @@ pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Box<dyn So
     match settings.format.as_str() {
         "jsonl" => Ok(Box::new(Jsonl::open(settings, bank)?)),
         "locomo" => Ok(Box::new(Locomo::open(settings, bank)?)),
+        "longmemeval" => Ok(Box::new(LongMemEval::open(settings, bank)?)),
+        "evermembench" => Ok(Box::new(EverMemBench::open(settings, bank)?)),
         other => Err(SourceError::Settings {
             key: "format",
-            problem: format!("{other:?} is not known; write \"jsonl\" or \"locomo\""),
+            problem: format!("{other:?} is not known; write one of {}", SOURCE_FORMATS.join(", ")),
         }),
     }
 }
@@ -211,6 +218,10 @@ mod tests {
         for (settings, expected) in [
             (settings("csv", "x", "Z", &[]), "source.format: \"csv\" is not known"),
             (settings("locomo", "-", "Z", &[]), "source.path: locomo is read from a file"),
+            (settings("longmemeval", "-", "Z", &[]), "source.path: longmemeval is read from a file"),
+            (settings("evermembench", "-", "Z", &[]), "source.path: evermembench is read from a file"),
+            (settings("longmemeval", "none.json", "noon", &[]), "source.zone: \"noon\" is not an offset"),
+            (settings("evermembench", "none.json", "Z", &[]), "none.json: cannot be read after line 0"),
             (settings("locomo", "none.json", "Berlin", &[]), "source.zone: \"Berlin\" is not an offset"),
             (settings("jsonl", "none.jsonl", "Z", &["a"]), "source.only: jsonl holds no conversations"),
             (settings("jsonl", "none.jsonl", "Z", &[]), "none.jsonl: cannot be read after line 0"),

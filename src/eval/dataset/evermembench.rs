@@ -3,21 +3,21 @@
 //! In: the path of `dialogue.json`. Out: the questions of every `qa_*.json` of its
 //! directory, in the order of their numbers. The files name no evidence turns, so that
 //! questions are asked and timed but not scored by evidence. The bank is the source's:
-//! `evermembench/` and the name of the directory.
+//! `evermembench/` and the topic.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::{Asked, Dataset, DatasetError, Format, Standing, bank, json, words};
-use crate::eval::problems::Kind;
+use crate::{eval::problems::Kind, source::evermembench};
 
 /// Reads them.
 pub(super) fn read(dialogue: &Path) -> Result<Dataset, DatasetError> {
     let mut dataset = Dataset { scorable: false, ..Dataset::default() };
     let whole = dialogue.canonicalize().map_err(|source| DatasetError::Read { path: dialogue.to_owned(), source })?;
     let directory = whole.parent().unwrap_or(Path::new("/"));
-    let name = directory.file_name().map_or_else(|| "dialogue".to_owned(), |n| n.to_string_lossy().into_owned());
+    let name = evermembench::topic(&whole);
     let Some(bank) = bank(Format::EverMemBench, &name) else {
         dataset.problems.note(Kind::NoConversation, format!("{name:?} cannot name a bank"));
         return Ok(dataset);

@@ -1,18 +1,18 @@
 //! The questions of LongMemEval: one haystack of sessions each.
 //!
-//! In: the list of questions. Out: one question a bank (`longmemeval/QUESTION_ID`) with the
-//! turns that `has_answer` marks, named `S3:2` as the source names them: session and turn by
-//! their places in the file, from 1. A question whose id ends in `_abs` asks for something
-//! that the haystack does not hold.
+//! In: the questions, one after another. Out: each in a bank of its own
+//! (`longmemeval/QUESTION_ID`) with the turns that `has_answer` marks, named as the source
+//! names them; "I" and "you" become the names that the source gives its anonymous roles. A
+//! question whose id ends in `_abs` asks for something that the haystack does not hold.
 
 use jiff::{civil::DateTime, tz::Offset};
 use serde_json::Value;
 
 use super::{Asked, Dataset, Format, Standing, bank, words};
-use crate::{eval::problems::Kind, model::EventTime};
+use crate::{eval::problems::Kind, model::EventTime, source::longmemeval};
 
-/// How a date is written, such as `2023/05/20 (Sat) 02:21`.
-const DATE_FORMAT: &str = "%Y/%m/%d (%a) %H:%M";
+/// A date without its weekday, as in `2023/05/20 (Sat) 02:21`.
+const DATE_FORMAT: &str = "%Y/%m/%d %H:%M";
 /// The published question types.
 const TYPES: [&str; 6] = [
     "single-session-user",
@@ -23,69 +23,100 @@ const TYPES: [&str; 6] = [
     "knowledge-update",
 ];
 
-/// Reads them. `only` chooses by question id.
-pub(super) fn read(items: &[Value], only: &[String], zone_seconds: i32) -> Dataset {
-    let mut dataset = Dataset { scorable: true, ..Dataset::default() };
-    for (index, item) in items.iter().enumerate() {
-        let Some(name) = words(item.get("question_id")) else {
-            dataset.problems.note(Kind::NotAQuestion, format!("[{index}]: question_id is missing"));
-            continue;
-        };
-        if !only.is_empty() && !only.contains(&name) {
-            continue;
-        }
-        let (Some(text), Some(bank)) = (words(item.get("question")), bank(Format::LongMemEval, &name)) else {
-            dataset.problems.note(Kind::NotAQuestion, name);
-            continue;
-        };
-        let category = words(item.get("question_type")).unwrap_or_else(|| "none".to_owned());
-        let standing = if name.ends_with("_abs") {
-            Standing::Unsupported
-        } else if TYPES.contains(&category.as_str()) {
-            Standing::Supported
-        } else {
-            dataset.problems.note(Kind::UnknownCategory, format!("{name}: {category}"));
-            Standing::Unknown
-        };
-        let asked_at = words(item.get("question_date")).and_then(|d| time(&d, zone_seconds));
-        if asked_at.is_none() {
-            dataset.problems.note(Kind::NoDate, &name);
-        }
-        let reference = words(item.get("answer"));
-        if reference.is_none() {
-            dataset.problems.note(Kind::NoAnswer, &name);
-        }
-        let evidence = if standing == Standing::Unsupported { Vec::new() } else { evidence(item) };
-        dataset.questions.push(Asked {
-            id: name.clone(),
-            conversation: name,
-            bank,
-            category,
-            standing,
-            text,
-            asked_at,
-            reference,
-            evidence,
-        });
+/// Reads one of them. `only` chooses by question id.
+pub(super) fn read(dataset: &mut Dataset, index: usize, item: &Value, only: &[String], zone_seconds: i32) {
+    let Some(name) = words(item.get("question_id")) else {
+        return dataset.problems.note(Kind::NotAQuestion, format!("[{index}]: question_id is missing"));
+    };
+    if !only.is_empty() && !only.contains(&name) {
+        return;
     }
-    dataset
+    if dataset.questions.iter().any(|q| q.id == name) {
+        // The source takes the first history of an id only.
+        return dataset.problems.note(Kind::NoConversation, format!("[{index}]: {name} comes twice"));
+    }
+    let (Some(text), Some(bank)) = (words(item.get("question")), bank(Format::LongMemEval, &name)) else {
+        return dataset.problems.note(Kind::NotAQuestion, name);
+    };
+    let category = words(item.get("question_type")).unwrap_or_else(|| "none".to_owned());
+    let standing = if name.ends_with("_abs") {
+        Standing::Unsupported
+    } else if TYPES.contains(&category.as_str()) {
+        Standing::Supported
+    } else {
+        dataset.problems.note(Kind::UnknownCategory, format!("{name}: {category}"));
+        Standing::Unknown
+    };
+    let asked_at = words(item.get("question_date")).and_then(|d| time(&d, zone_seconds));
+    if asked_at.is_none() {
+        dataset.problems.note(Kind::NoDate, &name);
+    }
+    let reference = words(item.get("answer"));
+    if reference.is_none() {
+        dataset.problems.note(Kind::NoAnswer, &name);
+    }
+    let evidence = if standing == Standing::Unsupported { Vec::new() } else { evidence(item) };
+    dataset.questions.push(Asked {
+        id: name.clone(),
+        conversation: name,
+        bank,
+        category,
+        standing,
+        text: named(&text),
+        asked_at,
+        reference,
+        evidence,
+    });
+}
+
+/// The question with the names that the source gives the anonymous roles: who asks is its
+/// user, and "you" is its assistant (the paper maps both sides alike).
+fn named(question: &str) -> String {
+    let (user, assistant) = (longmemeval::USER, longmemeval::ASSISTANT);
+    let mut out = String::with_capacity(question.len());
+    let mut word = String::new();
+    for c in question.chars().chain(std::iter::once(' ')) {
+        if c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}') {
+            word.push(c);
+            continue;
+        }
+        match word.replace('\u{2019}', "'").to_lowercase().as_str() {
+            "i" | "me" | "myself" => out.push_str(user),
+            "my" | "mine" => out.push_str(&format!("{user}'s")),
+            "i'm" => out.push_str(&format!("{user} is")),
+            "i've" => out.push_str(&format!("{user} has")),
+            "i'd" => out.push_str(&format!("{user} would")),
+            "i'll" => out.push_str(&format!("{user} will")),
+            "you" | "yourself" => out.push_str(assistant),
+            "your" | "yours" => out.push_str(&format!("{assistant}'s")),
+            _ => out.push_str(&word),
+        }
+        word.clear();
+        out.push(c);
+    }
+    out.pop();
+    out
 }
 
 /// The turns that are marked as holding the answer.
 fn evidence(item: &Value) -> Vec<String> {
     let sessions = item.get("haystack_sessions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let turns = sessions.iter().zip(1..).flat_map(|(session, s)| {
+    let ids = item.get("haystack_session_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let names = longmemeval::session_names(ids.iter().map(|id| id.as_str().unwrap_or_default()));
+    let turns = names.iter().zip(sessions).flat_map(|(name, session)| {
         let turns = session.as_array().map_or(&[][..], Vec::as_slice);
-        turns.iter().zip(1..).map(move |(turn, t)| (s, t, turn))
+        turns.iter().enumerate().map(move |(index, turn)| (name, index, turn))
     });
     turns
         .filter(|(_, _, turn)| turn.get("has_answer").and_then(Value::as_bool) == Some(true))
-        .map(|(s, t, _): (u32, u32, _)| format!("S{s}:{t}"))
+        .map(|(name, index, _)| longmemeval::turn_id(name, index))
         .collect()
 }
 
 fn time(text: &str, zone_seconds: i32) -> Option<EventTime> {
-    let local = DateTime::strptime(DATE_FORMAT, text).ok()?;
+    // The weekday says nothing that the date does not, and is not always right.
+    let plain: Vec<&str> = text.split_whitespace().filter(|w| !w.starts_with('(')).collect();
+    let local = DateTime::strptime(DATE_FORMAT, plain.join(" ")).ok()?;
     let moment = Offset::from_seconds(zone_seconds).and_then(|o| o.to_timestamp(local)).ok()?;
     EventTime::new(moment.as_millisecond(), zone_seconds).ok()
 }
@@ -105,22 +136,28 @@ mod tests {
             "half a sess"
         ]);
         let question = |id: &str, kind: &str, date: Value| {
-            json!({"question_id": id, "question_type": kind, "question": "What do I keep?", "answer": "bees",
-                   "question_date": date, "haystack_sessions": sessions})
+            json!({"question_id": id, "question_type": kind, "question": "What does I keep?", "answer": "bees",
+                   "question_date": date, "haystack_sessions": sessions,
+                   "haystack_session_ids": ["a", "b", "c"]})
         };
         let items = [
             question("q1", "multi-session", json!("2023/05/20 (Sat) 02:21")),
             question("q2_abs", "multi-session", json!("2023/05/20 (Sat) 02:21")),
             question("q3", "riddle", Value::Null),
             json!({"question_id": "q4"}),
+            question("q1", "multi-session", json!("2023/05/20 (Sat) 02:21")),
             json!({"question": "?"}),
         ];
-        let mut dataset = read(&items, &[], 7_200);
+        let mut dataset = Dataset { scorable: true, ..Dataset::default() };
+        for (index, item) in items.iter().enumerate() {
+            read(&mut dataset, index, item, &[], 7_200);
+        }
+        assert_eq!(dataset.questions[0].text, "What does Alice keep?");
         let at = dataset.questions[0].asked_at.unwrap();
         assert_eq!(at.to_string(), "2023-05-20T02:21:00+02:00");
-        let mut all = heard("longmemeval/q1", &["S2:1"]);
-        all.turns.extend(heard("longmemeval/q2_abs", &["S2:1"]).turns);
-        all.turns.extend(heard("longmemeval/q3", &["S2:1"]).turns);
+        let mut all = heard("longmemeval/q1", &["b:0"]);
+        all.turns.extend(heard("longmemeval/q2_abs", &["b:0"]).turns);
+        all.turns.extend(heard("longmemeval/q3", &["b:0"]).turns);
         dataset.resolve(&all);
         let found: Vec<(&str, Standing, usize)> =
             dataset.questions.iter().map(|q| (q.id.as_str(), q.standing, q.evidence.len())).collect();
@@ -128,8 +165,21 @@ mod tests {
             found,
             [("q1", Standing::Supported, 1), ("q2_abs", Standing::Unsupported, 0), ("q3", Standing::Unknown, 1)]
         );
-        for (kind, count) in [(Kind::NotAQuestion, 2), (Kind::UnknownCategory, 1), (Kind::NoDate, 1)] {
+        for (kind, count) in
+            [(Kind::NotAQuestion, 2), (Kind::UnknownCategory, 1), (Kind::NoDate, 1), (Kind::NoConversation, 1)]
+        {
             assert_eq!(dataset.problems.count(kind), count, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_roles_have_names_in_questions_too() {
+        for (asked, expected) in [
+            ("Where did I leave my keys?", "Where did Alice leave Alice's keys?"),
+            ("I\u{2019}m late; what did you tell me?", "Alice is late; what did Bob tell Alice?"),
+            ("Is Mimi in the inn?", "Is Mimi in the inn?"),
+        ] {
+            assert_eq!(named(asked), expected);
         }
     }
 }

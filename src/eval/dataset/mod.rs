@@ -146,7 +146,11 @@ pub(crate) struct Dataset {
 pub(crate) fn read(format: Format, path: &Path, only: &[String], zone_seconds: i32) -> Result<Dataset, DatasetError> {
     let mut dataset = match format {
         Format::Locomo => locomo::read(&list(format, path)?, only),
-        Format::LongMemEval => longmemeval::read(&list(format, path)?, only, zone_seconds),
+        Format::LongMemEval => {
+            let mut dataset = Dataset { scorable: true, ..Dataset::default() };
+            each(format, path, |index, item| longmemeval::read(&mut dataset, index, &item, only, zone_seconds))?;
+            dataset
+        }
         Format::EverMemBench => evermembench::read(path)?,
     };
     dataset.mark_duplicates();
@@ -256,15 +260,46 @@ fn list(format: Format, path: &Path) -> Result<Vec<Value>, DatasetError> {
     }
 }
 
+/// Hands out the items of a file that is one JSON list, one at a time, with their places:
+/// the larger files do not fit into memory as values.
+fn each(format: Format, path: &Path, mut take: impl FnMut(usize, Value)) -> Result<(), DatasetError> {
+    struct Items<F>(F);
+    impl<'de, F: FnMut(usize, Value)> serde::de::Visitor<'de> for Items<F> {
+        type Value = ();
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of questions")
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+            let mut index = 0;
+            while let Some(item) = items.next_element()? {
+                (self.0)(index, item);
+                index += 1;
+            }
+            Ok(())
+        }
+    }
+    let bytes = read_bytes(path)?;
+    let mut reader = serde_json::Deserializer::from_slice(&bytes);
+    let read = serde::Deserializer::deserialize_seq(&mut reader, Items(&mut take)).and_then(|()| reader.end());
+    read.map_err(|e| not_of(format, path, &e))
+}
+
 fn json(format: Format, path: &Path) -> Result<Value, DatasetError> {
-    let bytes = std::fs::read(path).map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
-    serde_json::from_slice(&bytes).map_err(|e| DatasetError::Format {
+    serde_json::from_slice(&read_bytes(path)?).map_err(|e| not_of(format, path, &e))
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, DatasetError> {
+    std::fs::read(path).map_err(|source| DatasetError::Read { path: path.to_owned(), source })
+}
+
+fn not_of(format: Format, path: &Path, error: &serde_json::Error) -> DatasetError {
+    DatasetError::Format {
         path: path.to_owned(),
-        line: e.line(),
-        column: e.column(),
-        problem: e.to_string(),
+        line: error.line(),
+        column: error.column(),
+        problem: error.to_string(),
         format: format.name(),
-    })
+    }
 }
 
 /// A string, or a number or truth value written as one; absent when empty.

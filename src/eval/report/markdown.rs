@@ -1,0 +1,419 @@
+//! The report's first page.
+//!
+//! In: a run, the names of the questions' pages and of the plots, a calibration. Out:
+//! Markdown. Shares are in percent; a figure that was not measured is a dash; the paper's
+//! figures stand in columns of their own.
+
+use std::fmt::Write;
+
+use super::question::{fenced, line};
+use crate::eval::{
+    calibrate::Calibration,
+    paper::{Paper, PaperRow, paper},
+    result::{EvalResult, Figures, QuestionResult, Row, Run},
+    table::budget,
+};
+
+/// File of the plot of recall against tokens.
+pub(super) const TOKENS: &str = "recall_tokens.svg";
+/// File of the plot of recall by category.
+pub(super) const RECALL: &str = "recall_by_category.svg";
+/// File of the plot of full evidence by category.
+pub(super) const FULL: &str = "full_by_category.svg";
+/// File of the plot of a calibration's sweep.
+pub(super) const SWEEP: &str = "calibration.svg";
+
+/// The page.
+pub(super) fn page(run: &Run, names: &[String], plots: &[&str], calibration: Option<&Calibration>) -> String {
+    let mut page = Page { out: String::new(), result: &run.result, paper: paper(), plots };
+    page.head();
+    page.evidence();
+    page.rivals();
+    page.ablations();
+    page.answers();
+    page.cost();
+    if let Some(calibration) = calibration {
+        page.calibration(calibration);
+    }
+    page.problems();
+    page.misses(&run.questions, names);
+    page.settings();
+    page.out
+}
+
+struct Page<'a> {
+    out: String,
+    result: &'a EvalResult,
+    paper: Paper,
+    plots: &'a [&'a str],
+}
+
+impl Page<'_> {
+    /// The paper's rows for the dataset of the run.
+    fn papers(&self) -> impl Iterator<Item = &PaperRow> {
+        self.paper.rows.iter().filter(|r| r.dataset == self.result.dataset)
+    }
+
+    /// The paper's judge accuracy for what we call by this name.
+    fn papers_judge(&self, name: &str) -> String {
+        number(self.papers().find(|p| p.name == name).map(|p| p.judge), 2)
+    }
+
+    fn say(&mut self, text: &str) {
+        // Writing into a string cannot fail.
+        let _ = writeln!(self.out, "{text}\n");
+    }
+
+    fn plot(&mut self, file: &str, words: &str) {
+        if self.plots.contains(&file) {
+            self.say(&format!("![{words}]({file})"));
+        }
+    }
+
+    fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+        let _ = writeln!(self.out, "| {} |", head.join(" | "));
+        let _ = writeln!(self.out, "|{}", "---|".repeat(head.len()));
+        for row in rows {
+            let _ = writeln!(self.out, "| {} |", row.join(" | "));
+        }
+        self.out.push('\n');
+    }
+
+    fn head(&mut self) {
+        let r = self.result;
+        self.say(&format!("# {}: {}", line(&r.dataset), line(&r.file)));
+        self.say(&format!(
+            "Profile `{}`; {} conversations, {} turns, {} units, {} supported questions, of which {} can be scored by \
+             evidence. Shares are in percent, tokens are o200k over the context exactly as an answerer gets it.",
+            r.profile, r.build.conversations, r.build.turns, r.build.units, r.overall.questions, r.overall.scored
+        ));
+    }
+
+    fn evidence(&mut self) {
+        let r = self.result;
+        self.say("## Evidence");
+        self.plot(RECALL, "Evidence recall by category, before and after expansion");
+        self.plot(FULL, "Full evidence by category, before and after expansion");
+        let mut rows = vec![wide("**overall**", &r.overall)];
+        rows.extend(r.by_category.iter().map(|(name, f)| wide(&line(name), f)));
+        rows.push(wide("a second round ran", &r.by_second_round.ran));
+        rows.push(wide("stopped at the first hop", &r.by_second_round.stopped));
+        rows.extend(r.by_conversation.iter().take(20).map(|(name, f)| wide(&format!("`{name}`"), f)));
+        self.table(
+            &[
+                "questions",
+                "asked",
+                "recall",
+                "full",
+                "tokens",
+                "units",
+                "first hop recall",
+                "first hop full",
+                "first hop tokens",
+                "second round",
+            ],
+            &rows,
+        );
+        if r.by_conversation.len() > 20 {
+            self.say(&format!("{} conversations more are in the JSON form.", r.by_conversation.len() - 20));
+        }
+        if let Some(auc) = r.sufficiency_auc {
+            self.say(&format!(
+                "The sufficiency figure tells questions that the dialogue supports from those that it does not with \
+                 an AUC of {auc:.3}."
+            ));
+        }
+    }
+
+    fn rivals(&mut self) {
+        let r = self.result;
+        if r.rivals.is_empty() && r.ablations.is_empty() {
+            self.plot(TOKENS, "Evidence recall against context tokens");
+            return;
+        }
+        self.say("## Rivals");
+        self.plot(TOKENS, "Evidence recall against context tokens");
+        if r.rivals.is_empty() {
+            return;
+        }
+        self.say("Over the same memory, in the same run, with the same vectors, rendering and counting.");
+        let categories: Vec<&String> = r.by_category.keys().collect();
+        let mut head = vec!["retriever", "over", "budget", "recall", "full", "tokens", "units"];
+        head.extend(categories.iter().map(|c| c.as_str()));
+        head.push("judge, the paper's");
+        let recalls = |by: &dyn Fn(&str) -> Option<Figures>| -> Vec<String> {
+            categories.iter().map(|c| percent(by(c).and_then(|f| f.evidence_recall))).collect()
+        };
+        let ours = |name: &str, overall: &Figures, by: Vec<String>, paper: &str| {
+            let mut row = vec![name.to_owned(), "units".to_owned(), String::new()];
+            row.extend(short(overall));
+            row.extend(by);
+            row.push(self.papers_judge(paper));
+            row
+        };
+        let first = |f: &Figures| Figures {
+            evidence_recall: f.first_hop_recall,
+            full_evidence: f.first_hop_full_evidence,
+            context_tokens: f.first_hop_tokens,
+            units: None,
+            ..*f
+        };
+        let mut rows = vec![
+            ours("**recollection**", &r.overall, recalls(&|c| r.by_category.get(c).copied()), "recollection"),
+            ours("first hop alone", &first(&r.overall), recalls(&|c| r.by_category.get(c).map(first)), "first-hop"),
+        ];
+        for rival in &r.rivals {
+            let mut row = vec![line(&rival.name), line(&rival.over), budget(rival.budget)];
+            row.extend(short(&rival.overall));
+            row.extend(recalls(&|c| rival.by_category.get(c).copied()));
+            row.push(self.papers_judge(&rival.name));
+            rows.push(row);
+        }
+        self.table(&head, &rows);
+        self.about(&r.rivals);
+    }
+
+    fn about(&mut self, rows: &[Row]) {
+        for row in rows {
+            let _ = writeln!(self.out, "- {}: {}", line(&row.name), line(&row.about));
+        }
+        self.out.push('\n');
+    }
+
+    fn ablations(&mut self) {
+        let r = self.result;
+        if r.ablations.is_empty() {
+            return;
+        }
+        self.say("## Ablations");
+        self.say(
+            "The paper's column is its judge accuracy for the same part taken away; ours are evidence figures, and \
+             judge accuracy where a language model is configured.",
+        );
+
+        let row = |name: &str, f: &Figures, paper: String| {
+            let change = |ours: Option<f64>, all: Option<f64>| {
+                ours.zip(all).map_or("–".to_owned(), |(ours, all)| format!("{:+.1}", (ours - all) * 100.0))
+            };
+            let mut row = vec![name.to_owned()];
+            row.extend(short(f));
+            row.push(change(f.evidence_recall, r.overall.evidence_recall));
+            row.push(percent(f.judge_accuracy));
+            row.push(paper);
+            row
+        };
+        let mut rows = vec![row("**nothing taken away**", &r.overall, self.papers_judge("recollection"))];
+        rows.extend(
+            r.ablations
+                .iter()
+                .map(|a| row(&format!("without {}", line(&a.name)), &a.overall, self.papers_judge(&a.name))),
+        );
+        self.table(&["", "recall", "full", "tokens", "units", "recall, change", "judge", "judge, the paper's"], &rows);
+        self.about(&r.ablations);
+    }
+
+    fn answers(&mut self) {
+        let r = self.result;
+        let rows: Vec<PaperRow> = self.papers().cloned().collect();
+        let Some(whole) = rows.first() else { return };
+        self.say("## Beside the paper");
+        self.say(
+            "Judge accuracy of answers, by category; the paper's rows are its own figures, not measured here. Without \
+             a language model there are no answers to judge, and our row has dashes.",
+        );
+        let categories: Vec<&String> = whole.by_category.keys().collect();
+        let mut head = vec!["", "F1", "BLEU-1", "judge", "tokens"];
+        head.extend(categories.iter().map(|c| c.as_str()));
+        let mut ours = vec![
+            "**this run**".to_owned(),
+            percent(r.overall.f1),
+            percent(r.overall.bleu1),
+            percent(r.overall.judge_accuracy),
+        ];
+        ours.push(number(r.overall.context_tokens, 0));
+        ours.extend(categories.iter().map(|c| percent(r.by_category.get(*c).and_then(|f| f.judge_accuracy))));
+        let mut lines = vec![ours];
+        for row in &rows {
+            let mut cells = vec![format!("paper: {}", line(&row.about))];
+            cells.extend([
+                number(row.f1, 2),
+                number(row.bleu1, 2),
+                number(Some(row.judge), 2),
+                number(row.context_tokens, 0),
+            ]);
+            cells.extend(categories.iter().map(|c| number(row.by_category.get(*c).copied(), 2)));
+            lines.push(cells);
+        }
+        self.table(&head, &lines);
+    }
+
+    fn cost(&mut self) {
+        let r = self.result;
+        self.say("## Cost");
+        let each = |sum: f64| (r.build.conversations > 0).then(|| sum / r.build.conversations as f64);
+        let asked: u64 = r.by_category.values().map(|f| f.questions).sum();
+        // The paper states its costs for LoCoMo alone.
+        let paper = (r.dataset == "locomo").then_some(self.paper.cost);
+        let whole = self.papers().find(|p| p.name == "recollection").cloned().unwrap_or_default();
+        let row = |name: &str, ours: Option<f64>, digits: usize, paper: Option<f64>| {
+            vec![name.to_owned(), number(ours, digits), number(paper, digits)]
+        };
+        let rows = [
+            row("build, seconds a conversation", each(r.build.seconds), 2, paper.map(|p| p.build_seconds)),
+            row("build, seconds in all", Some(r.build.seconds), 2, None),
+            row("build, turns a second", Some(r.build.turns_per_second), 1, None),
+            row(
+                "build, language-model calls a conversation",
+                each(r.build.llm_calls as f64),
+                1,
+                paper.map(|p| p.build_calls),
+            ),
+            row(
+                "build, language-model tokens a conversation",
+                each(r.build.llm_tokens as f64),
+                0,
+                paper.map(|p| p.build_tokens),
+            ),
+            row(
+                "reading, language-model tokens a question (paper: of the controller)",
+                (asked > 0).then(|| r.reading.llm_tokens as f64 / asked as f64),
+                1,
+                paper.map(|p| p.controller_tokens),
+            ),
+            row("question, milliseconds, p50", Some(r.latency_ms.p50), 2, None),
+            row("question, milliseconds, p99", Some(r.latency_ms.p99), 2, None),
+            row(
+                "questions with a second round, %",
+                r.overall.second_round_rate.map(|s| s * 100.0),
+                1,
+                whole.second_round,
+            ),
+            row(
+                "judge accuracy where it ran, %",
+                r.by_second_round.ran.judge_accuracy.map(|s| s * 100.0),
+                1,
+                whole.judge_after_second_round,
+            ),
+            row(
+                "judge accuracy where it stopped, %",
+                r.by_second_round.stopped.judge_accuracy.map(|s| s * 100.0),
+                1,
+                whole.judge_after_first_hop,
+            ),
+        ];
+        self.table(&["", "this run", "the paper"], &rows);
+    }
+
+    fn calibration(&mut self, c: &Calibration) {
+        self.say("## Calibration");
+        self.say(&format!(
+            "Model `{}`, {} units of {} banks: {:.2} semantic choices a unit at a threshold of {:.3} (target {}, at \
+             most {}); the floor of a match is {:.3}, which {:.0} % of {} random pairs do not exceed.",
+            c.model,
+            c.units,
+            c.banks,
+            c.choices,
+            c.semantic_threshold,
+            c.target_choices,
+            c.most_choices,
+            c.semantic_floor,
+            c.chance * 100.0,
+            c.pairs
+        ));
+        self.plot(SWEEP, "Semantic choices a unit against the threshold");
+        let rows: Vec<Vec<String>> = c
+            .sweep
+            .iter()
+            .map(|s| vec![format!("{:.3}", s.threshold), format!("{:.2}", s.choices), percent(Some(s.without))])
+            .collect();
+        self.table(&["threshold", "choices a unit", "units without"], &rows);
+    }
+
+    fn problems(&mut self) {
+        let r = self.result;
+        self.say("## What was wrong with the file");
+        if r.problems.is_empty() {
+            self.say("Nothing.");
+            return;
+        }
+        let rows: Vec<Vec<String>> = r
+            .problems
+            .iter()
+            .map(|(kind, p)| {
+                let examples: Vec<String> = p.examples.iter().map(|e| line(e)).collect();
+                vec![line(kind), p.count.to_string(), line(&p.treatment), examples.join("; ")]
+            })
+            .collect();
+        self.table(&["kind", "how often", "what was done", "where, the first five"], &rows);
+    }
+
+    fn misses(&mut self, questions: &[QuestionResult], names: &[String]) {
+        self.say("## Misses");
+        let missed: Vec<(&QuestionResult, &String)> = questions
+            .iter()
+            .zip(names)
+            .filter(|(q, _)| q.supported != Some(false) && q.pieces.iter().any(|p| !p.delivered))
+            .collect();
+        self.say(&format!(
+            "{} supported questions lack a piece of their evidence. Each page shows the ripple that found or missed \
+             it; [every question](questions/README.md) has one.",
+            missed.len()
+        ));
+        if missed.is_empty() {
+            return;
+        }
+        let rows: Vec<Vec<String>> = missed
+            .iter()
+            .map(|(q, name)| {
+                let delivered = q.pieces.iter().filter(|p| p.delivered).count();
+                let first = q.pieces.iter().filter(|p| p.delivered_by_first_hop).count();
+                let missing: Vec<String> =
+                    q.pieces.iter().filter(|p| !p.delivered).map(|p| format!("`{}`", p.turn)).collect();
+                vec![
+                    format!("[{}](questions/{name})", line(&q.id)),
+                    line(&q.category),
+                    line(&q.answer.question.text),
+                    format!("{first} → {delivered} of {}", q.pieces.len()),
+                    missing.join(", "),
+                    if q.second_round { "yes" } else { "no" }.to_owned(),
+                    format!("{:.2}", q.answer.sufficiency),
+                ]
+            })
+            .collect();
+        self.table(
+            &["question", "category", "wording", "first hop → delivered", "missed", "second round", "sufficiency"],
+            &rows,
+        );
+    }
+
+    fn settings(&mut self) {
+        self.say("## Settings");
+        let text = serde_json::to_string_pretty(&self.result.config).unwrap_or_default();
+        self.out.push_str(&fenced(&text));
+    }
+}
+
+fn wide(name: &str, f: &Figures) -> Vec<String> {
+    let mut row = vec![name.to_owned(), f.questions.to_string()];
+    row.extend(short(f));
+    row.extend([
+        percent(f.first_hop_recall),
+        percent(f.first_hop_full_evidence),
+        number(f.first_hop_tokens, 0),
+        percent(f.second_round_rate),
+    ]);
+    row
+}
+
+/// Recall, full evidence, tokens, units.
+fn short(f: &Figures) -> [String; 4] {
+    [percent(f.evidence_recall), percent(f.full_evidence), number(f.context_tokens, 0), number(f.units, 1)]
+}
+
+fn percent(share: Option<f64>) -> String {
+    number(share.map(|s| s * 100.0), 1)
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |v| format!("{v:.digits$}"))
+}

@@ -1,0 +1,92 @@
+//! What a file that is read whole holds, in order, until it is given out in batches.
+//!
+//! In: events and rejects of one file, and the fields of its JSON values. Out: batches of
+//! at most the asked size, and how many records are behind us. Marks that a source adds
+//! are not counted as records. Never reads a file.
+
+use std::{collections::VecDeque, path::Path};
+
+use jiff::{civil::DateTime, tz::Offset};
+use serde_json::Value;
+
+use super::{Batch, Progress};
+use crate::model::{DeadLetter, EventTime, TurnEvent};
+
+/// What is still to be given.
+#[derive(Default)]
+pub(super) struct Queue {
+    items: VecDeque<Item>,
+    total: u64,
+    done: u64,
+}
+
+enum Item {
+    Event(TurnEvent),
+    Reject(DeadLetter),
+}
+
+impl Item {
+    /// True for what the file holds, false for the marks that a source adds.
+    fn is_record(&self) -> bool {
+        matches!(self, Self::Reject(_) | Self::Event(TurnEvent::Turn(_)))
+    }
+}
+
+impl Queue {
+    pub(super) fn event(&mut self, event: TurnEvent) {
+        self.push(Item::Event(event));
+    }
+
+    /// A damaged value, with its file and place.
+    pub(super) fn reject(&mut self, file: &str, place: &str, reason: String, value: &Value) {
+        let origin = format!("{file}: {place}");
+        self.push(Item::Reject(DeadLetter::new(origin, reason, value.to_string().as_bytes())));
+    }
+
+    fn push(&mut self, item: Item) {
+        self.total += u64::from(item.is_record());
+        self.items.push_back(item);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// As [`super::Source::next`].
+    pub(super) fn next(&mut self, limit: usize) -> Option<Batch> {
+        let mut batch = Batch::default();
+        for item in self.items.drain(..limit.max(1).min(self.items.len())) {
+            self.done += u64::from(item.is_record());
+            match item {
+                Item::Event(event) => batch.events.push(event),
+                Item::Reject(letter) => batch.rejects.push(letter),
+            }
+        }
+        (!(batch.events.is_empty() && batch.rejects.is_empty())).then_some(batch)
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress { done: self.done, total: Some(self.total), unit: "turns" }
+    }
+}
+
+/// A field that must be text.
+pub(super) fn text_of<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
+    match value.get(field) {
+        None | Some(Value::Null) => Err(format!("{field}: missing; add it to the record")),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(format!("{field}: not a string; write it as one")),
+    }
+}
+
+/// The moment of a civil time at an offset, when its year may be one.
+pub(super) fn moment(local: DateTime, offset_seconds: i32) -> Option<EventTime> {
+    let moment = Offset::from_seconds(offset_seconds).and_then(|o| o.to_timestamp(local)).ok()?;
+    EventTime::new(moment.as_millisecond(), offset_seconds).ok()
+}
+
+/// What to say of a format whose times name no zone (decision 7).
+pub(super) fn zone_notice(path: &Path, zone: &str) -> String {
+    let path = path.display();
+    format!("{path}: its times name no zone and are taken as {zone}; set source.zone if they were said elsewhere")
+}
