@@ -306,9 +306,7 @@ pub struct FamiliarityWeights {
     pub pair: f64,
     /// Mean of that cosine and the next part's.
     pub trio: f64,
-    /// As `meaning`, with the question as the one who is asked about would put it ("I").
-    pub own_meaning: f64,
-    /// As `pair`, with the question so put.
+    /// As `pair`, with the question as the one who is asked about would put it ("I").
     pub own_pair: f64,
     /// BM25 of the question's words in the part and the turns around it, over the bank's best.
     pub words: f64,
@@ -344,12 +342,11 @@ pub struct FamiliarityWeights {
 
 impl FamiliarityWeights {
     /// Every weight with its key.
-    fn named(&self) -> [(&'static str, f64); 20] {
+    fn named(&self) -> [(&'static str, f64); 19] {
         [
             ("meaning", self.meaning),
             ("pair", self.pair),
             ("trio", self.trio),
-            ("own_meaning", self.own_meaning),
             ("own_pair", self.own_pair),
             ("words", self.words),
             ("synonyms", self.synonyms),

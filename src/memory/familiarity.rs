@@ -187,7 +187,7 @@ fn own_words(probe: &FamiliarityProbe, words: &mut Words, parts: &mut [Scored<'_
 /// The cosines of the sentences and of the pair.
 fn align(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     let w = &probe.weights;
-    let asked = [(Some(&probe.vector), w.meaning, w.pair), (probe.own_vector.as_ref(), w.own_meaning, w.own_pair)];
+    let asked = [(Some(&probe.vector), w.meaning, w.pair), (probe.own_vector.as_ref(), 0.0, w.own_pair)];
     for part in parts {
         let own = part.held.unit.vectors_of(part.key.3);
         for (form, (vector, meaning, pair)) in asked.iter().enumerate() {

@@ -41,7 +41,7 @@ pub use cues::cues;
 pub use expand::{Considered, Support};
 pub use impressions::Impressions;
 pub use plan::{Planner, RulesPlanner};
-pub use trace::trace;
+pub use trace::{trace, way};
 pub use unplanned::Unplanned;
 
 /// Why a memory or an embedder could not answer.

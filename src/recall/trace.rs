@@ -141,7 +141,9 @@ impl Page {
     }
 }
 
-fn way(provenance: &Provenance) -> String {
+/// How a unit was reached, in a few words.
+#[must_use]
+pub fn way(provenance: &Provenance) -> String {
     match provenance {
         Provenance::Familiar { rank, .. } => format!("familiar {rank}"),
         Provenance::FirstHop { channel: Channel::Structural, rank, .. } => format!("cue {rank}"),

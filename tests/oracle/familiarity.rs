@@ -105,8 +105,7 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
             let length: u32 = p.bag.values().sum();
             let topics_held =
                 if held(&|_| true) > 0.0 { held(&|t| p.bag.contains_key(t)) / held(&|_| true) } else { 0.0 };
-            let own_form =
-                probe.own_vector.as_ref().map_or(0.0, |v| w.own_meaning * meaning(p, v) + w.own_pair * pair(p, v));
+            let own_form = probe.own_vector.as_ref().map_or(0.0, |v| w.own_pair * pair(p, v));
             w.meaning * meaning(p, &probe.vector)
                 + w.pair * pair(p, &probe.vector)
                 + w.trio * (pair(p, &probe.vector) + pair(next, &probe.vector)) / 2.0

@@ -46,6 +46,7 @@ fn question(id: &str) -> QuestionResult {
         channel: Channel::Semantic,
         rank: 1,
         score: 0.4,
+        familiarity: 0.5,
         target_match: 0.5,
         hops: 1,
         path: vec![step],
