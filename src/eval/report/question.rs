@@ -131,7 +131,9 @@ fn way(provenance: &Provenance) -> String {
     match provenance {
         Provenance::FirstHop { channel: Channel::Structural, rank, .. } => format!("cue {rank}"),
         Provenance::FirstHop { channel, rank, .. } => format!("{channel} {rank}"),
-        Provenance::Expansion { channel, rank, hops, .. } => format!("{channel} expansion {rank}, {hops} hops"),
+        Provenance::Expansion { channel, rank, hops, .. } => {
+            format!("{channel} expansion {rank}, {hops} hop{}", if *hops == 1 { "" } else { "s" })
+        }
     }
 }
 
