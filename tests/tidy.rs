@@ -79,7 +79,7 @@ fn rooms_import_in_the_datas_direction() {
         ("log", &["model", "config"]),
         ("window", &["model", "config"]),
         ("extract", &["model", "config", "language"]),
-        ("embed", &["model", "config"]),
+        ("embed", &["model", "config", "language"]),
         ("memory", &["model", "config", "language"]),
         ("recall", &["model", "config", "language", "memory"]),
         (

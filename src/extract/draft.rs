@@ -15,11 +15,13 @@ use crate::{
     language::{
         names::NameText,
         sentences::{content, has_content, is_question, sentences},
+        shared::{named, shared},
         tense::{Tense, tense},
+        time_words::time_words,
         times::{TimeMention, find_times, render_interval},
         vague::has_vague_time,
     },
-    model::{Attachment, Cues, EventTime, Interval, Marks, WindowTurn, canonical_name},
+    model::{Attachment, Cues, Interval, Marks, WindowTurn, canonical_name},
 };
 
 /// A turn, or the questions of one, on its way into a unit.
@@ -60,13 +62,13 @@ impl<'w> Piece<'w> {
             speaker: self.speaker().to_owned(),
             said_at: self.held.turn.time,
             text: self.text(),
-            marks: marks(&self.words, self.held.turn.time),
+            marks: marks(&self.words),
         }
     }
 
     /// What is embedded: the words, captions included.
     fn text(&self) -> String {
-        let captions = self.shared.iter().map(|s| format!("[shared {s}]"));
+        let captions = self.shared.iter().cloned();
         std::iter::once(self.words.clone()).filter(|w| !w.is_empty()).chain(captions).collect::<Vec<_>>().join(" ")
     }
 }
@@ -116,12 +118,11 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
 }
 
 /// What stands out in a turn's words.
-fn marks(words: &str, said_at: EventTime) -> Marks {
-    let times = find_times(words, Some(said_at)).len();
+fn marks(words: &str) -> Marks {
     let quoted = |open: char, close: char| words.split_once(open).is_some_and(|(_, rest)| rest.contains(close));
     Marks {
-        times: u8::try_from(times).unwrap_or(u8::MAX),
-        asks: is_question(words),
+        times: u8::try_from(time_words(words)).unwrap_or(u8::MAX),
+        asks: is_question(words) || words.trim_end().ends_with('?'),
         quotes: quoted('"', '"') || quoted('\u{201c}', '\u{201d}'),
     }
 }
@@ -157,14 +158,10 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What an attachment shows, as the end of "shared …".
+/// What an attachment shows, as a part's text has it.
 pub(super) fn shared_thing(attachment: &Attachment) -> Option<String> {
     let caption = attachment.caption.as_deref().map(one_line).filter(|c| !c.is_empty())?;
-    Some(match attachment.kind.as_deref().map(str::trim) {
-        Some("image" | "photo" | "picture") => format!("a photo: {caption}"),
-        Some(kind) if !kind.is_empty() => format!("a file ({}): {caption}", one_line(kind)),
-        _ => format!("something: {caption}"),
-    })
+    Some(shared(attachment.kind.as_deref().map(one_line).as_deref(), &caption))
 }
 
 /// Whom a turn clearly speaks to: the person it calls, the one whose turn it answers, or
@@ -190,7 +187,7 @@ static YOU: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// `A said to B: "…" and shared a photo: …`, with resolved dates in square brackets.
 fn restate(piece: &Piece<'_>, to: Option<&str>, answers: bool, times: &[TimeMention]) -> String {
     let speaker = piece.speaker();
-    let shared = piece.shared.join(" and ");
+    let shared = piece.shared.iter().filter_map(|thing| named(thing)).collect::<Vec<_>>().join(" and ");
     let words = with_dates(&piece.words, times);
     let said = match (answers, is_question(&piece.words), to) {
         (true, ..) => format!("{speaker} answered"),

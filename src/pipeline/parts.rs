@@ -12,12 +12,9 @@ use crate::{
     config::EmbedSettings,
     embed::{SpanVectors, pooled, render_parts},
     extract::{DraftPart, DraftUnit},
-    language::sentences::sentences,
+    language::shared::{named, split},
     model::{SpannedText, Vector},
 };
-
-/// How the extractor opens what was shared with a turn, at the end of a part's words.
-const SHARED: &str = "[shared ";
 
 /// Which text, and which span of it, gives which vector.
 pub(super) struct Layout {
@@ -123,21 +120,37 @@ fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) ->
     if pieces.len() < 2 {
         return Vec::new();
     }
-    let long = |piece: &&str| piece.split_whitespace().count() >= settings.sentence_words;
+    let long = |piece: &&str| {
+        let words = named(piece).unwrap_or_else(|| (*piece).to_owned());
+        words
+            .split_once(": ")
+            .filter(|_| words != *piece)
+            .map_or(&*words, |(_, caption)| caption)
+            .split_whitespace()
+            .count()
+            >= settings.sentence_words
+    };
     pieces.into_iter().filter(long).map(|piece| render_parts(template, &[(speaker, piece)])).collect()
 }
 
-/// The sentences of a part; what was shared with it is one of its own.
+/// The sentences of a part; what was shared with it is one of its own. Chat is careless of
+/// capitals, so a sentence ends at its mark whatever follows.
 fn pieces(text: &str) -> Vec<&str> {
-    let shared = text.match_indices(SHARED).map(|(at, _)| at).find(|_| text.ends_with(']')).unwrap_or(text.len());
-    let (said, mut shared) = text.split_at(shared);
-    let mut pieces: Vec<&str> = sentences(said).into_iter().filter_map(|range| said.get(range)).collect();
-    while !shared.is_empty() {
-        let next = shared.match_indices(SHARED).map(|(at, _)| at).find(|at| *at > 0).unwrap_or(shared.len());
-        let (piece, rest) = shared.split_at(next);
-        pieces.push(piece.trim_end());
-        shared = rest;
+    let (said, things) = split(text);
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, c) in said.char_indices() {
+        let rest = said.get(at + c.len_utf8()..).unwrap_or_default();
+        let ends = c == '\n' || (matches!(c, '.' | '!' | '?') && rest.starts_with(char::is_whitespace));
+        if ends || rest.is_empty() {
+            let piece = said.get(start..at + c.len_utf8()).unwrap_or_default().trim();
+            start = at + c.len_utf8();
+            if !piece.is_empty() {
+                pieces.push(piece);
+            }
+        }
     }
+    pieces.extend(things);
     pieces
 }
 
@@ -157,9 +170,13 @@ fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<Unit
     };
     let mut parts = Vec::with_capacity(spans.len());
     for (part, span) in unit.parts.iter().zip(&spans) {
-        let pair = before.filter(|_| pairs).and_then(|before| pooled(&[before, *span]));
-        before = Some(*span);
         let alone = made.get(part.sentences.clone())?;
+        let pair = match before.filter(|_| pairs) {
+            Some(before) => pooled(&[before, *span]),
+            // Nothing was said before it: it is its own pair, where its own vectors are sentences.
+            None => (pairs && !alone.is_empty()).then(|| span.0.clone()),
+        };
+        before = Some(*span);
         let own = match (alone.is_empty(), spans.len() == 1 && pair.is_none()) {
             (true, true) => Vec::new(),
             (true, false) => vec![span.0.clone()],
@@ -248,15 +265,10 @@ mod tests {
 
     #[test]
     fn what_was_shared_is_a_sentence() {
-        assert_eq!(
-            pieces("Look! It is mine [shared a photo: a red kite]"),
-            ["Look!", "It is mine", "[shared a photo: a red kite]"]
-        );
-        assert_eq!(
-            pieces("[shared a photo: x. y] [shared something: z]"),
-            ["[shared a photo: x. y]", "[shared something: z]"]
-        );
-        assert_eq!(pieces("They [shared it all"), ["They [shared it all"]);
+        assert_eq!(pieces("Look! it is mine [photo: a red kite]"), ["Look!", "it is mine", "[photo: a red kite]"]);
+        assert_eq!(pieces("[photo: x. y] [shared: z]"), ["[photo: x. y]", "[shared: z]"]);
+        assert_eq!(pieces("They [photo: it all"), ["They [photo: it all"]);
+        assert_eq!(pieces("One. two\nthree 3.5!"), ["One.", "two", "three 3.5!"]);
         assert!(pieces("").is_empty());
     }
 

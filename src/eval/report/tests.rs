@@ -260,7 +260,7 @@ fn a_small_result_is_rendered_the_same_every_time() {
         assert!(well_formed(&svg) > 20, "{name}");
         assert!(read("report.md").contains(&format!("]({name})")), "{name} is shown");
     }
-    assert!(read("recall_tokens.svg").contains("dense (turns): 62.5 % at 900"));
+    assert!(read("recall_tokens.svg").contains("dense (turns, as many): 62.5 % at 900"));
     assert!(read("recall_by_category.svg").contains("multi-hop"));
     // A second report over the first gives the same bytes.
     let before = read("recall_tokens.svg");

@@ -176,7 +176,7 @@ fn captions_count_as_said() {
     };
     let units = extract(vec![photo("Look!", "a red kite")]);
     assert_eq!(units[0].restatement, "Ann said: \"Look!\" and shared a photo: a red kite");
-    assert_eq!(units[0].parts[0].text, "Look! [shared a photo: a red kite]");
+    assert_eq!(units[0].parts[0].text, "Look! [photo: a red kite]");
     let units = extract(vec![photo("", "a red kite in Brazil")]);
     assert_eq!(units[0].restatement, "Ann shared a photo: a red kite in Brazil");
     assert_eq!(units[0].cues.locations, ["brazil"]);
