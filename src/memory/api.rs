@@ -114,8 +114,9 @@ pub struct FamiliarityProbe {
     pub words: String,
     /// The same without the names of people.
     pub topics: String,
-    /// Synonyms of its words with their weights.
-    pub synonyms: Vec<(String, f64)>,
+    /// For each of its words the synonyms with their weights, best first; those that the
+    /// bank holds count, twelve a word at most.
+    pub synonyms: Vec<Vec<(String, f64)>>,
     /// Words and phrases of the question that may name a speaker; canonical.
     pub names: Vec<String>,
     /// The one of them who acts, where several are named.

@@ -37,6 +37,8 @@ const WORD_REACH: usize = 2;
 const LOG_DIGITS: f64 = 1_048_576.0;
 /// Expressions of time that count at most.
 const MOST_TIMES: u8 = 2;
+/// Synonyms of a word that count at most, of those that the bank holds.
+const MOST_SYNONYMS: usize = 12;
 /// How many parts are a session's best.
 const SESSION_BEST: usize = 3;
 
@@ -110,16 +112,19 @@ impl Parts {
         let asked: Vec<TermKey> = words.count(&probe.words).terms().map(|(term, _)| term).collect();
         let mut wanted: Vec<f64> = vec![1.0; asked.len()];
         let mut place: HashMap<TermKey, usize> = asked.iter().enumerate().map(|(i, t)| (*t, i)).collect();
-        for (word, weight) in &probe.synonyms {
-            for (term, _) in words.count(word).terms() {
-                let at = *place.entry(term).or_insert_with(|| {
-                    wanted.push(0.0);
-                    wanted.len() - 1
-                });
-                if at >= asked.len() {
-                    wanted[at] = wanted[at].max(*weight);
+        let mut alike: Vec<Vec<(usize, f64)>> = Vec::with_capacity(probe.synonyms.len());
+        for of_word in &probe.synonyms {
+            let mut terms = Vec::with_capacity(of_word.len());
+            for (word, weight) in of_word {
+                for (term, _) in words.count(word).terms() {
+                    let at = *place.entry(term).or_insert_with(|| {
+                        wanted.push(0.0);
+                        wanted.len() - 1
+                    });
+                    terms.push((at, *weight));
                 }
             }
+            alike.push(terms);
         }
         let mut parts: Vec<Scored<'_>> = self
             .held
@@ -140,6 +145,12 @@ impl Parts {
         let mut with = vec![0u64; wanted.len()];
         for (counts, _) in &windows {
             counts.keys().for_each(|t| with[*t] += 1);
+        }
+        for of_word in alike {
+            let held = of_word.into_iter().filter(|(term, _)| *term >= asked.len() && with[*term] > 0);
+            for (term, weight) in held.take(MOST_SYNONYMS) {
+                wanted[term] = wanted[term].max(weight);
+            }
         }
         let all = parts.len() as f64;
         let rarity: Vec<f64> =

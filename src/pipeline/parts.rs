@@ -130,7 +130,9 @@ fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) ->
             .count()
             >= settings.sentence_words
     };
-    pieces.into_iter().filter(long).map(|piece| render_parts(template, &[(speaker, piece)])).collect()
+    // Without a span the model pools a text as it does a question, its own marks included.
+    let plain = |piece| SpannedText { spans: Vec::new(), ..render_parts(template, &[(speaker, piece)]) };
+    pieces.into_iter().filter(long).map(plain).collect()
 }
 
 /// The sentences of a part; what was shared with it is one of its own. Chat is careless of

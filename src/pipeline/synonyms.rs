@@ -16,9 +16,9 @@ use crate::{
 use super::PipelineError;
 
 /// Stems that get a line: the commonest. Any may be a neighbour.
-const LINES: usize = 9_500;
+const LINES: usize = 6_000;
 /// Neighbours of a word, at most.
-const NEIGHBOURS: usize = 12;
+const NEIGHBOURS: usize = 32;
 /// Least cosine of a neighbour.
 const LEAST: f32 = 0.50;
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::{Candidate, Failure, Impressions, Memory, depth, form::Form, person::subject, words::words};
 use crate::{
     config::{FirstHop, RecallSettings},
-    language::{months::months, synonyms::synonyms},
+    language::{months::months, sentences::is_empty_word, synonyms::synonyms},
     memory::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
     model::{Channel, Position, Provenance, Question, QuestionCues, UnitId},
 };
@@ -74,12 +74,10 @@ fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe
     let words: Vec<String> = words(text).into_iter().map(|w| w.lower).collect();
     let of_a_person = |word: &str| persons.iter().any(|p| p.split(' ').any(|n| n == word));
     let topics: Vec<&str> = words.iter().map(String::as_str).filter(|w| !of_a_person(w)).collect();
-    let mut alike: BTreeMap<String, f64> = BTreeMap::new();
-    for (word, cosine) in topics.iter().flat_map(|w| synonyms(w)) {
-        let weight = f64::from(cosine) - settings.familiarity.synonym_base;
-        let known = alike.entry(word.to_owned()).or_insert(weight);
-        *known = known.max(weight);
-    }
+    let base = settings.familiarity.synonym_base;
+    let of_word = |word: &str| -> Vec<(String, f64)> {
+        synonyms(word).map(|(w, cosine)| (w.to_owned(), f64::from(cosine) - base)).filter(|(_, w)| *w > 0.0).collect()
+    };
     let weights = if asked.form.gathered() { &settings.familiarity.gathered } else { &settings.familiarity.single };
     FamiliarityProbe {
         bank: asked.question.bank.key(),
@@ -87,7 +85,7 @@ fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe
         own_vector: asked.own_vector.clone(),
         words: text.clone(),
         topics: topics.join(" "),
-        synonyms: alike.into_iter().filter(|(_, weight)| *weight > 0.0).collect(),
+        synonyms: topics.iter().filter(|w| !is_empty_word(w)).map(|w| of_word(w)).collect(),
         names: words.iter().chain(persons).cloned().collect(),
         subject: subject(text, persons),
         asks_time: asked.form == Form::Time,

@@ -143,12 +143,13 @@ pub fn recollect(
         embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
     let fixed = memory::quantise(&vector.0);
     let form = form::form(&question.text);
-    let own_vector = match person::own_form(&question.text, &cues.cues.participants).filter(|_| form.gathered()) {
-        Some(text) => {
+    let own_vector = match (form.gathered(), person::own_form(&question.text, &cues.cues.participants)) {
+        (false, _) => None,
+        (true, None) => Some(fixed.clone()),
+        (true, Some(text)) => {
             let failed = |source| RecallError::Embed { what: "question in its own form".to_owned(), source };
             Some(memory::quantise(&embed(&text).map_err(failed)?.0))
         }
-        None => None,
     };
     let failed = |what: String| {
         let bank = question.bank.to_string();

@@ -51,7 +51,7 @@ impl Reference {
 fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Vec<f64> {
     let asked: Vec<(u64, f64)> = words.count(&probe.words).terms().map(|(t, _)| (t, 1.0)).collect();
     let mut alike: BTreeMap<u64, f64> = BTreeMap::new();
-    for (word, weight) in &probe.synonyms {
+    for (word, weight) in probe.synonyms.iter().flatten() {
         for (term, _) in words.count(word).terms().filter(|(t, _)| asked.iter().all(|(a, _)| a != t)) {
             let known = alike.entry(term).or_insert(*weight);
             *known = known.max(*weight);

@@ -72,7 +72,10 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         bank: probe.bank,
         vector: probe.vector.clone(),
         words: probe.words.clone(),
-        synonyms: vec![("choirs".into(), 0.5), ("rain".into(), 0.25)],
+        synonyms: vec![
+            vec![("choirs".into(), 0.5), ("rain".into(), 0.25)],
+            vec![("rain".into(), 0.125), ("kayak".into(), 0.1)],
+        ],
         names: probe.cues.participants.iter().map(|p| p.replace("bo", "bo lee")).collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
         own_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
