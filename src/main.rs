@@ -384,7 +384,7 @@ fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&B
         print(&calibration.table())?;
         print(&format!(
             "\n# {units} units of {banks} banks: {choices:.2} semantic choices a unit (target {target_choices}).\n\
-             # Of {pairs} random pairs in a bank, {:.0} % match at or below the floor.\n{}",
+             # Of {pairs} random pairs of a sentence and a unit, {:.0} % match at or below the floor.\n{}",
             chance * 100.0,
             calibration.toml(!pipeline.embed.models.contains_key(model))
         ))?;

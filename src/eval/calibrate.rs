@@ -5,9 +5,11 @@
 //! semantic match, with a sweep that shows what other thresholds would give. A unit's
 //! choices are its best units of the same bank, at most `choices`, at or above the
 //! threshold (decision 11); cosines are the fixed-point ones that the memory compares.
-//! The floor is the [`CHANCE`] percentile of cosines between random units of one bank,
-//! since a candidate that matches a target no better than one unit in twenty matches
-//! another by chance is no support. No question and no answer is looked at, no file, no
+//! The floor is the [`CHANCE`] percentile of matches of a random sentence with a random unit
+//! of the same bank: a target is a sentence too, and a candidate that matches it no better
+//! than one unit in twenty matches any sentence is no support. A sentence stands in for a
+//! target because the mean of a unit's turns lies nearer to every other unit than a sentence
+//! does. No question and no answer is looked at, no file, no
 //! clock; the same vectors in any order give the same figures.
 
 use std::{collections::BTreeMap, fmt::Write};
@@ -35,12 +37,19 @@ pub struct Sample {
     pub vector: FixedVector,
     /// Those of its parts: a match takes the best of all.
     pub parts: Vec<FixedVector>,
+    /// Those of its sentences among them; empty where the unit's own vector serves.
+    pub sentences: Vec<FixedVector>,
 }
 
 impl From<&Unit> for Sample {
     fn from(unit: &Unit) -> Self {
         let parts = unit.parts.iter().flat_map(|p| p.vectors.iter().chain(&p.pair));
-        Self { vector: quantise(&unit.vector.0), parts: parts.map(|v| quantise(&v.0)).collect() }
+        let sentences = unit.parts.iter().flat_map(|p| &p.vectors);
+        Self {
+            vector: quantise(&unit.vector.0),
+            parts: parts.map(|v| quantise(&v.0)).collect(),
+            sentences: sentences.map(|v| quantise(&v.0)).collect(),
+        }
     }
 }
 
@@ -229,10 +238,12 @@ fn at_or_above(ascending: &[i32], threshold: f64) -> f64 {
     (ascending.len() - ascending.partition_point(|s| *s < least)) as f64
 }
 
-/// Matches between random units of one bank: the vector of the one with the best of the other's.
+/// Matches between random units of one bank: a sentence of the one with the best of the other's.
 fn random_pairs(banks: &BTreeMap<Bank, Vec<Sample>>) -> Vec<i32> {
-    let matched = |a: &Sample, b: &Sample| {
-        std::iter::once(&b.vector).chain(&b.parts).map(|v| dot_reference(&a.vector, v)).max().unwrap_or_default()
+    let matched = |a: &Sample, b: &Sample, which: u64| {
+        let sentence = which.checked_rem(a.sentences.len() as u64).and_then(|nth| a.sentences.get(nth as usize));
+        let target = sentence.unwrap_or(&a.vector);
+        std::iter::once(&b.vector).chain(&b.parts).map(|v| dot_reference(target, v)).max().unwrap_or_default()
     };
     // Sorted, so that the draw does not depend on the order in which units were read.
     let sorted: Vec<Vec<&Sample>> = banks
@@ -250,15 +261,15 @@ fn random_pairs(banks: &BTreeMap<Bank, Vec<Sample>>) -> Vec<i32> {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for samples in &sorted {
         let pairs = pairs_of(samples);
-        let nth = |n: usize| {
+        let nth = |n: usize, which: u64| {
             let (i, j) = (n / (samples.len() - 1), n % (samples.len() - 1));
-            matched(samples[i], samples[if j < i { j } else { j + 1 }])
+            matched(samples[i], samples[if j < i { j } else { j + 1 }], which)
         };
         if total <= PAIRS {
-            found.extend((0..pairs).map(nth));
+            found.extend((0..pairs).map(|n| nth(n, draw(&mut random))));
         } else {
             let share = (PAIRS as u128 * pairs as u128).div_ceil(total as u128) as usize;
-            found.extend((0..share).map(|_| nth(draw(&mut random) as usize % pairs)));
+            found.extend((0..share).map(|_| nth(draw(&mut random) as usize % pairs, draw(&mut random))));
         }
     }
     found
@@ -322,7 +333,7 @@ mod tests {
     /// A unit in the plane at an angle in degrees: cosines are those of differences.
     fn at(degrees: f32) -> Sample {
         let (sin, cos) = degrees.to_radians().sin_cos();
-        Sample { vector: quantise(&[cos, sin]), parts: Vec::new() }
+        Sample { vector: quantise(&[cos, sin]), parts: Vec::new(), sentences: Vec::new() }
     }
 
     fn banks(all: &[&[f32]]) -> BTreeMap<Bank, Vec<Sample>> {
@@ -373,6 +384,17 @@ mod tests {
         samples[1].parts.push(quantise(&[1.0, 0.0]));
         let c = calibrate("m", &banks, 6, 0.5).unwrap();
         assert_eq!(c.semantic_floor, 1.0);
+    }
+
+    #[test]
+    fn a_sentence_stands_in_for_a_target_not_the_mean_of_a_unit() {
+        let mut banks = banks(&[&[0.0, 0.0]]);
+        for sample in banks.values_mut().next().unwrap() {
+            // At right angles to everything that the other has.
+            sample.sentences.push(quantise(&[0.0, 1.0]));
+        }
+        let c = calibrate("m", &banks, 6, 0.5).unwrap();
+        assert_eq!(c.semantic_floor, 0.0);
     }
 
     #[test]

@@ -312,7 +312,7 @@ impl Page<'_> {
         self.say("## Calibration");
         self.say(&format!(
             "Model `{}`, {} units of {} banks: {:.2} semantic choices a unit at a threshold of {:.3} (target {}, at \
-             most {}); the floor of a match is {:.3}, which {:.0} % of {} random pairs do not exceed.",
+             most {}); the floor of a match is {:.3}, which {:.0} % of {} random pairs of a sentence and a unit do not exceed.",
             c.model,
             c.units,
             c.banks,
