@@ -3,18 +3,20 @@
 //! Needs LoCoMo's file at `RIPPLEMEM_LOCOMO` (`locomo10.json`, or any file of its form) and
 //! the set-up's model. In each round the three are run one after the other on one machine:
 //! one vector a raw turn, the embedder alone on the texts that the path embeds, and the
-//! whole path from the file to the last edge. Ratios are of the same round.
+//! whole path from the file to the last edge. Ratios are of the same round. With
+//! `RIPPLEMEM_BENCH=vectors` the models and the ways to make vectors of a turn are compared
+//! instead, each by the whole path over one vector a raw turn at full precision.
 #![allow(clippy::print_stdout)]
 
 use std::{path::PathBuf, time::Instant};
 
 use ripplemem::{
     config::{Pipeline, SourceSettings},
-    embed::{self, Embedder, render_parts},
+    embed::{self, Embedder},
     log::Topic,
     memory::Census,
     model::{Bank, MemoryRecord, Question, SpannedText, TurnEvent},
-    pipeline::Service,
+    pipeline::{Service, unit_texts},
     source,
 };
 
@@ -29,6 +31,9 @@ fn main() {
         return;
     };
     let only = std::env::var("RIPPLEMEM_CONVERSATION").unwrap_or_else(|_| "conv-26".to_owned());
+    if std::env::var("RIPPLEMEM_BENCH").is_ok_and(|bench| bench == "vectors") {
+        return compare_vectors(&file, &only);
+    }
     let pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
     let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).expect("the set-up has run");
     let turns = raw_turns(&file, &only);
@@ -59,6 +64,106 @@ fn main() {
     println!("whole path / embedder alone on the same texts  {:.3}", ratio(&whole, &alone));
     println!("whole path / one vector a raw turn             {:.3}", ratio(&whole, &raw));
     questions(&service, &mut *embedder, &file, &only);
+}
+
+const FULL: &str = "embed.model = \"all-MiniLM-L6-v2\"";
+const INT8: &str = "embed.model = \"all-MiniLM-L6-v2-int8\"";
+/// A pass a text that uses every thread, instead of passes side by side.
+const INT8_IN_TURN: &str = "embed.model = \"all-MiniLM-L6-v2-int8\"\nembed.batch = 1\n\
+                            embed.models.all-MiniLM-L6-v2-int8.alone = false";
+const TURN: &str = "embed.block_turns = 1\nembed.sentence_words = 0";
+const BLOCKS: &str = "embed.block_turns = 2\nembed.sentence_words = 0";
+const SENTENCES: &str = "embed.block_turns = 2\nembed.sentence_words = 8";
+
+fn with(settings: &[&str]) -> Pipeline {
+    Pipeline::parse(&format!("version = 1\n{}", settings.join("\n"))).expect("the settings are valid")
+}
+
+fn compare_vectors(file: &std::path::Path, only: &str) {
+    let turns = raw_turns(file, only);
+    let open = |pipeline: &Pipeline| embed::open(&pipeline.embed, &pipeline.model()).expect("the set-up has run");
+    let mut full = open(&with(&[FULL]));
+    let expected = full.embed(&turns).expect("the model runs");
+
+    println!("{only}: {} raw turns, one vector each", turns.len());
+    for (name, settings) in
+        [("full precision", FULL), ("8 bits, side by side", INT8), ("8 bits, one after the other", INT8_IN_TURN)]
+    {
+        let mut embedder = open(&with(&[settings]));
+        let mut cosines = Vec::new();
+        let (mut wall, mut cpu) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let t_full = timed(|| drop(full.embed(&turns).expect("the model runs")));
+            let t = timed(|| {
+                let found = embedder.embed(&turns).expect("the model runs");
+                cosines = expected.iter().zip(&found).map(|(a, b)| cosine(&a.whole.0, &b.whole.0)).collect();
+            });
+            wall.push((turns.len() as f64 / t.0, t.0 / t_full.0));
+            cpu.push(t.1 / t_full.1);
+        }
+        println!(
+            "  {name:28} {:4.0}/s, over full precision {:.2} (processor {:.2}), cosine mean {:.4}, least {:.4}",
+            median(wall.iter().map(|w| w.0).collect()),
+            median(wall.iter().map(|w| w.1).collect()),
+            median(cpu),
+            cosines.iter().sum::<f64>() / cosines.len() as f64,
+            cosines.iter().copied().fold(1.0, f64::min),
+        );
+    }
+
+    println!("whole path over one vector a raw turn at full precision");
+    for (model, model_name) in [(FULL, "full precision"), (INT8, "8 bits")] {
+        for (way, way_name) in [(TURN, "a turn a pass"), (BLOCKS, "two turns"), (SENTENCES, "two turns, sentences")] {
+            let pipeline = with(&[model, way]);
+            let (mut wall, mut cpu, mut last) = (Vec::new(), Vec::new(), (0, 0));
+            for _ in 0..ROUNDS.min(3) {
+                let t_full = timed(|| drop(full.embed(&turns).expect("the model runs")));
+                let home = tempfile::tempdir().expect("a temporary directory");
+                let mut service = warm(&pipeline, home.path());
+                let t = timed(|| drop(ingest(&mut service, file, only)));
+                last = count(&service);
+                wall.push(t.0 / t_full.0);
+                cpu.push(t.1 / t_full.1);
+            }
+            let (vectors, bytes) = last;
+            println!(
+                "  {model_name:15} {way_name:21} {:.2} (processor {:.2}), {:.1} vectors a turn, {} KB of records",
+                median(wall),
+                median(cpu),
+                vectors as f64 / turns.len() as f64,
+                bytes / 1_000,
+            );
+        }
+    }
+}
+
+/// Vectors of the parts, and bytes of the records.
+fn count(service: &Service) -> (usize, usize) {
+    let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log");
+    let values: Vec<&[u8]> = records.iter().filter_map(|r| r.value.as_deref()).collect();
+    let read = |value: &&[u8]| serde_json::from_slice::<MemoryRecord>(value).expect("a record").units;
+    let parts: Vec<_> = values.iter().flat_map(read).flat_map(|unit| unit.parts).collect();
+    let vectors = parts.iter().map(|part| part.vectors.len() + usize::from(part.pair.is_some())).sum();
+    (vectors, values.iter().map(|value| value.len()).sum())
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+}
+
+/// Seconds that passed, and seconds of processor time, which others on the machine change less.
+fn timed(work: impl FnOnce()) -> (f64, f64) {
+    let before = processor_seconds();
+    let wall = seconds(work);
+    (wall, processor_seconds() - before)
+}
+
+/// User and system time of this process, in Linux's hundredths; 0 elsewhere.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<f64> =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().map(|f| f.parse().unwrap_or(0.0)).collect();
+    fields.get(11..13).map_or(0.0, |times| times.iter().sum::<f64>() / 100.0)
 }
 
 fn questions(service: &Service, embedder: &mut dyn Embedder, file: &std::path::Path, only: &str) {
@@ -143,9 +248,9 @@ fn texts(service: &Service, pipeline: &Pipeline) -> Vec<SpannedText> {
     records
         .filter(|r| r.bank.as_str() != "warm")
         .flat_map(|r| r.units)
-        .map(|unit| {
+        .flat_map(|unit| {
             let parts: Vec<(&str, &str)> = unit.parts.iter().map(|p| (p.speaker.as_str(), p.text.as_str())).collect();
-            render_parts(&template, &parts)
+            unit_texts(&pipeline.embed, &template, &parts)
         })
         .collect()
 }

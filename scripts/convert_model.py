@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """A BERT sentence encoder's weights to an ONNX graph, with Python's standard library only.
 
-    convert_model.py DIRECTORY OUTPUT.onnx
+    convert_model.py [--int8] DIRECTORY OUTPUT.onnx
 
 In: a directory with `config.json` and `model.safetensors` of a plain BERT encoder (absolute
 positions, exact GELU, 32-bit floats). Out: one ONNX file, operator set 17, standard operators:
 
     input_ids, attention_mask, token_type_ids : int64   [batch, seq]
     last_hidden_state                         : float32 [batch, seq, hidden]
+
+With --int8 every matrix of weights is 8-bit integers with a scale a column, and what it is
+multiplied by is brought to 8 bits as it comes (DynamicQuantizeLinear, MatMulInteger). That
+scale is taken over the whole batch: one text a run, or its neighbours change its vector.
 
 The same input gives the same bytes everywhere: neither the Python version nor any package
 takes part. Prints nothing; exits 1 with a message when the input is not such a model.
@@ -24,7 +28,7 @@ from pathlib import Path
 # A message is a run of fields; a field is its number and kind, then a varint, four bytes,
 # or a length and that many bytes. Numbers below are those of ONNX's onnx.proto.
 
-FLOAT, INT64 = 1, 7  # TensorProto.DataType
+FLOAT, INT8, INT64 = 1, 3, 7  # TensorProto.DataType
 ATTRIBUTE_FLOAT, ATTRIBUTE_INT, ATTRIBUTE_INTS = 1, 2, 7  # AttributeProto.AttributeType
 IR_VERSION, OPERATOR_SET = 8, 17
 
@@ -56,10 +60,11 @@ def attribute(name, value):
     return block(1, name) + b"".join(integer(8, v) for v in value) + integer(20, ATTRIBUTE_INTS)
 
 
-def node(kind, name, inputs, output, attributes):
+def node(kind, name, inputs, outputs, attributes):
     return b"".join(
         [block(1, i) for i in inputs]
-        + [block(2, output), block(3, name), block(4, kind)]
+        + [block(2, o) for o in outputs]
+        + [block(3, name), block(4, kind)]
         + [block(5, attribute(k, v)) for k, v in sorted(attributes.items())]
         + [block(7, "")]
     )
@@ -117,6 +122,20 @@ class Weights:
             turned.extend(values[column::columns])
         return [columns, rows], turned.tobytes()
 
+    def get_quantised(self, name):
+        """The same as integers of -127 to 127, and the scale of each column."""
+        (rows, columns), data = self.get(name)
+        values = array.array("f", data)
+        turned, scales = bytearray(rows * columns), array.array("f")
+        for row in range(rows):
+            part = values[row * columns : (row + 1) * columns]
+            largest = max(map(abs, part)) or 1.0
+            scales.append(largest / 127)
+            # The scale as it will be read, so that the integers are the nearest to it.
+            inverse = 1 / scales[row]
+            turned[row::rows] = array.array("b", [max(-127, min(127, round(x * inverse))) for x in part]).tobytes()
+        return ([columns, rows], bytes(turned)), ([rows], scales.tobytes())
+
 
 # ---------------------------------------------------------------- the graph
 
@@ -130,12 +149,19 @@ class Graph:
     def apply(self, kind, inputs, name=None, output=None, **attributes):
         name = name or f"{kind}_{len(self.nodes) + 1}"
         output = output or f"{name}_out"
-        self.nodes.append(node(kind, name, inputs, output, attributes))
+        self.nodes.append(node(kind, name, inputs, [output], attributes))
         return output
 
-    def weight(self, name, shape_and_data):
+    def apply_many(self, kind, inputs, count):
+        """A node of several outputs."""
+        name = f"{kind}_{len(self.nodes) + 1}"
+        outputs = [f"{name}_out{i}" for i in range(count)]
+        self.nodes.append(node(kind, name, inputs, outputs, {}))
+        return outputs
+
+    def weight(self, name, shape_and_data, kind=FLOAT):
         shape, data = shape_and_data
-        self.constants.append(tensor(name, FLOAT, shape, data))
+        self.constants.append(tensor(name, kind, shape, data))
         return name
 
     def scalar(self, name, value):
@@ -150,8 +176,8 @@ class Graph:
 class Encoder:
     """Builds the graph; one method a stage, in the order of the data."""
 
-    def __init__(self, weights, config):
-        self.weights, self.graph = weights, Graph()
+    def __init__(self, weights, config, int8):
+        self.weights, self.graph, self.int8 = weights, Graph(), int8
         self.hidden = config["hidden_size"]
         self.heads = config["num_attention_heads"]
         self.layers = config["num_hidden_layers"]
@@ -196,12 +222,31 @@ class Encoder:
         self.sqrt2, self.one = g.scalar("sqrt2", math.sqrt(2)), g.scalar("gelu_one", 1.0)
         self.half = g.scalar("half", 0.5)
 
+    def matrix(self, name, place):
+        """The weights of a product, and their scale where they are integers."""
+        if not self.int8:
+            return [self.graph.weight(name, self.weights.get_transposed(place))]
+        integers, scales = self.weights.get_quantised(place)
+        return [self.graph.weight(name, integers, INT8), self.graph.weight(f"{name}_scale", scales)]
+
+    def operand(self, x):
+        """What is multiplied by weights: itself, or its integers, their scale and their zero."""
+        return self.graph.apply_many("DynamicQuantizeLinear", [x], 3) if self.int8 else [x]
+
+    def multiply(self, operand, matrix, name=None):
+        g = self.graph
+        if not self.int8:
+            return g.apply("MatMul", [*operand, *matrix], name)
+        (integers, scale, zero), (weights, weights_scale) = operand, matrix
+        product = g.apply("Cast", [g.apply("MatMulInteger", [integers, weights, zero], name)], to=FLOAT)
+        return g.apply("Mul", [product, g.apply("Mul", [scale, weights_scale])])
+
     def layer(self, i, x, mask, output):
         g, weights = self.graph, self.weights
         prefix = f"encoder.layer.{i}."
 
         def matrix(name, place):
-            return g.weight(f"l{i}_{name}", weights.get_transposed(f"{prefix}{place}.weight"))
+            return self.matrix(f"l{i}_{name}", f"{prefix}{place}.weight")
 
         def vector(name, place):
             return g.weight(f"l{i}_{name}", weights.get(prefix + place))
@@ -213,10 +258,10 @@ class Encoder:
         w2, c2 = matrix("w2", "output.dense"), vector("c2", "output.dense.bias")
         g2, b2 = vector("ln2g", "output.LayerNorm.weight"), vector("ln2b", "output.LayerNorm.bias")
 
-        projected = []
+        projected, operand = [], self.operand(x)
         for place in ("query", "key", "value"):
             n = place[0]
-            t = g.apply("MatMul", [x, matrix(f"w{n}", f"attention.self.{place}")], f"l{i}_{n}_mm")
+            t = self.multiply(operand, matrix(f"w{n}", f"attention.self.{place}"), f"l{i}_{n}_mm")
             t = g.apply("Add", [t, vector(f"b{n}", f"attention.self.{place}.bias")])
             t = g.apply("Reshape", [t, self.split_heads])
             projected.append(g.apply("Transpose", [t], perm=[0, 2, 3, 1] if n == "k" else [0, 2, 1, 3]))
@@ -225,14 +270,14 @@ class Encoder:
         scores = g.apply("Softmax", [g.apply("Add", [scores, mask])], axis=-1)
         seen = g.apply("Transpose", [g.apply("MatMul", [scores, value])], perm=[0, 2, 1, 3])
         seen = g.apply("Reshape", [seen, self.merge_heads])
-        seen = g.apply("Add", [g.apply("MatMul", [seen, wo]), bo])
+        seen = g.apply("Add", [self.multiply(self.operand(seen), wo), bo])
         x = self.normalise(g.apply("Add", [seen, x]), g1, b1)
 
         # GELU(f) = f (erf(f / sqrt 2) + 1) / 2
-        f = g.apply("Add", [g.apply("MatMul", [x, w1]), c1])
+        f = g.apply("Add", [self.multiply(self.operand(x), w1), c1])
         e = g.apply("Add", [g.apply("Erf", [g.apply("Div", [f, self.sqrt2])]), self.one])
         f = g.apply("Mul", [g.apply("Mul", [f, e]), self.half])
-        f = g.apply("Add", [g.apply("MatMul", [f, w2]), c2])
+        f = g.apply("Add", [self.multiply(self.operand(f), w2), c2])
         return self.normalise(g.apply("Add", [f, x]), g2, b2, output=output)
 
     def build(self):
@@ -254,7 +299,7 @@ class Encoder:
         return [integer(1, IR_VERSION), block(2, "convert.py"), block(7, graph), block(8, operators)]
 
 
-def convert(directory, output):
+def convert(directory, output, int8):
     """Converts the model of `directory`; raises Unsuitable or OSError."""
     path = directory / "config.json"
     try:
@@ -262,7 +307,7 @@ def convert(directory, output):
         plain = config["hidden_act"] == "gelu" and config.get("position_embedding_type", "absolute") == "absolute"
         if not plain:
             raise Unsuitable(f"{path}: only exact GELU and absolute positions can be converted")
-        encoder = Encoder(Weights(directory / "model.safetensors"), config)
+        encoder = Encoder(Weights(directory / "model.safetensors"), config, int8)
     except (KeyError, ValueError) as error:
         raise Unsuitable(f"{path}: not a BERT encoder's configuration ({error!r})") from error
     with output.open("wb") as file:
@@ -271,12 +316,14 @@ def convert(directory, output):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit("usage: convert_model.py DIRECTORY OUTPUT.onnx")
+    arguments = sys.argv[1:]
+    int8 = arguments[:1] == ["--int8"]
+    if len(arguments) != 2 + int8:
+        sys.exit("usage: convert_model.py [--int8] DIRECTORY OUTPUT.onnx")
     if sys.byteorder != "little":
         sys.exit("convert_model.py: needs a little-endian machine")
     try:
-        convert(Path(sys.argv[1]), Path(sys.argv[2]))
+        convert(*map(Path, arguments[-2:]), int8)
     except (Unsuitable, OSError) as error:
         sys.exit(f"convert_model.py: {error}")
 

@@ -126,6 +126,9 @@ pub struct WindowSettings {
 pub struct ExtractSettings {
     /// `rules`: no language model.
     pub extractor: String,
+    /// Consecutive turns of a session in one unit; 1 makes a unit of each turn, an answer
+    /// together with its question.
+    pub unit_turns: u32,
     /// A turn whose words, function words left out, are fewer than this makes no unit of its own.
     pub least_content_words: u32,
 }
@@ -138,10 +141,20 @@ pub struct EmbedSettings {
     pub model: String,
     /// Texts in one pass, after sorting by length.
     pub batch: usize,
-    /// Threads inside one pass.
+    /// Threads inside one pass, or passes side by side where a model takes one text at a time.
     pub threads: usize,
     /// Turns embedded together, at most, in bulk: longer reads sort better.
     pub read_turns: usize,
+    /// Neighbouring turns of a unit that share one pass, each with a vector of its own that
+    /// knows the other; 0: the whole unit in one pass.
+    pub block_turns: usize,
+    /// Sentences of at least so many words get a vector of their own, in turns of two
+    /// sentences or more, instead of the whole turn's; 0: none do.
+    pub sentence_words: usize,
+    /// Whether each turn also has a vector together with the turn before it.
+    pub pairs: bool,
+    /// How exactly vectors are kept.
+    pub stored: Stored,
     /// ONNX Runtime's shared library; absent, it is looked for (`ripplemem validate` says where).
     #[serde(default)]
     pub onnxruntime: Option<PathBuf>,
@@ -150,6 +163,16 @@ pub struct EmbedSettings {
     pub models_directory: Option<PathBuf>,
     /// What is particular to a model.
     pub models: std::collections::BTreeMap<String, ModelSettings>,
+}
+
+/// How exactly vectors are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stored {
+    /// A byte a component: rounded to fixed steps before anything sees the vector.
+    Int8,
+    /// As the model gave it.
+    F32,
 }
 
 /// What is particular to a model.
@@ -173,6 +196,10 @@ pub struct ModelSettings {
     /// How a turn becomes a text: `{speaker}` and `{text}` are replaced.
     #[serde(default = "default_turn_template")]
     pub turn_template: String,
+    /// Whether a text runs alone, never in a batch, on as many threads side by side as are
+    /// set: where numbers are brought to 8 bits, the others of a batch would change them.
+    #[serde(default)]
+    pub alone: bool,
     /// SHA-256 of the model file, when known; another file is refused.
     #[serde(default)]
     pub sha256: Option<String>,
@@ -246,10 +273,122 @@ pub struct MemorySettings {
     pub lexical_tail: usize,
 }
 
+/// What comes to mind first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstHop {
+    /// The best units of three indexes, a fixed number each: the paper's.
+    Channels,
+    /// The most familiar parts of the whole bank, as many as the question needs.
+    Familiarity,
+}
+
+/// What the terms of the familiarity score weigh, by the form of the question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FamiliaritySettings {
+    /// Questions that one part can answer.
+    pub single: FamiliarityWeights,
+    /// Questions whose answer is gathered: lists, counts, what two have in common, and what
+    /// would or might be.
+    pub gathered: FamiliarityWeights,
+    /// Taken from a synonym's cosine before it weighs.
+    pub synonym_base: f64,
+}
+
+/// What the terms of the familiarity score weigh (`memory/familiarity.rs`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FamiliarityWeights {
+    /// Cosine with the part's best sentence.
+    pub meaning: f64,
+    /// Cosine with the part and the turn before it.
+    pub pair: f64,
+    /// Mean of that cosine and the next part's.
+    pub trio: f64,
+    /// As `pair`, with the question as the one who is asked about would put it ("I").
+    pub own_pair: f64,
+    /// BM25 of the question's words in the part and the turns around it, over the bank's best.
+    pub words: f64,
+    /// The same of their synonyms, over the bank's best by the words themselves.
+    pub synonyms: f64,
+    /// Share of the question's words, by their rarity, that stand in the part itself.
+    pub own_words: f64,
+    /// The one who is named speaks.
+    pub speaker: f64,
+    /// The one who is named speaks, after a question.
+    pub reply: f64,
+    /// Said in a month that is named.
+    pub month: f64,
+    /// An expression of time, of which two count.
+    pub times: f64,
+    /// The same where a time is asked for.
+    pub times_asked: f64,
+    /// Taken from a part that ends by asking.
+    pub asks: f64,
+    /// The part opens its session.
+    pub opener: f64,
+    /// The part quotes a title.
+    pub quotes: f64,
+    /// The logarithm of one more than its number of words.
+    pub length: f64,
+    /// Share of the better neighbour at one turn's distance.
+    pub next_turn: f64,
+    /// Share of the better neighbour at two turns' distance.
+    pub second_turn: f64,
+    /// Share of the mean of the session's best three.
+    pub session: f64,
+}
+
+impl FamiliarityWeights {
+    /// Every weight with its key.
+    fn named(&self) -> [(&'static str, f64); 19] {
+        [
+            ("meaning", self.meaning),
+            ("pair", self.pair),
+            ("trio", self.trio),
+            ("own_pair", self.own_pair),
+            ("words", self.words),
+            ("synonyms", self.synonyms),
+            ("own_words", self.own_words),
+            ("speaker", self.speaker),
+            ("reply", self.reply),
+            ("month", self.month),
+            ("times", self.times),
+            ("times_asked", self.times_asked),
+            ("asks", self.asks),
+            ("opener", self.opener),
+            ("quotes", self.quotes),
+            ("length", self.length),
+            ("next_turn", self.next_turn),
+            ("second_turn", self.second_turn),
+            ("session", self.session),
+        ]
+    }
+}
+
+/// How much is enough: where the list of familiar parts is cut.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopSettings {
+    /// Least familiarity of a part, on the way from the bank's median (0) to its best (1).
+    pub share: f64,
+    /// Added where the question asks for a time.
+    pub time_offset: f64,
+    /// Added where its answer is gathered, or is a habit.
+    pub gathered_offset: f64,
+    /// Tokens, estimated, below which nothing stops.
+    pub least_tokens: usize,
+    /// Tokens, estimated, at which everything stops.
+    pub most_tokens: usize,
+}
+
 /// Questions to evidence (paper, sections 3.4 and 3.5; decisions 14 to 17).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecallSettings {
+    /// What comes to mind first.
+    pub first_hop: FirstHop,
     /// First-hop units by vector.
     pub semantic: usize,
     /// First-hop units by words.
@@ -268,8 +407,12 @@ pub struct RecallSettings {
     pub semantic_support: usize,
     /// Units a round adds by structural edges, at most.
     pub structural_support: usize,
-    /// Least structural score between a unit and the target's cues.
-    pub structural_floor: f64,
+    /// Least familiarity of a unit that a round adds behind the channels' first hop, on the
+    /// way from the bank's median (0) to its best (1).
+    pub support_floor: f64,
+    /// What an edge from an anchor is worth behind a familiar first hop: so much less
+    /// familiarity is asked of what it leads to.
+    pub link_worth: f64,
     /// Whether a path may change its channel.
     pub mixed_paths: bool,
     /// Target matches in one bucket count as equal.
@@ -292,6 +435,10 @@ pub struct RecallSettings {
     pub expansion_source: f64,
     /// Added to the rank in 1 / (offset + rank).
     pub rank_offset: f64,
+    /// What the terms of the familiarity score weigh.
+    pub familiarity: FamiliaritySettings,
+    /// Where the list of familiar parts is cut.
+    pub stop: StopSettings,
     /// Sufficiency at which recollection stops after the first hop.
     pub sufficient: f64,
     /// Sufficiency below which the answer is marked as unsupported.
@@ -362,6 +509,7 @@ impl Pipeline {
             query_prefix: String::new(),
             max_tokens: default_max_tokens(),
             turn_template: default_turn_template(),
+            alone: false,
             sha256: None,
             semantic_threshold: 0.85,
             semantic_floor: 0.5,
@@ -389,6 +537,8 @@ impl Pipeline {
         whole("embed.batch", self.embed.batch, 1, 1_024)?;
         whole("embed.threads", self.embed.threads, 1, 256)?;
         whole("embed.read_turns", self.embed.read_turns, 1, 65_536)?;
+        whole("embed.block_turns", self.embed.block_turns, 0, 1_000)?;
+        whole("embed.sentence_words", self.embed.sentence_words, 0, 1_000)?;
         whole("memory.workers", m.workers, 1, 64)?;
         whole("memory.semantic_pool", m.semantic_pool, m.semantic_edges.max(1), 1_000)?;
         whole("memory.semantic_edges", m.semantic_edges, 0, 100)?;
@@ -403,6 +553,8 @@ impl Pipeline {
         whole("recall.anchors", r.anchors, 0, 30)?;
         whole("recall.hops", r.hops as usize, 1, 2)?;
         whole("recall.budget", r.budget, 1, 1_000)?;
+        whole("extract.unit_turns", self.extract.unit_turns as usize, 1, 32)?;
+        whole("recall.stop.most_tokens", r.stop.most_tokens, r.stop.least_tokens, 1_000_000)?;
         let share = |key: &str, value: f64, low: f64, high: f64| {
             if value.is_finite() && value >= low && value <= high {
                 Ok(())
@@ -418,7 +570,8 @@ impl Pipeline {
         share("memory.time_decay_days", m.time_decay_days, 0.001, 3_650.0)?;
         share("embed.models.semantic_threshold", model.semantic_threshold, -1.0, 1.0)?;
         share("embed.models.semantic_floor", model.semantic_floor, -1.0, 1.0)?;
-        share("recall.structural_floor", r.structural_floor, 0.0, 1.0)?;
+        share("recall.support_floor", r.support_floor, -1.0, 1.0)?;
+        share("recall.link_worth", r.link_worth, -1.0, 1.0)?;
         share("recall.match_bucket", r.match_bucket, 0.000_001, 1.0)?;
         for (key, value) in [
             ("recall.alignment_weight", r.alignment_weight),
@@ -431,6 +584,19 @@ impl Pipeline {
             ("recall.rank_offset", r.rank_offset),
         ] {
             share(key, value, 0.0, 1_000.0)?;
+        }
+        for (form, weights) in [("single", &r.familiarity.single), ("gathered", &r.familiarity.gathered)] {
+            for (key, value) in weights.named() {
+                share(&format!("recall.familiarity.{form}.{key}"), value, 0.0, 1_000.0)?;
+            }
+        }
+        for (key, value) in [
+            ("recall.stop.share", r.stop.share),
+            ("recall.stop.time_offset", r.stop.time_offset),
+            ("recall.stop.gathered_offset", r.stop.gathered_offset),
+            ("recall.familiarity.synonym_base", r.familiarity.synonym_base),
+        ] {
+            share(key, value, -1.0, 1.0)?;
         }
         share("recall.sufficient", r.sufficient, 0.0, 2.0)?;
         share("recall.supported", r.supported, 0.0, 1.0)?;

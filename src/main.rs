@@ -129,6 +129,16 @@ enum Command {
         #[arg(long)]
         file_only: bool,
     },
+    /// Make the table of synonyms anew from the model's word vectors (for developers).
+    #[command(hide = true)]
+    Synonyms {
+        /// Where to write it: src/language/synonyms.txt.
+        #[arg(long)]
+        write: PathBuf,
+        /// A pipeline file that names the model; the defaults without it.
+        #[arg(long)]
+        pipeline: Option<PathBuf>,
+    },
     /// Print the JSON Schema of a topic's records.
     Schema {
         /// turns, memory, dead-letters, questions or answers, or eval; all topics without it.
@@ -304,6 +314,12 @@ fn run(command: Command) -> Result<ExitCode> {
             if !file_only {
                 print(&format!("model: {}\n", pipeline::check_model(&pipeline)?))?;
             }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Synonyms { write, pipeline } => {
+            let pipeline = MemoryArgs { pipeline, data: None }.pipeline()?;
+            let table = pipeline::synonym_table(&pipeline)?;
+            std::fs::write(&write, table).with_context(|| write.display().to_string())?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Schema { topic, write } => schemas(topic.as_deref(), write.as_deref()),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod bad_input;
+mod calibrate;
 mod eval;
 mod oracle;
 mod path;

@@ -150,7 +150,7 @@ fn every_unit_of_an_answer_says_how_it_was_reached() {
             assert!(!unit.provenance.is_empty());
             for reached in &unit.provenance {
                 match reached {
-                    Provenance::FirstHop { rank, .. } => assert!(*rank >= 1),
+                    Provenance::FirstHop { rank, .. } | Provenance::Familiar { rank, .. } => assert!(*rank >= 1),
                     Provenance::Expansion { rank, hops, path, path_weight, channel, .. } => {
                         expanded += 1;
                         assert!(*rank >= 1 && *hops as usize == path.len() && (1..=2).contains(hops));

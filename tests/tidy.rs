@@ -79,10 +79,13 @@ fn rooms_import_in_the_datas_direction() {
         ("log", &["model", "config"]),
         ("window", &["model", "config"]),
         ("extract", &["model", "config", "language"]),
-        ("embed", &["model", "config"]),
-        ("memory", &["model", "config"]),
+        ("embed", &["model", "config", "language"]),
+        ("memory", &["model", "config", "language"]),
         ("recall", &["model", "config", "language", "memory"]),
-        ("pipeline", &["model", "config", "source", "log", "window", "extract", "embed", "memory", "recall"]),
+        (
+            "pipeline",
+            &["model", "config", "language", "source", "log", "window", "extract", "embed", "memory", "recall"],
+        ),
         ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline"]),
         ("schema", &["model", "eval"]),
     ]);

@@ -139,8 +139,7 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
         Ok(vector(0, axes))
     };
     let planner = RulesPlanner::new(&model);
-    let evidence =
-        recall::recollect(&memory, &mut embed, &question, &planner, &pipeline.recall, &model, &model_ref).unwrap();
+    let evidence = recall::recollect(&memory, &mut embed, &question, &planner, &pipeline.recall, &model_ref).unwrap();
 
     let page = format!("{}\n----\n{}", recall::trace(&evidence), evidence.context);
     let golden = data("golden/worked_trace.txt");

@@ -17,9 +17,11 @@ use super::{EmbedError, SpanVectors};
 use crate::model::{Bank, ModelRef, SessionId, SpannedText, Vector, WindowId};
 
 /// The directory inside the caller's where everything lies; numbered by its format.
-const FOLDER: &str = "vectors-1";
-/// Where [`Cache::scrub`] writes. Only these two are ever removed.
-const FRESH_FOLDER: &str = "vectors-1.fresh";
+const FOLDER: &str = "vectors-2";
+/// Where [`Cache::scrub`] writes. Only these and the older ones are ever removed.
+const FRESH_FOLDER: &str = "vectors-2.fresh";
+/// Directories of older formats, which knew no weights.
+const OLDER_FOLDERS: [&str; 2] = ["vectors-1", "vectors-1.fresh"];
 /// Bytes of values that a scrub moves in one batch.
 const COPY_BYTES: usize = 4 << 20;
 const MEMORY_BYTES: u64 = 16 << 20;
@@ -36,7 +38,8 @@ pub struct Cache {
 impl Cache {
     /// Opens the cache in `directory`, making it when it is not there.
     ///
-    /// A damaged cache is removed and begun again; the second value then says so.
+    /// A damaged cache, or one of an older format, is removed and begun again; the second
+    /// value then says so.
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when another process has it open, or the disk refuses.
@@ -53,8 +56,13 @@ impl Cache {
             let mended = if path.exists() { std::fs::remove_dir_all(&fresh) } else { std::fs::rename(&fresh, &path) };
             mended.map_err(|e| refused(&e, "check the directory"))?;
         }
+        let mut older = None;
+        for path in OLDER_FOLDERS.map(|folder| directory.join(folder)).iter().filter(|path| path.exists()) {
+            std::fs::remove_dir_all(path).map_err(|e| refused(&e, "remove the older cache by hand"))?;
+            older = Some(format!("{}: the cache of vectors was of an older format and begins anew", path.display()));
+        }
         match Self::try_open(&path) {
-            Ok(cache) => Ok((cache, None)),
+            Ok(cache) => Ok((cache, older)),
             Err(Trouble::Refused(error)) => {
                 Err(refused(&error, "close the other process, or check permissions and space"))
             }
@@ -298,18 +306,25 @@ fn use_key(bank: &Bank, window: &WindowId, text: &[u8; HASH_BYTES], model: &[u8]
 }
 
 fn encode(windows: &[WindowId], vectors: &SpanVectors) -> Vec<u8> {
-    let all = || std::iter::once(&vectors.whole).chain(&vectors.spans);
-    let mut out = Vec::with_capacity(64 + all().map(|v| 4 + 4 * v.0.len()).sum::<usize>());
+    let length = 4 + 4 * vectors.whole.0.len();
+    let mut out = Vec::with_capacity(64 + (1 + vectors.spans.len()) * (length + 4));
     out.extend_from_slice(&(windows.len() as u32).to_le_bytes());
     for window in windows {
         put(&mut out, window.session.0.as_bytes());
         out.extend_from_slice(&window.start.to_le_bytes());
     }
-    for vector in all() {
-        out.extend_from_slice(&(vector.0.len() as u32).to_le_bytes());
-        out.extend(vector.0.iter().flat_map(|x| x.to_le_bytes()));
+    put_vector(&mut out, &vectors.whole);
+    out.extend_from_slice(&(vectors.spans.len() as u32).to_le_bytes());
+    for (vector, weight) in vectors.spans.iter().zip(&vectors.weights) {
+        put_vector(&mut out, vector);
+        out.extend_from_slice(&weight.to_le_bytes());
     }
     out
+}
+
+fn put_vector(out: &mut Vec<u8>, vector: &Vector) {
+    out.extend_from_slice(&(vector.0.len() as u32).to_le_bytes());
+    out.extend(vector.0.iter().flat_map(|x| x.to_le_bytes()));
 }
 
 /// None when the bytes are not an entry.
@@ -324,11 +339,12 @@ fn decode(mut bytes: &[u8]) -> Option<Entry> {
         windows.push(WindowId { session, start: take_u32(&mut bytes)? });
     }
     let whole = take_vector(&mut bytes)?;
-    let mut spans = Vec::new();
-    while !bytes.is_empty() {
+    let (mut spans, mut weights) = (Vec::new(), Vec::new());
+    for _ in 0..take_u32(&mut bytes)? {
         spans.push(take_vector(&mut bytes)?);
+        weights.push(f32::from_bits(take_u32(&mut bytes)?));
     }
-    Some(Entry { windows, vectors: SpanVectors { whole, spans } })
+    bytes.is_empty().then_some(Entry { windows, vectors: SpanVectors { whole, spans, weights } })
 }
 
 fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
@@ -366,7 +382,8 @@ mod tests {
 
     fn vectors(seed: f32, spans: usize) -> SpanVectors {
         let vector = |i: usize| Vector([seed, i as f32, -0.5].into());
-        SpanVectors { whole: vector(99), spans: (0..spans).map(vector).collect() }
+        let weights = (0..spans).map(|i| seed + i as f32).collect();
+        SpanVectors { whole: vector(99), spans: (0..spans).map(vector).collect(), weights }
     }
 
     fn open() -> (tempfile::TempDir, Cache) {
@@ -516,9 +533,21 @@ mod tests {
     fn bytes_that_are_no_entry_are_unknown() {
         let good = encode(&[window(7)], &vectors(1.0, 2));
         assert!(decode(&good).is_some_and(|e| e.windows == [window(7)] && e.vectors == vectors(1.0, 2)));
-        for cut in 1..good.len() {
-            // A cut between two vectors leaves fewer spans, which the lookup then refuses.
-            assert!(decode(&good[..cut]).is_none_or(|e| e.vectors.spans.len() < 2), "{cut}");
+        for cut in 0..good.len() {
+            assert!(decode(&good[..cut]).is_none(), "{cut}");
         }
+    }
+
+    #[test]
+    fn a_cache_of_an_older_format_begins_anew_and_says_so() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let older = directory.path().join("vectors-1");
+        std::fs::create_dir(&older).expect("made");
+        std::fs::write(older.join("entries"), b"secret").expect("written");
+        let (cache, warning) = Cache::open(directory.path()).expect("begun anew");
+        assert!(warning.expect("a warning").contains("older format and begins anew"));
+        assert!(!older.exists());
+        drop(cache);
+        assert_eq!(Cache::open(directory.path()).expect("opened again").1, None);
     }
 }

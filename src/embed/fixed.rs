@@ -48,6 +48,7 @@ impl Embedder for Fixed {
 fn embed_one(text: &SpannedText) -> SpanVectors {
     let mut whole = [0; DIMENSIONS];
     let mut spans = Vec::with_capacity(text.spans.len());
+    let mut weights = Vec::with_capacity(text.spans.len());
     for span in &text.spans {
         let mut sum = [0; DIMENSIONS];
         add_words(text.text.get(span.clone()).unwrap_or_default(), &mut sum);
@@ -55,11 +56,12 @@ fn embed_one(text: &SpannedText) -> SpanVectors {
             *total += one;
         }
         spans.push(normalised(&sum));
+        weights.push(sum.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt() as f32);
     }
     if text.spans.is_empty() {
         add_words(&text.text, &mut whole);
     }
-    SpanVectors { whole: normalised(&whole), spans }
+    SpanVectors { whole: normalised(&whole), spans, weights }
 }
 
 fn add_words(text: &str, sum: &mut [i32; DIMENSIONS]) {

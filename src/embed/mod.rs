@@ -9,17 +9,21 @@ use std::path::PathBuf;
 
 use crate::config::{EmbedSettings, ModelSettings, Runner};
 use crate::model::{ModelRef, SpannedText, Vector};
+use unicode_segmentation::UnicodeSegmentation;
 
 pub mod assets;
 pub mod cache;
 mod catalogue;
 mod fixed;
+mod lanes;
 mod onnx;
 mod passes;
 mod render;
 mod runtime;
+mod vocabulary;
 
 pub use render::render_parts;
+pub use vocabulary::vocabulary;
 
 /// The vectors of one text.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +32,27 @@ pub struct SpanVectors {
     pub whole: Vector,
     /// One a span, in order.
     pub spans: Vec<Vector>,
+    /// How much each span weighs in a sum: the length of the sum of its tokens' states, so
+    /// that weight times vector is that sum; for a model that pools a text itself, its words.
+    /// 0 for a span without a token.
+    pub weights: Vec<f32>,
+}
+
+/// The direction of a sum of weighted vectors, as if they had been pooled together.
+///
+/// Vectors that all weigh nothing count alike; of no vector there is none.
+#[must_use]
+pub fn pooled(parts: &[(&Vector, f32)]) -> Option<Vector> {
+    let (first, _) = parts.first()?;
+    let alike = parts.iter().all(|(_, weight)| *weight <= 0.0);
+    let mut sum = vec![0f64; first.0.len()];
+    for (vector, weight) in parts {
+        let weight = if alike { 1.0 } else { f64::from(*weight) };
+        for (total, x) in sum.iter_mut().zip(vector.0.iter()) {
+            *total += weight * f64::from(*x);
+        }
+    }
+    Some(unit_vector(&sum))
 }
 
 /// A model that turns texts into vectors.
@@ -141,7 +166,7 @@ pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn E
 /// `runner` names the code that pools, with a version; `weights` are hashes of the model's files.
 fn model_ref(name: &str, runner: &str, weights: &[&str], model: &ModelSettings) -> ModelRef {
     let pooling = format!("{:?}", model.pooling);
-    let limit = model.max_tokens.to_string();
+    let limit = format!("{}{}", model.max_tokens, if model.alone { " alone" } else { "" });
     let settings = [runner, &pooling, &limit, &model.text_prefix, &model.query_prefix, &model.turn_template];
     let mut hash = blake3::Hasher::new();
     for field in settings.into_iter().chain(weights.iter().copied()) {
@@ -188,7 +213,9 @@ fn embed_apart(
             if spans.len() != text.spans.len() {
                 return Err(missing());
             }
-            Ok(SpanVectors { whole, spans })
+            let words = |span: &std::ops::Range<usize>| text.text.get(span.clone()).map_or(0, word_count);
+            let weights = text.spans.iter().map(|span| words(span) as f32).collect();
+            Ok(SpanVectors { whole, spans, weights })
         })
         .collect()
 }
@@ -197,6 +224,10 @@ fn embed_apart(
 fn own_spans(text: &SpannedText) -> impl Iterator<Item = &str> {
     let same = matches!(text.spans.as_slice(), [only] if *only == (0..text.text.len()));
     text.spans.iter().filter(move |_| !same).filter_map(|span| text.text.get(span.clone()))
+}
+
+fn word_count(text: &str) -> usize {
+    text.unicode_words().count()
 }
 
 /// A direction scaled to length one. A sum of nothing stays zero.
@@ -241,6 +272,7 @@ mod tests {
         assert_eq!(same, of(|m| m.semantic_threshold = 0.9));
         let changed = [
             of(|m| m.max_tokens = 128),
+            of(|m| m.alone = true),
             of(|m| m.text_prefix = "passage: ".to_owned()),
             of(|m| m.query_prefix = "passage: ".to_owned()),
             of(|m| m.turn_template = "{text}".to_owned()),
@@ -279,5 +311,15 @@ mod tests {
         let shown: Vec<(f32, Vec<f32>)> =
             found.iter().map(|v| (v.whole.0[0], v.spans.iter().map(|s| s.0[0]).collect())).collect();
         assert_eq!(shown, [(0.0, vec![1.0, 2.0]), (3.0, vec![]), (4.0, vec![4.0])]);
+        assert_eq!(found[0].weights, [1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_weighted_sum_has_its_direction() {
+        let (a, b) = (Vector([1.0, 0.0].into()), Vector([0.0, 1.0].into()));
+        assert_eq!(pooled(&[(&a, 3.0), (&b, 4.0)]), Some(Vector([0.6, 0.8].into())));
+        assert_eq!(pooled(&[(&a, 0.0), (&b, 2.0)]), Some(b.clone()));
+        assert_eq!(pooled(&[(&a, 0.0)]), Some(a.clone()));
+        assert_eq!(pooled(&[]), None);
     }
 }

@@ -1,27 +1,28 @@
 //! A sentence encoder run directly: one pass gives a vector for every span.
 //!
 //! In: texts with spans. Out: their vectors, pooled from the last hidden rows by the
-//! tokenizer's offsets (see `passes`). Texts run in batches of similar length; no vector
-//! depends on what else is in the batch beyond 1e-6 a component. The files of the model
-//! are only read; a damaged one is an error that names it.
+//! tokenizer's offsets (see `passes`). Texts run in batches of similar length, and no vector
+//! depends on what else is in the batch beyond 1e-6 a component; a model that takes one text
+//! at a time has vectors that depend on nothing else at all. The files of the model are only
+//! read; a damaged one is an error that names it.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
-use ort::session::{Session, SessionInputs};
-use ort::value::TensorRef;
 use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
 
-use super::passes::{Pass, Pooled, Tokens};
+use super::lanes::{Ends, run_batches, run_side_by_side};
+use super::passes::{Pooled, Tokens};
 use super::{EmbedError, Embedder, SpanVectors, assets, check_spans, embed_apart, model_ref, runtime};
 use crate::config::{EmbedSettings, ModelSettings, Pooling};
 use crate::model::{ModelRef, SpannedText, Vector};
 
 const MODEL_FILE: &str = "model.onnx";
-const TOKENIZER_FILE: &str = "tokenizer.json";
+pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
 
 /// A loaded model.
 pub(super) struct Onnx {
@@ -29,10 +30,9 @@ pub(super) struct Onnx {
     settings: ModelSettings,
     batch: usize,
     tokenizer: Tokenizer,
-    padding: i64,
-    session: Session,
-    token_types: bool,
-    output: String,
+    /// One that uses every thread; or, where a text runs alone, one a thread.
+    sessions: Vec<Session>,
+    ends: Ends,
     dimensions: usize,
 }
 
@@ -49,14 +49,18 @@ impl Onnx {
             }
         }
         // Hashing and loading read the same file and take about as long: side by side.
-        let (hash, session) = std::thread::scope(|scope| {
-            let hash = scope.spawn(|| sha256(&file));
-            let session = Session::builder(environment)
+        let (lanes, threads) = if model.alone { (settings.threads.max(1), 1) } else { (1, settings.threads) };
+        let load = || {
+            Session::builder(environment)
                 .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
-                .and_then(|b| Ok(b.with_intra_threads(settings.threads)?))
+                .and_then(|b| Ok(b.with_intra_threads(threads)?))
                 .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
-                .and_then(|mut b| b.commit_from_file(&file));
-            (hash.join(), session)
+                .and_then(|mut b| b.commit_from_file(&file))
+        };
+        let (hash, sessions) = std::thread::scope(|scope| {
+            let hash = scope.spawn(|| sha256(&file));
+            let sessions = (0..lanes).map(|_| load()).collect::<Result<Vec<Session>, _>>();
+            (hash.join(), sessions)
         });
         let damaged = |path: &Path, problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
         let hash = hash.map_err(|_| damaged(&file, "hashing it failed".to_owned()))??;
@@ -65,7 +69,8 @@ impl Onnx {
         {
             return Err(damaged(&file, format!("has SHA-256 {hash}, and the pipeline asks for {expected}")));
         }
-        let session = session.map_err(|e| damaged(&file, format!("is not a model that can be run ({e})")))?;
+        let sessions = sessions.map_err(|e| damaged(&file, format!("is not a model that can be run ({e})")))?;
+        let session = sessions.first().ok_or_else(|| damaged(&file, "was not loaded".to_owned()))?;
         let (tokenizer, padding, tokenizer_hash) = read_tokenizer(&tokenizer_file)?;
 
         let named = |name: &str| session.inputs().iter().any(|input| input.name() == name);
@@ -80,12 +85,10 @@ impl Onnx {
         let mut opened = Self {
             model: model_ref(&settings.model, "onnx/1", &[&hash, &tokenizer_hash], model),
             settings: model.clone(),
-            batch: settings.batch.max(1),
+            batch: if model.alone { 1 } else { settings.batch.max(1) },
             tokenizer,
-            padding,
-            session,
-            token_types,
-            output,
+            ends: Ends { model: settings.model.clone(), padding, token_types, output },
+            sessions,
             dimensions: 0,
         };
         // The first run says how wide a vector is, and that the files fit each other.
@@ -116,51 +119,10 @@ impl Onnx {
         }
         // Longest first: a batch is as long as its longest pass, and memory is asked for once.
         passes.sort_by_key(|pass| std::cmp::Reverse(pass.ids.len()));
-        for batch in passes.chunks(self.batch) {
-            self.run(batch, &mut pooled)?;
+        match self.sessions.as_mut_slice() {
+            [session] => run_batches(session, &self.ends, &passes, self.batch, pooled),
+            sessions => run_side_by_side(sessions, &self.ends, passes, pooled),
         }
-        Ok(pooled.into_iter().map(Pooled::finish).collect())
-    }
-
-    fn run(&mut self, batch: &[Pass], pooled: &mut [Pooled]) -> Result<(), EmbedError> {
-        let width = batch.iter().map(|pass| pass.ids.len()).max().unwrap_or(0);
-        let mut ids = Vec::with_capacity(batch.len() * width);
-        let mut mask = Vec::with_capacity(batch.len() * width);
-        for pass in batch {
-            let blank = width - pass.ids.len();
-            ids.extend(pass.ids.iter().copied().chain(std::iter::repeat_n(self.padding, blank)));
-            mask.extend(std::iter::repeat_n(1i64, pass.ids.len()).chain(std::iter::repeat_n(0, blank)));
-        }
-        let types = vec![0i64; if self.token_types { ids.len() } else { 0 }];
-        let shape = [batch.len(), width];
-        let model = &self.model.name;
-        let failed = |e: ort::Error| EmbedError::Pass { model: model.clone(), problem: e.to_string() };
-        let tensor = |data| TensorRef::<i64>::from_array_view((shape, data)).map_err(failed);
-        let (ids, mask) = (tensor(ids.as_slice())?, tensor(mask.as_slice())?);
-        let inputs: SessionInputs<'_, '_> = if self.token_types {
-            ort::inputs!["input_ids" => ids, "attention_mask" => mask, "token_type_ids" => tensor(types.as_slice())?]
-                .into()
-        } else {
-            ort::inputs!["input_ids" => ids, "attention_mask" => mask].into()
-        };
-        let outputs = self.session.run(inputs).map_err(failed)?;
-        let wrong = |problem: String| EmbedError::Pass { model: model.clone(), problem };
-        let rows = outputs.get(&self.output).ok_or_else(|| wrong(format!("no output {}", self.output)))?;
-        let (found, rows) = rows.try_extract_tensor::<f32>().map_err(failed)?;
-        let dimensions = match found[..] {
-            [b, s, d] if (b, s) == (batch.len() as i64, width as i64) && d > 0 => d as usize,
-            _ => {
-                return Err(wrong(format!(
-                    "output of shape {found:?} for a batch of {shape:?}; one row a token is needed"
-                )));
-            }
-        };
-        for (pass, rows) in batch.iter().zip(rows.chunks_exact(width * dimensions)) {
-            if let Some(pooled) = pooled.get_mut(pass.text) {
-                pooled.add(pass, rows, dimensions);
-            }
-        }
-        Ok(())
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) -> EmbedError {

@@ -23,6 +23,20 @@ pub(in crate::embed) fn model(test: &str, batch: usize) -> Option<Onnx> {
     }
 }
 
+/// The 8-bit model on `threads`, or None with a word on standard error.
+fn int8(test: &str, threads: usize) -> Option<Onnx> {
+    let (mut settings, model) = settings("all-MiniLM-L6-v2-int8");
+    settings.threads = threads;
+    match Onnx::open(&settings, &model) {
+        Ok(model) => Some(model),
+        Err(EmbedError::Missing { .. }) => {
+            crate::skipped(&format!("embed::{test}: the 8-bit model is not set up; run scripts/setup"));
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Texts of 1 to 300 words, some with spans.
 fn sample() -> Vec<SpannedText> {
     let words =
@@ -71,6 +85,36 @@ fn vectors_do_not_depend_on_the_batch() {
         }
         assert!(worst < 1e-6, "batch {batch}: {worst:e}");
     }
+}
+
+#[test]
+fn an_8_bit_vector_depends_on_its_text_alone() {
+    let test = "onnx::an_8_bit_vector_depends_on_its_text_alone";
+    let (Some(mut one), Some(mut two)) = (int8(test, 1), int8(test, 2)) else { return };
+    assert_eq!((one.sessions.len(), two.sessions.len()), (1, 2));
+    let texts = sample();
+    let among = two.embed(&texts).expect("vectors");
+    assert_eq!(one.embed(&texts).expect("vectors"), among);
+    for (text, expected) in texts.iter().zip(&among) {
+        assert_eq!(&one.embed(std::slice::from_ref(text)).expect("vectors")[0], expected);
+        assert_eq!(&two.embed(std::slice::from_ref(text)).expect("vectors")[0], expected);
+    }
+    let mut reversed: Vec<SpannedText> = texts.clone();
+    reversed.reverse();
+    let mut found = two.embed(&reversed).expect("vectors");
+    found.reverse();
+    assert_eq!(found, among);
+}
+
+#[test]
+fn an_8_bit_vector_is_near_the_full_one() {
+    let test = "onnx::an_8_bit_vector_is_near_the_full_one";
+    let (Some(mut full), Some(mut int8)) = (model(test, 16), int8(test, 2)) else { return };
+    let texts: Vec<SpannedText> = sample();
+    let (full, int8) = (full.embed(&texts).expect("vectors"), int8.embed(&texts).expect("vectors"));
+    let cosines: Vec<f64> = full.iter().zip(&int8).map(|(a, b)| cosine(&a.whole, &b.whole)).collect();
+    let mean = cosines.iter().sum::<f64>() / cosines.len() as f64;
+    assert!(mean > 0.98 && mean < 0.9999 && cosines.iter().all(|c| *c > 0.94), "{mean}: {cosines:?}");
 }
 
 #[test]

@@ -138,7 +138,8 @@ impl Pooled {
         let all = self.all.vector();
         let whole = self.whole.vector().or(all).unwrap_or_else(|| Vector(Vec::new().into()));
         let spans = self.sums.iter().map(|sum| sum.vector().unwrap_or_else(|| whole.clone())).collect();
-        SpanVectors { whole, spans }
+        let weights = self.sums.iter().map(Sum::length).collect();
+        SpanVectors { whole, spans, weights }
     }
 }
 
@@ -156,6 +157,10 @@ impl Sum {
 
     fn vector(&self) -> Option<Vector> {
         (!self.0.is_empty()).then(|| unit_vector(&self.0))
+    }
+
+    fn length(&self) -> f32 {
+        self.0.iter().map(|x| x * x).sum::<f64>().sqrt() as f32
     }
 }
 
@@ -289,6 +294,9 @@ mod tests {
         let of = |s: &str| expected(&s.chars().map(|c| c as u32).collect::<Vec<_>>());
         assert_eq!(found.spans, [of("ab"), of("cd")]);
         assert_eq!(found.whole, of("abcd"));
+        let parts: Vec<(&Vector, f32)> = found.spans.iter().zip(found.weights.iter().copied()).collect();
+        let sum = crate::embed::pooled(&parts).expect("two spans");
+        assert!(sum.0.iter().zip(found.whole.0.iter()).all(|(a, b)| (a - b).abs() < 1e-6));
         assert_eq!(pooled("ab", &[], 256, 0).whole, expected(&[CLS, 'a' as u32, 'b' as u32, SEP]));
     }
 
@@ -296,6 +304,7 @@ mod tests {
     fn a_span_without_tokens_gets_the_whole() {
         let found = pooled("ab  cd", &[0..2, 2..4], 256, 0);
         assert_eq!(found.spans[1], found.whole);
+        assert_eq!(found.weights[1], 0.0);
         let blank = pooled("  ", &[0..2], 256, 0);
         assert_eq!(blank.spans, [expected(&[CLS, SEP])]);
     }

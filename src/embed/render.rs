@@ -1,10 +1,13 @@
 //! Parts of a unit to one text with a span for each.
 //!
-//! In: who said what, and the model's template. Out: the rendered parts joined by one
-//! space, and the bytes that each covers. A speaker's or a text's own braces are never
+//! In: who said what, with what was shared, and the model's template. Out: the rendered
+//! parts joined by one space, and the bytes that each covers. A speaker's or a text's own braces are never
 //! taken for places of the template.
 
-use crate::model::SpannedText;
+use crate::{
+    language::shared::{named, split},
+    model::SpannedText,
+};
 
 /// Renders each part by `template`, in which `{speaker}` and `{text}` are replaced.
 #[must_use]
@@ -22,7 +25,22 @@ pub fn render_parts(template: &str, parts: &[(&str, &str)]) -> SpannedText {
     SpannedText { text, spans }
 }
 
-fn render(template: &str, speaker: &str, words: &str, out: &mut String) {
+/// The words by the template, and what was shared with them after it, in words.
+fn render(template: &str, speaker: &str, text: &str, out: &mut String) {
+    let (words, things) = split(text);
+    if !words.is_empty() || things.is_empty() {
+        fill(template, speaker, words, out);
+    }
+    let things = things.into_iter().filter_map(named).collect::<Vec<_>>().join(" and ");
+    if !things.is_empty() {
+        out.push_str(if words.is_empty() { speaker } else { " and" });
+        out.push_str(" shared ");
+        out.push_str(&things);
+        out.push('.');
+    }
+}
+
+fn fill(template: &str, speaker: &str, words: &str, out: &mut String) {
     let mut rest = template;
     while let Some(place) = rest.find('{') {
         let (before, from) = rest.split_at(place);
@@ -63,5 +81,15 @@ mod tests {
     fn braces_of_the_speaker_or_the_text_stay() {
         check("{speaker}: {text}", &[("{text}", "a {speaker} b")], &["{text}: a {speaker} b"]);
         check("{who} {speaker} {", &[("A", "t")], &["{who} A {"]);
+    }
+
+    #[test]
+    fn what_was_shared_follows_the_words() {
+        let template = "{speaker} said, \"{text}\"";
+        check(
+            template,
+            &[("Ana", "Look! [photo: a kite]"), ("Bo", "[photo: a cat] [shared: a song]")],
+            &["Ana said, \"Look!\" and shared a photo: a kite.", "Bo shared a photo: a cat and something: a song."],
+        );
     }
 }

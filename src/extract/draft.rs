@@ -1,6 +1,6 @@
 //! Turns, already chosen, to one unit.
 //!
-//! In: one turn, or a question and its answer, and the people of the window. Out: the
+//! In: one turn, a question and its answer, or turns that follow each other, and the people of the window. Out: the
 //! unit's words, cues and parts. The words stay as they were said, between quotation marks,
 //! with the speaker and the one spoken to named in front, so that I, you and we are tied to
 //! names; resolved dates are added in square brackets. Cues that the words do not ground
@@ -13,13 +13,15 @@ use regex::Regex;
 use super::{DraftPart, DraftUnit};
 use crate::{
     language::{
-        names::{NameText, capitalised},
+        names::NameText,
         sentences::{content, has_content, is_question, sentences},
+        shared::{named, shared},
         tense::{Tense, tense},
+        time_words::time_words,
         times::{TimeMention, find_times, render_interval},
         vague::has_vague_time,
     },
-    model::{Attachment, Cues, EventTime, Interval, Marks, WindowTurn, canonical_name},
+    model::{Attachment, Cues, Interval, Marks, WindowTurn, canonical_name},
 };
 
 /// A turn, or the questions of one, on its way into a unit.
@@ -31,33 +33,48 @@ pub(super) struct Piece<'w> {
     pub(super) shared: Vec<String>,
     /// Whom the platform says it answers.
     pub(super) replies_to: Option<&'w str>,
+    /// Whether it answers the piece before it.
+    pub(super) answers: bool,
 }
 
 impl<'w> Piece<'w> {
     /// The whole turn.
     pub(super) fn whole(held: &'w WindowTurn) -> Self {
         let shared = held.turn.attachments.iter().filter_map(shared_thing).collect();
-        Self { held, words: one_line(&held.turn.text), shared, replies_to: None }
+        Self { held, words: one_line(&held.turn.text), shared, replies_to: None, answers: false }
     }
 
     /// Only what it asks.
     pub(super) fn questions(held: &'w WindowTurn) -> Self {
         let (asked, _) = split_questions(&one_line(&held.turn.text));
-        Self { held, words: asked, shared: Vec::new(), replies_to: None }
+        Self { held, words: asked, shared: Vec::new(), replies_to: None, answers: false }
     }
 
     fn speaker(&self) -> &'w str {
         &self.held.turn.speaker
     }
 
+    /// What the unit keeps of it.
+    pub(super) fn part(&self) -> DraftPart {
+        DraftPart {
+            turn: self.held.turn.turn.clone(),
+            ordinal: self.held.ordinal,
+            speaker: self.speaker().to_owned(),
+            said_at: self.held.turn.time,
+            text: self.text(),
+            marks: marks(&self.words),
+        }
+    }
+
     /// What is embedded: the words, captions included.
     fn text(&self) -> String {
-        let captions = self.shared.iter().map(|s| format!("[shared {s}]"));
+        let captions = self.shared.iter().cloned();
         std::iter::once(self.words.clone()).filter(|w| !w.is_empty()).chain(captions).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// One unit of a turn, or of a question and its answer; `people` are the window's speakers.
+/// One unit of a turn, of a question and its answer, or of turns that follow each other;
+/// `people` are the window's speakers.
 pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit> {
     let (first, last) = (pieces.first()?, pieces.last()?);
     let mut participants = Vec::new();
@@ -81,8 +98,7 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         if i > 0 {
             restatement.push(' ');
         }
-        let answers = i > 0;
-        restatement.push_str(&restate(piece, to.as_deref().filter(|_| !answers), answers, &found));
+        restatement.push_str(&restate(piece, to.as_deref().filter(|_| !piece.answers), piece.answers, &found));
         times.push(found);
     }
     let mut participants: Vec<String> = participants.iter().map(|p| canonical_name(p)).collect();
@@ -90,14 +106,6 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         list.sort_unstable();
         list.dedup();
     }
-    let part = |p: &Piece<'_>| DraftPart {
-        turn: p.held.turn.turn.clone(),
-        ordinal: p.held.ordinal,
-        speaker: p.speaker().to_owned(),
-        said_at: p.held.turn.time,
-        text: p.text(),
-        marks: marks(&p.words, p.held.turn.time),
-    };
     Some(DraftUnit {
         restatement,
         cues: Cues { participants, locations: places, time: event_time(last, &times) },
@@ -105,17 +113,17 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         sources: pieces.iter().map(|p| p.held.turn.turn.clone()).collect(),
         ordinal: first.held.ordinal,
         before: None,
-        parts: pieces.iter().map(part).collect(),
+        parts: pieces.iter().map(Piece::part).collect(),
     })
 }
 
 /// What stands out in a turn's words.
-fn marks(words: &str, said_at: EventTime) -> Marks {
-    let count = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
+fn marks(words: &str) -> Marks {
+    let quoted = |open: char, close: char| words.split_once(open).is_some_and(|(_, rest)| rest.contains(close));
     Marks {
-        times: count(find_times(words, Some(said_at)).len()),
-        names: count(capitalised(words).len()),
-        asks: is_question(words),
+        times: u8::try_from(time_words(words)).unwrap_or(u8::MAX),
+        asks: is_question(words) || words.trim_end().ends_with('?'),
+        quotes: quoted('"', '"') || quoted('\u{201c}', '\u{201d}'),
     }
 }
 
@@ -150,14 +158,10 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What an attachment shows, as the end of "shared …".
+/// What an attachment shows, as a part's text has it.
 pub(super) fn shared_thing(attachment: &Attachment) -> Option<String> {
     let caption = attachment.caption.as_deref().map(one_line).filter(|c| !c.is_empty())?;
-    Some(match attachment.kind.as_deref().map(str::trim) {
-        Some("image" | "photo" | "picture") => format!("a photo: {caption}"),
-        Some(kind) if !kind.is_empty() => format!("a file ({}): {caption}", one_line(kind)),
-        _ => format!("something: {caption}"),
-    })
+    Some(shared(attachment.kind.as_deref().map(one_line).as_deref(), &caption))
 }
 
 /// Whom a turn clearly speaks to: the person it calls, the one whose turn it answers, or
@@ -183,7 +187,7 @@ static YOU: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// `A said to B: "…" and shared a photo: …`, with resolved dates in square brackets.
 fn restate(piece: &Piece<'_>, to: Option<&str>, answers: bool, times: &[TimeMention]) -> String {
     let speaker = piece.speaker();
-    let shared = piece.shared.join(" and ");
+    let shared = piece.shared.iter().filter_map(|thing| named(thing)).collect::<Vec<_>>().join(" and ");
     let words = with_dates(&piece.words, times);
     let said = match (answers, is_question(&piece.words), to) {
         (true, ..) => format!("{speaker} answered"),

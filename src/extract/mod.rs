@@ -68,7 +68,7 @@ pub struct DraftPart {
 
 /// Makes units of a window.
 pub trait Extractor: Send {
-    /// Name and version, recorded with every unit: `rules/1`.
+    /// Name and version, recorded with every unit: `rules/2`.
     fn name(&self) -> &'static str;
     /// The units of a window.
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError>;

@@ -1,9 +1,11 @@
 //! A window to units by rules of English; no language model, no network.
 //!
-//! In: a window. Out: one unit for each turn of its own that has content, an answer together
-//! with the question it answers. A question that was answered makes no second unit unless
+//! In: a window. Out: units of consecutive turns, whose parts are the turns; or, where a unit
+//! holds one turn, a unit for each turn of its own that has content, an answer together with
+//! the question it answers. Then a question that was answered makes no second unit unless
 //! its turn tells something besides. A context turn serves only as the question of an
-//! answer. The same window always gives the same units.
+//! answer, and as what was said before the first unit. The same window always gives the
+//! same units, and a deleted turn changes no unit but its own.
 
 use super::{
     DraftUnit, ExtractError, Extractor,
@@ -18,6 +20,7 @@ use crate::{
 /// The extractor that needs no model.
 #[derive(Debug, Clone)]
 pub struct RulesExtractor {
+    unit_turns: u32,
     least_content_words: u32,
 }
 
@@ -25,13 +28,13 @@ impl RulesExtractor {
     /// An extractor by its settings.
     #[must_use]
     pub fn new(settings: &ExtractSettings) -> Self {
-        Self { least_content_words: settings.least_content_words }
+        Self { unit_turns: settings.unit_turns, least_content_words: settings.least_content_words }
     }
 }
 
 impl Extractor for RulesExtractor {
     fn name(&self) -> &'static str {
-        "rules/1"
+        "rules/2"
     }
 
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
@@ -39,6 +42,9 @@ impl Extractor for RulesExtractor {
         let turns: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
         let people = speakers(&turns);
         let informs = |text: &str| informative(text, &people, self.least_content_words);
+        if self.unit_turns > 1 {
+            return Ok(groups(window, self.unit_turns, &people, &informs));
+        }
 
         let read: Vec<Reading<'_>> = (0..turns.len()).filter_map(|i| read(&turns, i, &informs)).collect();
         let mut units: Vec<DraftUnit> = Vec::with_capacity(read.len());
@@ -49,6 +55,7 @@ impl Extractor for RulesExtractor {
             }
             let mut answer = Piece::whole(reading.held);
             answer.replies_to = reading.replies_to;
+            answer.answers = reading.question.is_some();
             let unit = match reading.question {
                 Some(question) => draft(&[question_piece(question, &informs), answer], &people),
                 None => draft(&[answer], &people),
@@ -57,6 +64,36 @@ impl Extractor for RulesExtractor {
         }
         Ok(units)
     }
+}
+
+/// Units of `unit_turns` turns that follow each other, counted from the window's first turn
+/// of its own, deleted or not.
+fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn(&str) -> bool) -> Vec<DraftUnit> {
+    let Some(start) = window.turns.iter().find(|t| !t.context).map(|t| t.ordinal) else { return Vec::new() };
+    let live: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
+    let own = live.partition_point(|t| t.context);
+    let group = |t: &WindowTurn| t.ordinal.saturating_sub(start) / unit_turns;
+    let mut units: Vec<DraftUnit> = Vec::new();
+    for turns in live.get(own..).unwrap_or_default().chunk_by(|a, b| group(a) == group(b)) {
+        let pieces: Vec<Piece<'_>> = turns.iter().map(|t| reply(Piece::whole(t), &live)).collect();
+        if !pieces.iter().any(|p| !p.shared.is_empty() || informs(&p.words)) {
+            continue;
+        }
+        let first = turns.first().map_or(start, |t| t.ordinal);
+        let before = live.iter().rev().find(|t| t.ordinal < first).map(|t| Piece::whole(t).part());
+        units.extend(draft(&pieces, people).map(|unit| DraftUnit { before, ..unit }));
+    }
+    units
+}
+
+/// The piece with the speaker that the platform says it answers.
+fn reply<'w>(mut piece: Piece<'w>, live: &[&'w WindowTurn]) -> Piece<'w> {
+    let held = piece.held;
+    piece.replies_to = held.turn.reply_to.as_deref().and_then(|id| {
+        let target = live.iter().find(|t| t.ordinal < held.ordinal && t.turn.turn == id)?;
+        (target.turn.speaker != held.turn.speaker).then_some(target.turn.speaker.as_str())
+    });
+    piece
 }
 
 /// What is known of a turn that makes a unit.

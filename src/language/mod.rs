@@ -5,9 +5,13 @@
 //! language; what the text does not ground is left out, never guessed.
 
 pub mod calendar;
+pub mod months;
 pub mod names;
 pub mod places;
 pub mod sentences;
+pub mod shared;
+pub mod synonyms;
 pub mod tense;
+pub mod time_words;
 pub mod times;
 pub mod vague;

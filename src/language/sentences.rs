@@ -69,6 +69,11 @@ pub fn is_empty_word(word: &str) -> bool {
     is_function_word(word) || FILLERS.binary_search(&word).is_ok()
 }
 
+/// Every word that carries no content of its own, in lower case; halves of contractions.
+pub fn empty_words() -> impl Iterator<Item = &'static str> {
+    FUNCTION_WORDS.iter().chain(FILLERS).copied()
+}
+
 /// Whether a word, in lower case, carries grammar rather than content. A contraction does
 /// when both its halves do.
 #[must_use]

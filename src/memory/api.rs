@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BankKey, Channel, Cues, EventTime, Marks, Part, Position, Score, UnitId};
+use crate::{
+    config::FamiliarityWeights,
+    model::{BankKey, Channel, Cues, EventTime, FamiliarityTerms, Marks, Part, Position, Score, UnitId},
+};
 
 /// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
 pub type FixedVector = Arc<[i16]>;
@@ -96,6 +99,89 @@ pub struct Hit {
     pub score: Score,
     /// Cosine with the question: the best of the unit's parts.
     pub alignment: Score,
+}
+
+/// How familiar is each part of a bank? Scores all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FamiliarityProbe {
+    /// The bank.
+    pub bank: BankKey,
+    /// The question's vector.
+    pub vector: FixedVector,
+    /// The vector of the question as the one who is asked about would put it.
+    pub own_vector: Option<FixedVector>,
+    /// The question's words; tokenised and stemmed as parts are.
+    pub words: String,
+    /// The same without the names of people.
+    pub topics: String,
+    /// Synonyms of its words with their weights.
+    pub synonyms: Vec<(String, f64)>,
+    /// Words and phrases of the question that may name a speaker; canonical.
+    pub names: Vec<String>,
+    /// The one of them who acts, where several are named.
+    pub subject: Option<String>,
+    /// Whether it asks for a time.
+    pub asks_time: bool,
+    /// Months that it names, with their year where it names one.
+    pub months: Vec<(Option<i16>, i8)>,
+    /// What each term weighs.
+    pub weights: FamiliarityWeights,
+    /// How many parts are given.
+    pub limit: usize,
+}
+
+/// The answer to a [`FamiliarityProbe`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Familiar {
+    /// The best parts, best first.
+    pub best: Vec<FamiliarPart>,
+    /// The median score of all parts of the bank.
+    pub median: f64,
+    /// How many parts the bank holds.
+    pub parts_total: usize,
+}
+
+impl Familiar {
+    /// How far a score lies on the way from the median (0) to the best (1).
+    #[must_use]
+    pub fn share(&self, score: f64) -> f64 {
+        let width = self.best.first().map_or(0.0, |best| best.score - self.median);
+        if width > 0.0 { (score - self.median) / width } else { 1.0 }
+    }
+}
+
+/// A part with its score.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FamiliarPart {
+    /// The unit that holds it.
+    pub unit: Arc<UnitBody>,
+    /// Its place among the unit's parts.
+    pub part: usize,
+    /// The sum of the terms, cut to fixed point.
+    pub score: f64,
+    /// Cosine of the question and the best of its sentences.
+    pub cosine: Score,
+    /// What it is made of.
+    pub terms: FamiliarityTerms,
+}
+
+/// What moves through the index operator: one of the probes that read whole indexes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum IndexProbe {
+    /// Three channels, each by unit.
+    FirstHop(FirstHopProbe),
+    /// One score, by part.
+    Familiarity(FamiliarityProbe),
+}
+
+impl IndexProbe {
+    /// The bank that is asked.
+    pub(super) fn bank(&self) -> BankKey {
+        match self {
+            Self::FirstHop(probe) => probe.bank,
+            Self::Familiarity(probe) => probe.bank,
+        }
+    }
 }
 
 /// What those memories lead to: walks the edges from anchors.

@@ -25,8 +25,9 @@ use timely::{
 };
 
 use super::{
-    api::{FirstHopProbe, Hit},
+    api::{Familiar, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe},
     cue::CueIndex,
+    familiarity::Parts,
     kernel,
     lexical::LexicalIndex,
     live::{LiveUnit, UnitKey},
@@ -49,8 +50,17 @@ pub(super) type ProbeId = u64;
 /// A choice as it leaves the index: who chose, its ordinal, through which channel, whom.
 pub(super) type Chosen = (UnitKey, (u32, Channel, Choice));
 
-/// Hits with the probe that they answer.
-pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, Hit)>>;
+/// One piece of an index's answer.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// Of a first hop.
+    Hit(Hit),
+    /// Of a familiarity probe.
+    Familiar(Familiar),
+}
+
+/// What the indexes found, with the probe that it answers.
+pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, Found)>>;
 
 /// A probe on its way through the dataflow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,13 +77,13 @@ struct Pending {
     choices: Option<Capability<Epoch>>,
     hits: Option<Capability<Epoch>>,
     updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
-    probes: Vec<Asked<FirstHopProbe>>,
+    probes: Vec<Asked<IndexProbe>>,
 }
 
 /// Builds the operator.
 pub(super) fn bank_index<'scope>(
     units: VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize>,
-    probes: Stream<'scope, Epoch, Vec<Asked<FirstHopProbe>>>,
+    probes: Stream<'scope, Epoch, Vec<Asked<IndexProbe>>>,
     settings: &MemorySettings,
     semantic_threshold: Score,
 ) -> (VecCollection<'scope, Epoch, Chosen, isize>, Hits<'scope>) {
@@ -82,10 +92,10 @@ pub(super) fn bank_index<'scope>(
         builder.new_input(units.inner, Exchange::new(|u: &((UnitKey, Arc<LiveUnit>), Epoch, isize)| u.0.0.hashed()));
     let mut probes_in = builder.new_input(
         probes,
-        Exchange::new(|asked: &Asked<FirstHopProbe>| UnitKey { bank: asked.probe.bank, id: UnitId(0) }.hashed()),
+        Exchange::new(|asked: &Asked<IndexProbe>| UnitKey { bank: asked.probe.bank(), id: UnitId(0) }.hashed()),
     );
     let (choices_out, choices) = builder.new_output::<Vec<(Chosen, Epoch, isize)>>();
-    let (hits_out, hits) = builder.new_output::<Vec<(ProbeId, Hit)>>();
+    let (hits_out, hits) = builder.new_output::<Vec<(ProbeId, Found)>>();
     let mut choices_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(choices_out);
     let mut hits_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(hits_out);
     let mut banks = Banks::new(settings, semantic_threshold);
@@ -121,7 +131,15 @@ pub(super) fn bank_index<'scope>(
                     let mut output = hits_out.activate();
                     let mut session = output.session(&capability);
                     for asked in probes {
-                        banks.first_hop(&asked.probe, |hit| session.give((asked.id, hit)));
+                        match &*asked.probe {
+                            IndexProbe::FirstHop(probe) => {
+                                banks.first_hop(probe, |hit| session.give((asked.id, Found::Hit(hit))));
+                            }
+                            IndexProbe::Familiarity(probe) => {
+                                let familiar = banks.familiar(probe);
+                                session.give((asked.id, Found::Familiar(familiar)));
+                            }
+                        }
                     }
                 }
             }
@@ -144,6 +162,7 @@ struct BankState {
     semantic: SemanticIndex,
     cue: CueIndex,
     lexical: LexicalIndex,
+    parts: Parts,
 }
 
 impl Banks {
@@ -174,7 +193,9 @@ impl Banks {
                 ),
                 cue: CueIndex::new(self.settings.cue_neighbours, self.settings.structural_edges),
                 lexical: LexicalIndex::default(),
+                parts: Parts::default(),
             });
+            of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));
             for id in &deleted {
                 state.lexical.delete(*id);
                 self.postings.delete(bank, *id);
@@ -183,6 +204,7 @@ impl Banks {
                 let bag = Arc::new(self.words.count(&unit.body.restatement));
                 let ticket = self.postings.insert(bank, unit.id, &bag);
                 state.lexical.insert(unit.id, bag, ticket);
+                state.parts.insert(unit, &mut self.words);
             }
             state.semantic.apply(&deleted, &inserted, &mut changes);
             for (id, ordinal, choice, change) in changes.drain(..) {
@@ -200,6 +222,11 @@ impl Banks {
         if commit {
             self.postings.settle();
         }
+    }
+
+    fn familiar(&mut self, probe: &FamiliarityProbe) -> Familiar {
+        let Some(state) = self.banks.get(&probe.bank) else { return Familiar::default() };
+        state.parts.familiar(probe, &mut self.words)
     }
 
     fn first_hop(&mut self, probe: &FirstHopProbe, mut emit: impl FnMut(Hit)) {

@@ -4,7 +4,7 @@
 //! before the probe's epoch is complete. The shape:
 //! ```text
 //! records ─ upsert ─ hide open ─► Units ─► BankIndex ─► choices ─ both directions ─► Adjacency
-//! first-hop probes ──────────────────────────┘ └─► hits
+//! index probes ──────────────────────────────┘ └─► hits, familiar parts
 //! neighbourhood probes ─► Lookup(Adjacency) ─► Lookup(Adjacency) ─► Lookup(Units) ─► neighbours
 //! census probes ─► walk of Units and Adjacency ─► counts
 //! ```
@@ -25,8 +25,8 @@ use timely::{
 };
 
 use super::{
-    api::{FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
-    bank_index::{Asked, Epoch, ProbeId, bank_index},
+    api::{Familiar, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
+    bank_index::{Asked, Epoch, Found, ProbeId, bank_index},
     census::{Census, CensusProbe, count_edges, count_units},
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
     neighbourhood::{Edge, neighbourhood},
@@ -42,6 +42,8 @@ pub(super) type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
 pub(super) enum Row {
     /// Of a first hop.
     Hit(Hit),
+    /// Of a familiarity probe.
+    Familiar(Familiar),
     /// Of a neighbourhood.
     Neighbour(Neighbour),
     /// Of a census.
@@ -52,8 +54,8 @@ pub(super) enum Row {
 pub(super) struct Inputs {
     /// Memory records.
     pub records: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Upsert>>>,
-    /// First-hop probes.
-    pub first_hops: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<FirstHopProbe>>>>,
+    /// First-hop and familiarity probes.
+    pub indexes: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<IndexProbe>>>>,
     /// Neighbourhood probes.
     pub neighbourhoods: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<NeighbourhoodProbe>>>>,
     /// Census probes.
@@ -66,7 +68,7 @@ impl Inputs {
     /// Moves every input to an epoch.
     pub(super) fn advance_to(&mut self, epoch: Epoch) {
         self.records.advance_to(epoch);
-        self.first_hops.advance_to(epoch);
+        self.indexes.advance_to(epoch);
         self.neighbourhoods.advance_to(epoch);
         self.censuses.advance_to(epoch);
     }
@@ -82,7 +84,7 @@ pub(super) fn build(
     let done = ProbeHandle::new();
     worker.dataflow(|scope| {
         let (records, record_stream) = scope.new_input::<Vec<Upsert>>();
-        let (first_hops, first_hop_stream) = scope.new_input::<Vec<Asked<FirstHopProbe>>>();
+        let (indexes, index_stream) = scope.new_input::<Vec<Asked<IndexProbe>>>();
         let (neighbourhoods, neighbourhood_stream) = scope.new_input::<Vec<Asked<NeighbourhoodProbe>>>();
         let (censuses, census_stream) = scope.new_input::<Vec<Asked<CensusProbe>>>();
 
@@ -93,7 +95,7 @@ pub(super) fn build(
             );
         let units = live_units(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
         let by_unit = units.clone().arrange_by_key_named("Units");
-        let (choices, hits) = bank_index(units, first_hop_stream, settings, semantic_threshold);
+        let (choices, hits) = bank_index(units, index_stream, settings, semantic_threshold);
         let adjacency = choices
             .flat_map(|(from, (ordinal, channel, choice))| {
                 let to = UnitKey { bank: from.bank, id: choice.id };
@@ -113,11 +115,18 @@ pub(super) fn build(
         let edges_counted = count_edges(census_stream, adjacency);
 
         let (to_hits, to_neighbours, to_units, to_edges) = (sink.clone(), sink.clone(), sink.clone(), sink);
-        hits.inspect(move |(id, hit)| to_hits(*id, Row::Hit(hit.clone()))).probe_with(&done);
+        hits.inspect(move |(id, found)| {
+            let row = match found {
+                Found::Hit(hit) => Row::Hit(hit.clone()),
+                Found::Familiar(familiar) => Row::Familiar(familiar.clone()),
+            };
+            to_hits(*id, row);
+        })
+        .probe_with(&done);
         neighbours.inspect(move |(id, found)| to_neighbours(*id, Row::Neighbour(found.clone()))).probe_with(&done);
         units_counted.inspect(move |(id, census)| to_units(*id, Row::Census(census.clone()))).probe_with(&done);
         edges_counted.inspect(move |(id, census)| to_edges(*id, Row::Census(census.clone()))).probe_with(&done);
-        Inputs { records, first_hops, neighbourhoods, censuses, done: done.clone() }
+        Inputs { records, indexes, neighbourhoods, censuses, done: done.clone() }
     })
 }
 

@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use timely::worker::Worker;
 
 use super::{
-    api::{Answered, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe},
+    api::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     bank_index::{Asked, Epoch, ProbeId},
     census::{Census, CensusProbe},
     dataflow::{Inputs, Row, build},
@@ -46,7 +46,7 @@ pub struct Load {
 
 enum Command {
     Load(Load),
-    FirstHop(FirstHopProbe, Sender<Answered<Vec<Row>>>),
+    Index(IndexProbe, Sender<Answered<Vec<Row>>>),
     Neighbourhood(NeighbourhoodProbe, Sender<Answered<Vec<Row>>>),
     Census(CensusProbe, Sender<Answered<Vec<Row>>>),
     Barrier(Sender<Answered<Vec<Row>>>),
@@ -106,7 +106,7 @@ impl MemoryHandle {
     /// # Errors
     /// [`MemoryError::Stopped`].
     pub fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, MemoryError> {
-        let answered = self.ask(|reply| Command::FirstHop(probe, reply))?;
+        let answered = self.ask(|reply| Command::Index(IndexProbe::FirstHop(probe), reply))?;
         let mut hits = rows(answered, |row| if let Row::Hit(hit) = row { Some(hit) } else { None });
         let order = |channel| match channel {
             Channel::Semantic => 0,
@@ -115,6 +115,17 @@ impl MemoryHandle {
         };
         hits.value.sort_by_key(|hit| (order(hit.channel), hit.rank));
         Ok(hits)
+    }
+
+    /// The most familiar parts of a bank; none of a bank that holds nothing.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, MemoryError> {
+        let answered = self.ask(|reply| Command::Index(IndexProbe::Familiarity(probe), reply))?;
+        let Answered { value, epoch, reflects } =
+            rows(answered, |row| if let Row::Familiar(familiar) = row { Some(familiar) } else { None });
+        Ok(Answered { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
     }
 
     /// The neighbourhood of anchors: neighbours by channel, then unit.
@@ -238,8 +249,8 @@ impl Feeder {
                         }
                     }
                     Command::Barrier(reply) => drop(replies.insert(probes, reply)),
-                    Command::FirstHop(probe, reply) => {
-                        self.inputs.first_hops.send(Asked { id: probes, probe: Arc::new(probe) });
+                    Command::Index(probe, reply) => {
+                        self.inputs.indexes.send(Asked { id: probes, probe: Arc::new(probe) });
                         replies.insert(probes, reply);
                     }
                     Command::Neighbourhood(probe, reply) => {

@@ -112,8 +112,10 @@ pub struct LiveUnit {
     pub place: Place,
     /// What it is cued by.
     pub cues: CueSet,
-    /// Its vector, then one for each part where it has several; all of one width.
+    /// Its vector, then those of each part in turn; all of one width.
     pub vectors: FixedVector,
+    /// How many vectors each part has: its sentences', and one with the turn before it.
+    layout: Vec<(usize, usize)>,
     /// Components of one vector.
     pub width: usize,
     /// What it says.
@@ -124,6 +126,7 @@ impl LiveUnit {
     fn new(unit: &Unit, session: &str) -> Self {
         let mut vectors = quantise(&unit.vector.0).to_vec();
         let width = vectors.len();
+        let layout = unit.parts.iter().map(|p| (p.vectors.len(), usize::from(p.pair.is_some()))).collect();
         for part in &unit.parts {
             vectors.extend(part.vectors.iter().chain(&part.pair).flat_map(|v| quantise(&v.0).to_vec()));
         }
@@ -132,6 +135,7 @@ impl LiveUnit {
             place: Place::new(session, unit.ordinal, unit.cues.time, unit.said_at),
             cues: CueSet::from(&unit.cues),
             vectors: vectors.into(),
+            layout,
             width,
             body: Arc::new(UnitBody {
                 id: unit.id,
@@ -152,11 +156,31 @@ impl LiveUnit {
         &self.vectors[..self.width]
     }
 
-    /// The vectors of its parts, one after the other; empty when it has one part only.
+    /// The vectors of its parts, one after the other; empty when its own serves.
     #[must_use]
     pub fn part_vectors(&self) -> &[i16] {
         &self.vectors[self.width..]
     }
+
+    /// The vectors of one part; the unit's own where the part has none.
+    #[must_use]
+    pub fn vectors_of(&self, part: usize) -> PartVectors<'_> {
+        let before: usize = self.layout.iter().take(part).map(|(own, pair)| own + pair).sum();
+        let (own, pair) = self.layout.get(part).copied().unwrap_or_default();
+        let start = (1 + before) * self.width;
+        let middle = start + own * self.width;
+        let sentences = if own == 0 { self.vector() } else { &self.vectors[start..middle] };
+        PartVectors { sentences, pair: &self.vectors[middle..middle + pair * self.width] }
+    }
+}
+
+/// The vectors of a part, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct PartVectors<'u> {
+    /// Of its sentences, or of the whole part.
+    pub sentences: &'u [i16],
+    /// Of the part with the turn before it; empty where there is none.
+    pub pair: &'u [i16],
 }
 
 /// The units of one memory record.

@@ -10,6 +10,7 @@ mod bank_index;
 mod census;
 mod cue;
 mod dataflow;
+mod familiarity;
 mod handle;
 mod kernel;
 mod lexical;
@@ -21,11 +22,14 @@ mod score;
 mod semantic;
 mod words;
 
-pub use api::{Answered, FirstHopProbe, FixedVector, Hit, Neighbour, NeighbourhoodProbe, PartBody, PathStep, UnitBody};
+pub use api::{
+    Answered, Familiar, FamiliarPart, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour, NeighbourhoodProbe,
+    PartBody, PathStep, UnitBody,
+};
 pub use bank_index::best_part;
 pub use census::{Census, CensusProbe, GraphEdge};
 pub use handle::{Load, MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
-pub use live::{Extraction, LiveUnit, RecordKey, UnitKey, WindowKey};
+pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};
 pub use score::{Choice, CueSet, Place, Structural};
 pub use words::Words;

@@ -175,7 +175,7 @@ impl SemanticIndex {
         for (newcomer, other, score) in hits {
             let choice = self.choice(other, newcomer, score);
             let pool = &self.slots[other].pool;
-            if pool.admits(&choice) && (pool.best.len() < self.choices || choice < pool.best[self.choices - 1]) {
+            if pool.admits(&choice) && pool.best.get(self.choices.saturating_sub(1)).is_none_or(|last| choice < *last) {
                 self.remember(other, before);
             }
             self.consider(other, newcomer, score);

@@ -1,6 +1,6 @@
 //! Text to stems, as units and questions are both read.
 //!
-//! In: English text. Out: its stems with their counts. Stop words are left out; nothing
+//! In: English text. Out: its stems with their counts. Function words and fillers are left out; nothing
 //! is kept of a word but a hash of its stem.
 
 use std::collections::BTreeMap;
@@ -10,11 +10,12 @@ use tantivy::tokenizer::{
 };
 
 use super::score::hash64;
+use crate::language::sentences::empty_words;
 
 /// A stem, as 64 bits of BLAKE3. Compared inside one bank only.
 pub(super) type TermKey = u64;
 
-/// Splits text as both sides do: lower case, English stop words, English stems.
+/// Splits text as both sides do: lower case, words with content only, English stems.
 pub struct Words(TextAnalyzer);
 
 impl std::fmt::Debug for Words {
@@ -28,12 +29,9 @@ impl Default for Words {
         let chain = TextAnalyzer::builder(SimpleTokenizer::default())
             .filter(RemoveLongFilter::limit(64))
             .filter(LowerCaser)
-            .dynamic();
-        let chain = match StopWordFilter::new(Language::English) {
-            Some(stop_words) => chain.filter_dynamic(stop_words),
-            None => chain,
-        };
-        Self(chain.filter_dynamic(Stemmer::new(Language::English)).build())
+            .filter(StopWordFilter::remove(empty_words().map(str::to_owned)))
+            .filter(Stemmer::new(Language::English));
+        Self(chain.build())
     }
 }
 

@@ -95,6 +95,39 @@ pub struct QuestionCues {
     pub cues: Cues,
 }
 
+/// What makes a part familiar to a question: each term times its weight.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FamiliarityTerms {
+    /// Cosine of the question and the best of its sentences.
+    pub meaning: f64,
+    /// Cosine of the question and the part with the turn before it, and the next part's.
+    pub pair: f64,
+    /// BM25 of the question's words in the part and the turns around it, over the bank's
+    /// best; and those that stand in the part itself.
+    pub words: f64,
+    /// The same for synonyms of the question's words.
+    pub synonyms: f64,
+    /// Whether the one who speaks is the one who is named, more so after a question.
+    pub speaker: f64,
+    /// Whether it was said in a month that the question names.
+    pub month: f64,
+    /// Expressions of time, a title, its length, its place in the session; a part that asks
+    /// counts less.
+    pub marks: f64,
+    /// What the turns around it lend it.
+    pub around: f64,
+    /// What the best of its session lend it.
+    pub session: f64,
+}
+
+impl FamiliarityTerms {
+    /// The sum of what is the part's own.
+    #[must_use]
+    pub fn own(&self) -> f64 {
+        self.meaning + self.pair + self.words + self.synonyms + self.speaker + self.month + self.marks
+    }
+}
+
 /// How a unit of an answer was reached (invariant 6).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reached_by", rename_all = "snake_case")]
@@ -108,15 +141,27 @@ pub enum Provenance {
         /// That index's score.
         score: f64,
     },
+    /// Recalled by the question itself: the most familiar part of the unit.
+    Familiar {
+        /// Place of that part among all parts of the bank, from 1.
+        rank: u32,
+        /// The part's score.
+        score: f64,
+        /// What the score is made of.
+        terms: FamiliarityTerms,
+    },
     /// Found from an anchor, along edges of one channel.
     Expansion {
         /// Along which edges.
         channel: Channel,
         /// Place among that channel's support, from 1.
         rank: u32,
-        /// Match with the target, times the path's weight.
+        /// Familiarity, times the path's weight.
         score: f64,
-        /// Match with the target alone.
+        /// Familiarity with the question, by which it was chosen: how far the unit's best part
+        /// lies on the way from the bank's median (0) to the bank's best (1).
+        familiarity: f64,
+        /// Match with the target, as the channel compares.
         target_match: f64,
         /// Number of edges walked.
         hops: u32,

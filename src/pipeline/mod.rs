@@ -16,19 +16,24 @@ use crate::{
     extract::{ExtractError, rules::RulesExtractor},
     log::{EmbeddedLog, Log, LogError, Topic},
     memory::{
-        Answered, Census, CensusProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle, Neighbour, NeighbourhoodProbe,
+        Answered, Census, CensusProbe, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle,
+        Neighbour, NeighbourhoodProbe,
     },
     model::{Bank, Evidence, Question, Score},
     recall::{self, Failure, Planner, RecallError, RulesPlanner, Unplanned},
     source::{Source, SourceError},
 };
 
+mod parts;
 mod reader;
 mod stage;
+mod synonyms;
 mod vectors;
 
+pub use parts::unit_texts;
 use reader::Reader;
 use stage::Stage;
+pub use synonyms::synonym_table;
 use vectors::Vectors;
 
 /// Why a pipeline stopped.
@@ -232,7 +237,7 @@ impl Service {
         let planner: &dyn Planner = if self.pipeline.recall.planned { &rules } else { &Unplanned(rules) };
         let mut embed = |text: &str| embedder.embed_query(text).map_err(Into::into);
         let evidence =
-            recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model, &model_ref)?;
+            recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model_ref)?;
         Ok(evidence)
     }
 
@@ -272,6 +277,10 @@ pub fn check_model(pipeline: &Pipeline) -> Result<String, PipelineError> {
 impl recall::Memory for MemoryHandle {
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
         Ok(Self::first_hop(self, probe)?)
+    }
+
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, Failure> {
+        Ok(Self::familiar(self, probe)?)
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {

@@ -6,13 +6,16 @@
 use std::collections::HashMap;
 
 use crate::{
-    config::{EmbedSettings, ModelSettings, Pipeline},
-    embed::{self, Embedder, SpanVectors, cache::Cache, render_parts},
+    config::{EmbedSettings, ModelSettings, Pipeline, Stored},
+    embed::{self, Embedder, SpanVectors, cache::Cache},
     extract::DraftUnit,
-    model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, WindowId},
+    model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowId},
 };
 
-use super::PipelineError;
+use super::{
+    PipelineError,
+    parts::{Layout, UnitVectors},
+};
 
 /// A model with its cache.
 pub(super) struct Vectors {
@@ -67,18 +70,17 @@ impl Vectors {
 
     /// One list of units for each list of drafts, in order; all texts in one call of the model.
     pub(super) fn units(&mut self, drafted: &[Drafted]) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
-        let template = self.model.turn_template.clone();
-        let texts: Vec<Vec<SpannedText>> =
-            drafted.iter().map(|d| d.drafts.iter().map(|draft| text(&template, draft)).collect()).collect();
+        let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(d)).collect();
+        let (pairs, stored) = (self.settings.pairs, self.settings.stored);
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
         let mut vectors: Vec<Vec<Option<SpanVectors>>> =
-            drafted.iter().zip(&texts).map(|(d, texts)| cache.lookup(&d.bank, &model, texts)).collect();
+            drafted.iter().zip(&layouts).map(|(d, layout)| cache.lookup(&d.bank, &model, &layout.texts)).collect();
         // The same text of two windows is embedded once.
         let mut wanted: HashMap<&SpannedText, usize> = HashMap::new();
         let mut unknown: Vec<SpannedText> = Vec::new();
-        for (texts, vectors) in texts.iter().zip(&vectors) {
-            for (text, _) in texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
+        for (layout, vectors) in layouts.iter().zip(&vectors) {
+            for (text, _) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
                 wanted.entry(text).or_insert_with(|| {
                     unknown.push(text.clone());
                     unknown.len() - 1
@@ -86,26 +88,35 @@ impl Vectors {
             }
         }
         let made = embedder.embed(&unknown)?;
-        for (texts, vectors) in texts.iter().zip(&mut vectors) {
-            for (text, vector) in texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
+        for (layout, vectors) in layouts.iter().zip(&mut vectors) {
+            for (text, vector) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
                 *vector = wanted.get(text).and_then(|i| made.get(*i)).cloned();
             }
         }
         let mut units = Vec::with_capacity(drafted.len());
-        for ((d, texts), vectors) in drafted.iter().zip(&texts).zip(vectors) {
+        for ((d, layout), vectors) in drafted.iter().zip(&layouts).zip(vectors) {
             let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
-            let pairs: Vec<(&SpannedText, &SpanVectors)> = texts.iter().zip(&vectors).collect();
-            cache.store(&d.bank, &model, &d.window, &pairs)?;
-            units.push(d.drafts.iter().zip(&vectors).map(|(draft, v)| unit(&d.bank, &d.window, draft, v)).collect());
+            let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Pass {
+                model: model.name.clone(),
+                problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
+            })?;
+            let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
+            cache.store(&d.bank, &model, &d.window, &used)?;
+            units.push(
+                d.drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect(),
+            );
         }
         Ok((model, units))
     }
 
     /// Lets go of the texts that a window made final no longer uses.
     pub(super) fn release(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
-        let template = self.model.turn_template.clone();
-        let keep: Vec<SpannedText> = drafted.drafts.iter().map(|draft| text(&template, draft)).collect();
+        let keep = self.layout(drafted).texts;
         Ok(self.open()?.cache.release(&drafted.bank, &drafted.window, &keep)?)
+    }
+
+    fn layout(&self, drafted: &Drafted) -> Layout {
+        Layout::of(&self.settings, &self.model.turn_template, &drafted.drafts)
     }
 
     fn open(&mut self) -> Result<&mut Open, PipelineError> {
@@ -122,27 +133,25 @@ impl Vectors {
     }
 }
 
-fn text(template: &str, draft: &DraftUnit) -> SpannedText {
-    let parts: Vec<(&str, &str)> = draft.parts.iter().map(|p| (p.speaker.as_str(), p.text.as_str())).collect();
-    render_parts(template, &parts)
-}
-
-fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: &SpanVectors) -> Unit {
-    let several = draft.parts.len() > 1;
-    let parts = draft.parts.iter().zip(&vectors.spans).map(|(part, vector)| Part {
+fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: Stored) -> Unit {
+    let kept = |vector: Vector| match stored {
+        Stored::Int8 => vector.in_steps(),
+        Stored::F32 => vector,
+    };
+    let parts = draft.parts.iter().zip(vectors.parts).map(|(part, vectors)| Part {
         turn: part.turn.clone(),
         ordinal: part.ordinal,
         speaker: part.speaker.clone(),
         said_at: part.said_at,
         text: part.text.clone(),
         marks: part.marks,
-        vectors: if several { vec![vector.clone()] } else { Vec::new() },
-        pair: None,
+        vectors: vectors.own.into_iter().map(kept).collect(),
+        pair: vectors.pair.map(kept),
     });
     Unit {
         id: UnitId::of(bank, window, &draft.sources, &draft.restatement, &draft.cues),
         restatement: draft.restatement.clone(),
-        vector: vectors.whole.clone(),
+        vector: kept(vectors.whole),
         cues: draft.cues.clone(),
         said_at: draft.said_at,
         sources: draft.sources.clone(),

@@ -8,7 +8,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use super::Candidate;
 use crate::{
-    config::RecallSettings,
+    config::{FirstHop, RecallSettings},
     model::{Channel, Provenance, UnitId},
 };
 
@@ -43,6 +43,11 @@ pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
             Some(known) => {
                 known.anchor |= candidate.anchor;
                 known.alignment = known.alignment.max(candidate.alignment);
+                known.familiarity = known.familiarity.max(candidate.familiarity);
+                known.excerpt = match (known.excerpt.take(), candidate.excerpt) {
+                    (Some(a), Some(b)) => Some(a.union(&b).copied().collect()),
+                    _ => None,
+                };
                 known.provenance.extend(candidate.provenance);
             }
             None => {
@@ -59,7 +64,8 @@ pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// ρ of each candidate, in their order:
-/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`.
+/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`; where the first hop asks
+/// for familiarity, that.
 ///
 /// Candidates are expected consolidated; the normalisation in π is over all of them.
 #[must_use]
@@ -68,6 +74,9 @@ pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
     candidates
         .iter()
         .map(|c| {
+            if settings.first_hop == FirstHop::Familiarity {
+                return c.familiarity;
+            }
             settings.alignment_weight * c.alignment.as_f64().max(0.0)
                 + settings.provenance_weight * pi(&c.provenance, &best, settings)
                 + settings.anchor_weight * f64::from(u8::from(c.anchor))
@@ -78,6 +87,7 @@ pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
 /// Where a unit came from, as the source weights of section 3.5 tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
+    Familiar,
     Semantic,
     Lexical,
     Cue,
@@ -92,6 +102,8 @@ fn pi(provenance: &[Provenance], best: &BTreeMap<Source, f64>, settings: &Recall
         .map(|p| {
             let (source, rank, score) = parts(p);
             let weight = match source {
+                // Its place is the part's own score: see `rho`.
+                Source::Familiar => 0.0,
                 Source::Semantic => settings.semantic_source,
                 Source::Lexical => settings.lexical_source,
                 Source::Cue => settings.cue_source,
@@ -117,6 +129,7 @@ fn best_scores(candidates: &[Candidate]) -> BTreeMap<Source, f64> {
 
 fn parts(provenance: &Provenance) -> (Source, u32, f64) {
     match *provenance {
+        Provenance::Familiar { rank, score, .. } => (Source::Familiar, rank.max(1), score),
         Provenance::FirstHop { channel, rank, score } => {
             let source = match channel {
                 Channel::Semantic => Source::Semantic,
@@ -132,6 +145,7 @@ fn parts(provenance: &Provenance) -> (Source, u32, f64) {
 /// A total order of provenances: source, channel, rank, score, then the path.
 fn compare(a: &Provenance, b: &Provenance) -> Ordering {
     let path = |p: &Provenance| match p {
+        Provenance::Familiar { .. } => (Channel::Semantic, Vec::new()),
         Provenance::FirstHop { channel, .. } => (*channel, Vec::new()),
         Provenance::Expansion { channel, path, .. } => (*channel, path.iter().map(|s| (s.from, s.to)).collect()),
     };
@@ -162,6 +176,7 @@ mod tests {
             channel: Channel::Semantic,
             rank,
             score,
+            familiarity: score,
             target_match: score,
             hops: 1,
             path: Vec::new(),

@@ -1,45 +1,91 @@
 //! Evidence to the text that an answerer reads.
 //!
-//! In: the units of the answer. Out: plain text in the order of time, one heading a
-//! local day, one line a unit, with the event's own time where it differs from the time
-//! of saying. What was said never makes a line or a heading of its own. When nothing
+//! In: the units of the answer, whole or in excerpts. Out: plain text in the order of time.
+//! Whole units: one heading a local day, one line a unit in the words of its restatement,
+//! with the event's own time where it differs from the time of saying. Excerpts: one
+//! heading a session and day with the time of its first quoted turn, one line a turn,
+//! `Name: words`. What was said never makes a line or a heading of its own. When nothing
 //! supports the question the first line says so (decision 17).
 
-use std::fmt::Write;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use jiff::civil::Date;
 
 use crate::{
     language::times::render_interval,
-    memory::UnitBody,
+    memory::{PartBody, UnitBody},
     model::{EventTime, Interval},
 };
 
+/// A unit with the places of its quoted parts; all of it, as restated, without them.
+pub type Quoted<'u> = (&'u UnitBody, Option<&'u BTreeSet<usize>>);
+
 /// Renders units; `unsupported` is the stop reason when nothing supports the question.
 #[must_use]
-pub fn context<'u>(units: impl IntoIterator<Item = &'u UnitBody>, unsupported: Option<&str>) -> String {
-    let mut units: Vec<&UnitBody> = units.into_iter().collect();
-    units.sort_by(|a, b| (a.said_at, &a.session, a.ordinal, a.id).cmp(&(b.said_at, &b.session, b.ordinal, b.id)));
+pub fn context<'u>(units: impl IntoIterator<Item = Quoted<'u>>, unsupported: Option<&str>) -> String {
+    let units: Vec<Quoted<'u>> = units.into_iter().collect();
     let mut out = String::new();
     if let Some(reason) = unsupported {
         let rest = if units.is_empty() { "" } else { " What follows is only the nearest that was found." };
         out.push_str(&format!("Nothing in memory supports this question ({reason}).{rest}\n"));
     }
+    restated(units.iter().filter(|(_, excerpt)| excerpt.is_none()).map(|(unit, _)| *unit).collect(), &mut out);
+    quoted(&units, &mut out);
+    out
+}
+
+fn heading(out: &mut String, text: &str) {
+    let gap = if out.is_empty() { "" } else { "\n" };
+    // Writing into a string cannot fail.
+    let _ = writeln!(out, "{gap}## {text}");
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
+    units.sort_by(|a, b| (a.said_at, &a.session, a.ordinal, a.id).cmp(&(b.said_at, &b.session, b.ordinal, b.id)));
     let mut day: Option<Date> = None;
     for unit in units {
         let said = unit.said_at.local();
         if day != Some(said.date()) {
-            let gap = if out.is_empty() { "" } else { "\n" };
-            // Writing into a string cannot fail.
-            let _ = writeln!(out, "{gap}## {}", day_name(said.date()));
+            heading(out, &day_name(said.date()));
             day = Some(said.date());
         }
-        let words = unit.restatement.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = one_line(&unit.restatement);
         let when = unit.cues.time.and_then(|t| event_time(t, unit.said_at)).filter(|w| !words.contains(w.as_str()));
         let note = when.map(|w| format!(" ({w})")).unwrap_or_default();
         let _ = writeln!(out, "[{}] {words}{note}", said.strftime("%H:%M"));
     }
-    out
+}
+
+fn quoted(units: &[Quoted<'_>], out: &mut String) {
+    // A turn that two units quote is one line.
+    let mut days: BTreeMap<(Date, &str), BTreeMap<(u32, &str), &PartBody>> = BTreeMap::new();
+    for (unit, excerpt) in units {
+        let Some(excerpt) = excerpt else { continue };
+        for part in excerpt.iter().filter_map(|at| unit.parts.get(*at)) {
+            let day = days.entry((part.said_at.local().date(), &unit.session)).or_default();
+            day.insert((part.ordinal, &part.turn), part);
+        }
+    }
+    let mut days: Vec<_> =
+        days.into_iter().filter_map(|(key, lines)| Some((first_said(&lines)?, key, lines))).collect();
+    days.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+    for (said_at, (date, _), lines) in days {
+        heading(out, &format!("{}, {}", day_name(date), said_at.local().strftime("%H:%M")));
+        for part in lines.values() {
+            let _ = writeln!(out, "{}: {}", one_line(&part.speaker), one_line(&part.text));
+        }
+    }
+}
+
+fn first_said(lines: &BTreeMap<(u32, &str), &PartBody>) -> Option<EventTime> {
+    lines.values().map(|p| p.said_at).min()
 }
 
 fn day_name(day: Date) -> String {
@@ -60,6 +106,36 @@ fn event_time(time: Interval, said_at: EventTime) -> Option<String> {
 mod tests {
     use super::*;
     use crate::recall::tests::body;
+
+    fn whole(units: &[UnitBody]) -> impl Iterator<Item = Quoted<'_>> {
+        units.iter().map(|u| (u, None))
+    }
+
+    #[test]
+    fn excerpts_by_session_and_turn_each_once() {
+        let part = |turn: &str, ordinal, at: &str, text: &str| PartBody {
+            turn: turn.to_owned(),
+            ordinal,
+            speaker: "Priya".to_owned(),
+            said_at: EventTime::parse(at).unwrap(),
+            text: text.to_owned(),
+            marks: crate::model::Marks::default(),
+        };
+        let mut first = said(1, "", "2024-05-01T18:02:00Z", None);
+        first.parts = vec![
+            part("a", 0, "2024-05-01T18:00:00Z", "I swam\n## twice"),
+            part("b", 1, "2024-05-01T18:01:00Z", "Cold!"),
+            part("c", 2, "2024-05-01T18:02:00Z", "Tea now"),
+        ];
+        let mut second = first.clone();
+        second.session = "later".to_owned();
+        second.parts = vec![part("z", 0, "2024-05-01T20:30:00Z", "Good night")];
+        let (some, all) = (BTreeSet::from([2, 0, 9]), BTreeSet::from([0]));
+        assert_eq!(
+            context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None),
+            "## 1 May 2024, 18:00\nPriya: I swam ## twice\nPriya: Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
+        );
+    }
 
     fn said(id: u64, text: &str, at: &str, time: Option<(&str, &str)>) -> UnitBody {
         let mut unit = (*body(id, text, at)).clone();
@@ -97,7 +173,7 @@ mod tests {
             ),
         ];
         assert_eq!(
-            context(&units, None),
+            context(whole(&units), None),
             "## 1 May 2024\n[18:00] Priya swam yesterday (30 April 2024)\n[18:00] Omar ## laughed\n\n\
              ## 2 May 2024\n[09:05] Omar said he will sail in June (June 2024)\n[09:06] Priya was born in 1999\n"
         );
@@ -110,7 +186,7 @@ mod tests {
             "Nothing in memory supports this question (no evidence to start from).\n"
         );
         let near = said(1, "Priya swam", "2024-05-01T18:00:00Z", None);
-        let text = context([&near], Some("no new support"));
+        let text = context([(&near, None)], Some("no new support"));
         assert!(text.starts_with("Nothing in memory supports this question (no new support). What follows"), "{text}");
         assert!(text.ends_with("\n\n## 1 May 2024\n[18:00] Priya swam\n"), "{text}");
     }

@@ -1,19 +1,23 @@
 //! Neighbours to support: which of what was reached enters the evidence (section 3.4).
 //!
-//! In: units reached from the anchors, the ids already in the evidence, floors. Out: at
-//! most five units a channel that match the target at or above its floor, merged by
-//! unit, and everything that was looked at for the trace. The order is total and on
-//! integers (decision 14): "nearly equal" means the same bucket, never a difference.
+//! In: units reached from the anchors, the ids already in the evidence, how familiar the
+//! bank's parts are. Out: at most five units a channel whose familiarity reaches the floor,
+//! merged by unit, and everything that was looked at for the trace. The order is total and
+//! on integers (decision 14): "nearly equal" means the same bucket, never a difference.
 //! The support may be empty.
+//!
+//! The rules rank by familiarity with the question, not by the match with the target: a
+//! sentence made by rules says less than the question does, and cues alone tie most of a
+//! session. The match stays in the trace.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::Candidate;
+use super::{Candidate, Impressions, depth, form::Form};
 use crate::{
-    config::{ModelSettings, RecallSettings},
+    config::{FirstHop, RecallSettings},
     memory::Neighbour,
     model::{Channel, Provenance, Score, Step, UnitId},
 };
@@ -34,36 +38,35 @@ pub struct Support {
 pub struct Considered {
     /// The unit.
     pub candidate: Candidate,
-    /// Whether its match reached the channel's floor.
+    /// Whether its familiarity reached the floor.
     pub enters: bool,
 }
 
 /// Chooses the support of a round.
 ///
-/// The semantic channel is scored against the target's sentence with the model's floor,
-/// the structural channel against the target's cues with the configured floor; a unit
-/// with no cue in common kind has no structural score and is no structural candidate.
+/// Behind the channels' first hop the floor is a setting and the whole unit enters. Behind
+/// a familiar one it lies below what the question of this form asks of a part, by what a
+/// link is worth, and only the parts that reach it are quoted.
 #[must_use]
-pub fn expand(
+pub(super) fn expand(
     neighbours: &[Neighbour],
     evidence: &BTreeSet<UnitId>,
+    impressions: &Impressions,
+    form: Form,
     settings: &RecallSettings,
-    model: &ModelSettings,
 ) -> Support {
     let fresh: Vec<&Neighbour> = neighbours.iter().filter(|n| !evidence.contains(&n.unit.id)).collect();
-    let semantic = Channelled {
-        channel: Channel::Semantic,
-        floor: Score::from_f64(model.semantic_floor),
-        most: settings.semantic_support,
-        bucket: settings.match_bucket,
-    };
-    let structural = Channelled {
-        channel: Channel::Structural,
-        floor: Score::from_f64(settings.structural_floor),
-        most: settings.structural_support,
-        bucket: settings.match_bucket,
-    };
-    let considered: Vec<Considered> = [semantic, structural].into_iter().flat_map(|c| c.best(&fresh)).collect();
+    let quotes = settings.first_hop == FirstHop::Familiarity;
+    let floor = if quotes { depth::bar(form, &settings.stop) - settings.link_worth } else { settings.support_floor };
+    let channel =
+        |channel, most| Channelled { channel, most, floor, quotes, bucket: settings.match_bucket, impressions };
+    let considered: Vec<Considered> = [
+        channel(Channel::Semantic, settings.semantic_support),
+        channel(Channel::Structural, settings.structural_support),
+    ]
+    .into_iter()
+    .flat_map(|c| c.best(&fresh))
+    .collect();
     let mut merged: BTreeMap<UnitId, Candidate> = BTreeMap::new();
     for found in considered.iter().filter(|c| c.enters) {
         merged
@@ -79,65 +82,70 @@ pub fn expand(
 }
 
 /// One channel's rule of selection.
-struct Channelled {
+struct Channelled<'i> {
     channel: Channel,
-    floor: Score,
     most: usize,
+    floor: f64,
+    quotes: bool,
     bucket: f64,
+    impressions: &'i Impressions,
 }
 
-/// Lower is better: bucket of the match, hops, product of the weights, match, id.
-type Key = (Reverse<i32>, usize, Reverse<Score>, Reverse<Score>, UnitId);
+/// Lower is better: bucket of the familiarity, hops, product of the weights, familiarity, id.
+type Key = (Reverse<i64>, usize, Reverse<Score>, Reverse<Score>, UnitId);
 
-impl Channelled {
+impl Channelled<'_> {
     /// The best units of the channel, at most `most`, above the floor or not.
     fn best(&self, fresh: &[&Neighbour]) -> Vec<Considered> {
-        let mut scored: Vec<(Key, &Neighbour, Score)> = fresh
-            .iter()
-            .filter(|n| n.channel == self.channel)
-            .filter_map(|n| self.target_match(n).map(|score| (self.key(n, score), *n, score)))
-            .collect();
-        scored.sort_by_key(|a| a.0);
+        let mut ranked: Vec<(Key, &Neighbour)> =
+            fresh.iter().filter(|n| n.channel == self.channel).map(|n| (self.key(n), *n)).collect();
+        ranked.sort_by_key(|a| a.0);
         let mut seen = BTreeSet::new();
-        scored.retain(|(_, n, _)| seen.insert(n.unit.id));
+        ranked.retain(|(_, n)| seen.insert(n.unit.id));
         // A bucket may straddle the floor: above it first, so that ranks stay those of the support.
-        scored.sort_by_key(|&(_, _, score)| score < self.floor);
-        (1u32..)
-            .zip(scored)
-            .take(self.most)
-            .map(|(rank, (_, n, score))| Considered {
-                candidate: Candidate {
-                    unit: n.unit.clone(),
-                    alignment: n.alignment,
-                    provenance: vec![provenance(n, rank, score)],
-                    anchor: false,
-                },
-                enters: score >= self.floor,
-            })
-            .collect()
+        ranked.sort_by_key(|(_, n)| self.share(n) < self.floor);
+        (1u32..).zip(ranked).take(self.most).map(|(rank, (_, n))| self.considered(n, rank)).collect()
     }
 
-    fn target_match(&self, neighbour: &Neighbour) -> Option<Score> {
-        match self.channel {
-            Channel::Semantic => Some(neighbour.semantic_match),
-            Channel::Structural => neighbour.structural_match,
-            Channel::Lexical => None,
+    fn considered(&self, n: &Neighbour, rank: u32) -> Considered {
+        let share = self.share(n);
+        let parts = self.impressions.parts(n.unit.id).iter().filter(|(_, share)| *share >= self.floor);
+        Considered {
+            candidate: Candidate {
+                unit: n.unit.clone(),
+                alignment: n.alignment,
+                provenance: vec![provenance(n, rank, share)],
+                anchor: false,
+                familiarity: share,
+                excerpt: self.quotes.then(|| parts.map(|(part, _)| *part).collect()),
+            },
+            enters: share >= self.floor,
         }
     }
 
-    fn key(&self, n: &Neighbour, score: Score) -> Key {
-        let width = Score::from_f64(self.bucket).0.max(1);
-        (Reverse(score.0.div_euclid(width)), n.path.len(), Reverse(n.path_weight), Reverse(score), n.unit.id)
+    fn share(&self, n: &Neighbour) -> f64 {
+        self.impressions.of_unit(n.unit.id)
+    }
+
+    fn key(&self, n: &Neighbour) -> Key {
+        let share = self.share(n);
+        let bucket = (share / self.bucket).floor() as i64;
+        (Reverse(bucket), n.path.len(), Reverse(n.path_weight), Reverse(Score::from_f64(share)), n.unit.id)
     }
 }
 
-fn provenance(n: &Neighbour, rank: u32, score: Score) -> Provenance {
-    let (target_match, path_weight) = (score.as_f64(), n.path_weight.as_f64());
+fn provenance(n: &Neighbour, rank: u32, familiarity: f64) -> Provenance {
+    let target_match = match n.channel {
+        Channel::Structural => n.structural_match.unwrap_or_default(),
+        _ => n.semantic_match,
+    };
+    let path_weight = n.path_weight.as_f64();
     Provenance::Expansion {
         channel: n.channel,
         rank,
-        score: target_match * path_weight,
-        target_match,
+        score: familiarity * path_weight,
+        familiarity,
+        target_match: target_match.as_f64(),
         hops: u32::try_from(n.path.len()).unwrap_or(u32::MAX),
         path: n
             .path
@@ -153,7 +161,7 @@ mod tests {
     use super::*;
     use crate::{
         memory::PathStep,
-        recall::tests::{body, model, settings},
+        recall::tests::{body, settings},
     };
 
     fn reached(id: u64, channel: Channel, score: Option<f64>, weights: &[f64]) -> Neighbour {
@@ -178,12 +186,21 @@ mod tests {
         }
     }
 
+    /// The support where the floor is 0.30 and each unit is as familiar as its score.
+    fn chosen(neighbours: &[Neighbour], evidence: &BTreeSet<UnitId>, settings: &RecallSettings) -> Support {
+        let shares: Vec<(UnitId, f64)> =
+            neighbours.iter().map(|n| (n.unit.id, n.structural_match.map_or(-0.5, Score::as_f64))).collect();
+        let floor = if settings.support_floor == 0.0 { 0.30 } else { settings.support_floor };
+        let settings = RecallSettings { support_floor: floor, ..settings.clone() };
+        expand(neighbours, evidence, &Impressions::from_shares(&shares), Form::default(), &settings)
+    }
+
     fn check(neighbours: &[Neighbour], evidence: &[u64], expected: &[(u64, bool)]) {
         let evidence = evidence.iter().map(|&id| UnitId(id)).collect();
         let mut turned = neighbours.to_vec();
         turned.reverse();
         for given in [neighbours, &turned] {
-            let support = expand(given, &evidence, &settings(), &model());
+            let support = chosen(given, &evidence, &settings());
             let found: Vec<(u64, bool)> =
                 support.considered.iter().map(|c| (c.candidate.unit.id.0, c.enters)).collect();
             assert_eq!(found, expected);
@@ -239,14 +256,14 @@ mod tests {
             &[
                 reached(1, Semantic, Some(0.2999), &[0.9]),
                 reached(2, Semantic, Some(0.30), &[0.9]),
-                reached(3, Structural, Some(0.59), &[0.9]),
-                reached(4, Structural, Some(0.60), &[0.9]),
+                reached(3, Structural, Some(0.29), &[0.9]),
+                reached(4, Structural, Some(0.30), &[0.9]),
                 reached(5, Structural, None, &[0.9]),
             ],
             &[],
-            &[(2, true), (1, false), (4, true), (3, false)],
+            &[(2, true), (1, false), (4, true), (3, false), (5, false)],
         );
-        let none = expand(&[reached(1, Semantic, Some(0.1), &[0.9])], &BTreeSet::new(), &settings(), &model());
+        let none = chosen(&[reached(1, Semantic, Some(0.1), &[0.9])], &BTreeSet::new(), &settings());
         assert!(none.candidates.is_empty());
         assert_eq!((none.reached, none.considered.len()), (1, 1));
     }
@@ -254,10 +271,10 @@ mod tests {
     #[test]
     fn the_floor_comes_before_the_bucket() {
         // 0.605 and 0.5990 are neighbours of one bucket when it is wide.
-        let wide = RecallSettings { match_bucket: 0.5, structural_support: 1, ..settings() };
+        let wide = RecallSettings { match_bucket: 0.5, structural_support: 1, support_floor: 0.6, ..settings() };
         let near = reached(1, Structural, Some(0.599), &[0.9]);
         let far = reached(2, Structural, Some(0.605), &[0.6, 0.6]);
-        let support = expand(&[near, far], &BTreeSet::new(), &wide, &model());
+        let support = chosen(&[near, far], &BTreeSet::new(), &wide);
         assert_eq!(support.candidates.iter().map(|c| c.unit.id.0).collect::<Vec<_>>(), [2]);
     }
 
@@ -265,10 +282,10 @@ mod tests {
     fn what_is_known_is_left_out_and_both_channels_meet_in_one_unit() {
         let neighbours = [
             reached(1, Semantic, Some(0.7), &[0.9]),
-            reached(2, Semantic, Some(0.6), &[0.9]),
+            reached(2, Semantic, Some(0.8), &[0.9]),
             reached(2, Structural, Some(0.8), &[0.7]),
         ];
-        let support = expand(&neighbours, &BTreeSet::from([UnitId(1)]), &settings(), &model());
+        let support = chosen(&neighbours, &BTreeSet::from([UnitId(1)]), &settings());
         assert_eq!(support.reached, 1);
         let [only] = support.candidates.as_slice() else { panic!("{:?}", support.candidates) };
         assert_eq!(only.provenance.len(), 2);
@@ -283,7 +300,7 @@ mod tests {
     #[test]
     fn five_a_channel() {
         let many: Vec<Neighbour> = (1..=8).map(|i| reached(i, Semantic, Some(0.9 - 0.03 * i as f64), &[0.9])).collect();
-        let support = expand(&many, &BTreeSet::new(), &settings(), &model());
+        let support = chosen(&many, &BTreeSet::new(), &settings());
         assert_eq!(support.candidates.iter().map(|c| c.unit.id.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
         assert_eq!(support.reached, 8);
     }

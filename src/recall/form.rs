@@ -1,72 +1,82 @@
-//! The form of a question: does it ask for a time, or for several things?
+//! The form of a question: what kind of answer it wants.
 //!
-//! In: the question's wording. Out: two facts about its grammar, by general rules of
-//! English. Words inside quotation marks say nothing about the form. Never looks at
-//! what is remembered.
+//! In: the question's wording. Out: one form, by general rules of English. Words inside
+//! double quotation marks say nothing about the form. Never looks at what is remembered.
 
-use super::words::{Word, is_auxiliary, words};
-use crate::language::sentences::is_function_word;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 /// What kind of answer a question wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Form {
-    /// It asks when something was, or how long it took.
-    pub(super) time: bool,
-    /// It asks for a list, a number of things, or several things at once: one unit
-    /// rarely holds the whole answer.
-    pub(super) several: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Form {
+    /// When something was, or how long it took.
+    Time,
+    /// How many, how often, how much.
+    Count,
+    /// What two have in common, or what both do.
+    Both,
+    /// What would or might be, or a yes or no: what is remembered bears on the answer
+    /// without stating it.
+    Inference,
+    /// Several things.
+    List,
+    /// What someone does by habit: one of several mentions may hold it.
+    Habit,
+    /// One thing.
+    #[default]
+    Single,
 }
+
+impl Form {
+    /// One unit rarely holds the whole answer.
+    pub(super) fn several(self) -> bool {
+        matches!(self, Self::Count | Self::Both | Self::List)
+    }
+
+    /// The answer is put together from what bears on it.
+    pub(super) fn gathered(self) -> bool {
+        self.several() || self == Self::Inference
+    }
+}
+
+/// The forms in the order in which they are tried; the first that matches is taken.
+const FORMS: &[(Form, &str)] = &[
+    (
+        Form::Time,
+        r"^(?:in |on |since |by |for |during |around |until )?(?:when|how long|how old|what (?:date|day|month|year|time)|which (?:date|day|month|year|week|weekend|season))\b",
+    ),
+    (Form::Count, r"\bhow (?:many|often|much)\b"),
+    (Form::Both, r"\b(?:both|in common|(?:does|do|did|has|have) \w+ and \w+)\b"),
+    (
+        Form::Inference,
+        r"^(?:would|might|could|is|are|was|were|do|does|did|has|have|had|can|will|should)\b|\b(?:would|might|likely|could|probably|considered)\b",
+    ),
+    (Form::List, r"^(?:in )?(?:what|which)\b.*\b(?:kinds?|types?|sorts?|ways)\b"),
+    // The perfect: what has been done so far.
+    (
+        Form::List,
+        r"^(?:(?:in|on|at|to|from|for|with|about|of) )?(?:what|which|where|who|whom)\b.*\b(?:has|have)(?:\W+\w+){0,4}\W+(?:been|done|made|had|met|seen|gone|\w+ed|\w+en|\w+[^aeiou\W]own|read|bought|taught|won|gotten|got|found|given|set|put|built|kept|lost|run|sung|written)\b",
+    ),
+    // A noun in the plural after "what" or "which".
+    (
+        Form::List,
+        r"^(?:in )?(?:what|which)(?: are| were)?(?: (?:the|some|all)){0,2}(?: [\w'+/-]+){0,3}? (?:[\w/-]+(?:[^s\W]s|ies)|people|children|men|women|series)(?:'|es)? (?:do|does|did|has|have|had|are|were|is|was|that|to|for|of|at|in|\w+s)\b",
+    ),
+    (Form::List, r"^list\b|^(?:what|who|which) (?:are|were) all\b|\bwhat else\b"),
+    (Form::Habit, r"^(?:what (?:do|does|are)|(?:where|who|which \w+|what \w+) (?:do|does)) "),
+];
+
+/// Patterns that are well formed, which a test checks of all.
+static PATTERNS: LazyLock<Vec<(Form, Regex)>> =
+    LazyLock::new(|| FORMS.iter().filter_map(|(form, pattern)| Some((*form, Regex::new(pattern).ok()?))).collect());
 
 /// Reads the form of a question.
 pub(super) fn form(question: &str) -> Form {
-    let plain = without_quotes(question);
-    let words = words(&plain);
-    Form { time: asks_time(&words), several: asks_several(&words) }
-}
-
-/// Nouns that stand for a time after "what", "which" or "how".
-const TIME_NOUNS: &[&str] = &["date", "day", "month", "year", "season", "week", "weekend", "time", "long", "ago"];
-
-fn asks_time(words: &[Word<'_>]) -> bool {
-    let lower = |i: usize| words.get(i).map_or("", |w| w.lower.as_str());
-    // Later in the sentence "when" joins clauses; only at its head, or after a
-    // preposition there ("since when"), does it ask.
-    let head = usize::from(matches!(lower(0), "since" | "until" | "from" | "by" | "and" | "in" | "on" | "at" | "for"));
-    lower(head) == "when" || (matches!(lower(head), "what" | "which" | "how") && TIME_NOUNS.contains(&lower(head + 1)))
-}
-
-fn asks_several(words: &[Word<'_>]) -> bool {
-    let at = |i: usize| words.get(i).map_or("", |w| w.lower.as_str());
-    (0..words.len()).any(|i| match at(i) {
-        "both" | "all" | "list" | "each" | "every" | "and" | "various" | "several" => true,
-        "how" => matches!(at(i + 1), "many" | "often"),
-        "what" | "which" => {
-            matches!(at(i + 1), "are" | "were" | "all" | "else" | "other")
-                || (matches!(at(i + 1), "kinds" | "types" | "sorts"))
-                || plural_noun_after(words, i + 1)
-        }
-        "who" => matches!(at(i + 1), "are" | "were" | "all" | "else"),
-        _ => false,
-    })
-}
-
-/// Whether "which" or "what" opens a noun phrase that ends in a plural: "which old
-/// films did …". A verb in -s ("what makes …") is followed by no auxiliary.
-fn plural_noun_after(words: &[Word<'_>], from: usize) -> bool {
-    /// Words of the longest noun phrase that is looked at.
-    const LONGEST: usize = 4;
-    let phrase: Vec<&Word<'_>> =
-        words.iter().skip(from).take(LONGEST).take_while(|w| !is_function_word(&w.lower)).collect();
-    let closes = words
-        .get(from + phrase.len())
-        .is_none_or(|w| is_auxiliary(&w.lower) || matches!(w.lower.as_str(), "of" | "by" | "that" | "about"));
-    closes && phrase.last().is_some_and(|w| !w.possessive && is_plural(&w.lower))
-}
-
-fn is_plural(lower: &str) -> bool {
-    const IRREGULAR: &[&str] = &["people", "children", "men", "women", "feet", "mice", "media"];
-    let regular = lower.len() > 3 && lower.ends_with('s') && !["ss", "us", "is"].iter().any(|e| lower.ends_with(e));
-    regular || IRREGULAR.contains(&lower)
+    // "has to" is a duty, no perfect.
+    let plain = without_quotes(question).to_lowercase().replace('\u{2019}', "'");
+    let plain = plain.trim().replace(" has to ", " must ").replace(" have to ", " must ");
+    PATTERNS.iter().find(|(_, pattern)| pattern.is_match(&plain)).map_or(Form::Single, |(form, _)| *form)
 }
 
 /// The text with everything between double quotation marks left out.
@@ -95,39 +105,65 @@ fn without_quotes(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn check(question: &str, time: bool, several: bool) {
-        assert_eq!(form(question), Form { time, several }, "{question}");
+    fn check(form: Form, questions: &[&str]) {
+        for question in questions {
+            assert_eq!(super::form(question), form, "{question}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_well_formed() {
+        assert_eq!(PATTERNS.len(), FORMS.len());
     }
 
     #[test]
     fn times() {
-        check("When did Ines move house?", true, false);
-        check("How long has Ines played the oboe?", true, false);
-        check("In which month did the shop open?", true, false);
-        check("Since when has Ines had a cat?", true, false);
-        check("What did Ines sing when the lights went out?", false, false);
-        check("What did the watch cost?", false, false);
+        check(
+            Form::Time,
+            &[
+                "When did Ines move house?",
+                "How long has Ines played the oboe?",
+                "In which month did the shop open?",
+                "Since when has Ines had a cat?",
+            ],
+        );
     }
 
     #[test]
     fn several_things() {
-        check("Which films has Ines seen twice?", false, true);
-        check("What old instruments does Ines repair?", false, true);
-        check("What are the hobbies of Ines?", false, true);
-        check("How many cats does Ines have?", false, true);
-        check("What do Ines and Paul like?", false, true);
-        check("What kinds of soup did Ines cook?", false, true);
-        check("Which children were there?", false, true);
-        check("Which series of books does she read?", false, true);
+        check(
+            Form::List,
+            &[
+                "Which films has Ines seen twice?",
+                "What old instruments does Ines repair?",
+                "What are the hobbies of Ines?",
+                "What kinds of soup did Ines cook?",
+                "Which children were there?",
+                "Which series of books does she read?",
+                "What has Ines bought?",
+                "Where has Ines been?",
+            ],
+        );
+        check(Form::Count, &["How many cats does Ines have?", "How often does she row?"]);
+        check(Form::Both, &["What do Ines and Paul like?", "What do the two have in common?"]);
     }
 
     #[test]
     fn one_thing() {
-        check("Which film has Ines seen?", false, false);
-        check("What makes Ines laugh?", false, false);
-        check("What is Ines's address?", false, false);
-        check("Who wrote \"Salt and Stones\"?", false, false);
-        check("What bus did Ines take?", false, false);
-        check("", false, false);
+        check(
+            Form::Single,
+            &[
+                "Which film did Ines see?",
+                "What made Ines laugh?",
+                "What did Ines sing when the lights went out?",
+                "Who wrote \"Salt and Stones\"?",
+                "What bus did Ines take?",
+                "What must she do?",
+                "What has to happen?",
+                "",
+            ],
+        );
+        check(Form::Habit, &["Where does Ines row?", "What does Ines sell?"]);
+        check(Form::Inference, &["Would Ines like a kayak?", "Is Ines married?", "What might Ines buy next?"]);
     }
 }

@@ -8,20 +8,24 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    config::{ModelSettings, RecallSettings},
-    memory::{self, Answered, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody},
+    config::RecallSettings,
+    memory::{self, Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody},
     model::{
-        Channel, Evidence, EvidenceUnit, Excerpt, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, QuestionCues,
-        Round, SCHEMA_VERSION, Score, Seen, Target, Trace, UnitId, Vector,
+        Channel, Evidence, EvidenceUnit, Excerpt, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, Round,
+        SCHEMA_VERSION, Score, Seen, Target, Trace, UnitId, Vector,
     },
 };
 
 mod assemble;
 mod context;
 mod cues;
+mod depth;
 mod expand;
+mod first_hop;
 mod form;
+mod impressions;
 mod inflect;
+mod person;
 mod plan;
 mod target;
 mod trace;
@@ -32,11 +36,12 @@ mod words;
 mod tests;
 
 pub use assemble::{Ranked, assemble, consolidate, rho};
-pub use context::context;
+pub use context::{Quoted, context};
 pub use cues::cues;
-pub use expand::{Considered, Support, expand};
+pub use expand::{Considered, Support};
+pub use impressions::Impressions;
 pub use plan::{Planner, RulesPlanner};
-pub use trace::trace;
+pub use trace::{trace, way};
 pub use unplanned::Unplanned;
 
 /// Why a memory or an embedder could not answer.
@@ -84,6 +89,12 @@ pub trait Memory {
     /// Why the memory did not answer.
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure>;
 
+    /// The most familiar parts of a bank.
+    ///
+    /// # Errors
+    /// Why the memory did not answer.
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, Failure>;
+
     /// What those memories lead to.
     ///
     /// # Errors
@@ -102,12 +113,18 @@ pub struct Candidate {
     pub provenance: Vec<Provenance>,
     /// Whether an expansion started from it.
     pub anchor: bool,
+    /// How far its best part lies on the way from the bank's median (0) to the bank's best
+    /// (1); below 0 for what is less familiar than most.
+    pub familiarity: f64,
+    /// The parts that are quoted, by their place; absent when the whole unit is, in the
+    /// words of its restatement.
+    pub excerpt: Option<BTreeSet<usize>>,
 }
 
 /// Answers a question with evidence (paper, algorithm 1).
 ///
 /// `embed` turns a question or a target's sentence into a vector of the bank's model,
-/// which `model` and `model_ref` describe. At most `settings.rounds` rounds follow the
+/// which `model_ref` names. At most `settings.rounds` rounds follow the
 /// first hop; the loop ends when the plan stops, has no anchor in the evidence, or
 /// brings no new support.
 ///
@@ -119,23 +136,28 @@ pub fn recollect(
     question: &Question,
     planner: &dyn Planner,
     settings: &RecallSettings,
-    model: &ModelSettings,
     model_ref: &ModelRef,
 ) -> Result<Evidence, RecallError> {
     let cues = cues(question)?;
     let vector =
         embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
     let fixed = memory::quantise(&vector.0);
+    let form = form::form(&question.text);
+    let own_vector = match person::own_form(&question.text, &cues.cues.participants).filter(|_| form.gathered()) {
+        Some(text) => {
+            let failed = |source| RecallError::Embed { what: "question in its own form".to_owned(), source };
+            Some(memory::quantise(&embed(&text).map_err(failed)?.0))
+        }
+        None => None,
+    };
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
     };
 
-    let first = memory
-        .first_hop(first_hop_probe(question, &cues, fixed.clone(), settings))
-        .map_err(failed("first hop".to_owned()))?;
-    let hits = in_order(first.value);
-    let mut evidence = assemble::consolidate(hits.iter().map(from_hit).collect());
+    let asked = first_hop::Asked { question, cues: &cues, form, vector: &fixed, own_vector };
+    let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
+    let mut evidence = assemble::consolidate(first.candidates.clone());
     let mut rounds = Vec::new();
     let mut stop_reason = plan::ROUNDS_SPENT.to_owned();
     for round in 1..=settings.rounds {
@@ -153,7 +175,7 @@ pub fn recollect(
         let probe = neighbourhood_probe(question, &plan, &target, fixed.clone(), memory::quantise(&wanted.0), settings);
         let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
         let known: BTreeSet<UnitId> = evidence.iter().map(|c| c.unit.id).collect();
-        let support = expand::expand(&answer.value, &known, settings, model);
+        let support = expand::expand(&answer.value, &known, &first.impressions, form, settings);
         let ended = support.candidates.is_empty();
         evidence = assemble::consolidate(evidence.into_iter().chain(support.candidates.iter().cloned()).collect());
         rounds.push((plan, support, answer.reflects));
@@ -170,7 +192,7 @@ pub fn recollect(
     let trace = Trace {
         cues,
         vector_hash: vector_hash(&vector, model_ref),
-        first_hop: hits.iter().map(|hit| seen(&from_hit(hit), &kept, true)).collect(),
+        first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
         rounds: rounds
             .into_iter()
             .map(|(plan, support, reflects)| Round {
@@ -185,7 +207,7 @@ pub fn recollect(
         schema: SCHEMA_VERSION,
         question: question.clone(),
         context: context::context(
-            ranked.iter().map(|r| &*r.candidate.unit),
+            ranked.iter().map(|r| (&*r.candidate.unit, r.candidate.excerpt.as_ref())),
             (!supported).then_some(stop_reason.as_str()),
         ),
         units: ranked.into_iter().map(evidence_unit).collect(),
@@ -195,24 +217,6 @@ pub fn recollect(
         reflects: first.reflects,
         trace,
     })
-}
-
-fn first_hop_probe(
-    question: &Question,
-    cues: &QuestionCues,
-    vector: memory::FixedVector,
-    settings: &RecallSettings,
-) -> FirstHopProbe {
-    FirstHopProbe {
-        bank: question.bank.key(),
-        vector,
-        words: cues.keywords.join(" "),
-        cues: cues.cues.clone(),
-        semantic: settings.semantic,
-        lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
-        // Without a cue there is nothing to be scored by: no cue channel.
-        cue: if cues.cues.is_empty() { 0 } else { settings.cue },
-    }
 }
 
 fn neighbourhood_probe(
@@ -251,26 +255,6 @@ fn within(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> 
     plan
 }
 
-/// The order in which a trace shows hits: semantic, lexical, cue; by rank.
-fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
-    let place = |channel| match channel {
-        Channel::Semantic => 0,
-        Channel::Lexical => 1,
-        Channel::Structural => 2,
-    };
-    hits.sort_by_key(|h| (place(h.channel), h.rank, h.unit.id));
-    hits
-}
-
-fn from_hit(hit: &Hit) -> Candidate {
-    Candidate {
-        unit: hit.unit.clone(),
-        alignment: hit.alignment,
-        provenance: vec![Provenance::FirstHop { channel: hit.channel, rank: hit.rank, score: hit.score.as_f64() }],
-        anchor: false,
-    }
-}
-
 /// A candidate of one provenance, as the trace shows it: kept when this way let it in and
 /// the budget holds it.
 fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
@@ -287,14 +271,15 @@ fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
 }
 
 fn evidence_unit(ranked: Ranked) -> EvidenceUnit {
-    let Candidate { unit, provenance, anchor, .. } = ranked.candidate;
+    let Candidate { unit, provenance, anchor, excerpt, .. } = ranked.candidate;
+    let quoted = unit.parts.iter().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
     EvidenceUnit {
         id: unit.id,
         restatement: unit.restatement.clone(),
         cues: unit.cues.clone(),
         said_at: unit.said_at,
         sources: unit.sources.clone(),
-        excerpts: unit.parts.iter().map(excerpt).collect(),
+        excerpts: quoted.map(|(_, part)| self::excerpt(part)).collect(),
         rho: ranked.rho,
         anchor,
         provenance,

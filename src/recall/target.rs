@@ -28,7 +28,7 @@ pub(super) fn target(
     uncovered: &[String],
     anchors: &[&Candidate],
 ) -> Target {
-    let more = form.several || uncovered.is_empty();
+    let more = form.several() || uncovered.is_empty();
     let sentence = declarative(&question.text, more).unwrap_or_else(|| mention(cues, uncovered, more));
     let time = cues.cues.time.or_else(|| common_day(anchors));
     Target {
@@ -40,7 +40,7 @@ pub(super) fn target(
 
 fn goal(cues: &QuestionCues, form: Form, uncovered: &[String], more: bool) -> String {
     let topics: Vec<&String> = if uncovered.is_empty() || more { topics(cues) } else { uncovered.iter().collect() };
-    let opening = match (form.time, more) {
+    let opening = match (form == Form::Time, more) {
         (true, _) => "find_time_of",
         (false, true) => "find_other",
         (false, false) => "find_missing",

@@ -5,13 +5,13 @@ use std::{cell::RefCell, sync::Arc};
 
 use super::*;
 use crate::{
-    config::Pipeline,
+    config::{ModelSettings, Pipeline},
     memory::PathStep,
-    model::{Bank, Cues, EventTime, Interval, Position},
+    model::{Bank, Cues, EventTime, Interval, Position, QuestionCues},
 };
 
 pub(super) fn settings() -> RecallSettings {
-    Pipeline::parse("version = 1").unwrap().recall
+    Pipeline::parse("version = 1\nprofile = \"paper\"").unwrap().recall
 }
 
 pub(super) fn model() -> ModelSettings {
@@ -32,13 +32,21 @@ pub(super) fn body(id: u64, said: &str, at: &str) -> Arc<UnitBody> {
 }
 
 pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
-    Candidate { unit: body(id, said, at), alignment: Score::ZERO, provenance: Vec::new(), anchor: false }
+    Candidate {
+        unit: body(id, said, at),
+        alignment: Score::ZERO,
+        provenance: Vec::new(),
+        anchor: false,
+        familiarity: 0.0,
+        excerpt: None,
+    }
 }
 
 /// A memory that says what it was told to say, and remembers what it was asked.
 #[derive(Default)]
 struct Told {
     hits: Vec<Hit>,
+    familiar: Familiar,
     neighbours: Vec<Neighbour>,
     fails: bool,
     first: RefCell<Vec<FirstHopProbe>>,
@@ -53,6 +61,10 @@ impl Memory for Told {
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
         self.first.borrow_mut().push(probe);
         if self.fails { Err("the dataflow is gone".into()) } else { Ok(answered(self.hits.clone())) }
+    }
+
+    fn familiar(&self, _: FamiliarityProbe) -> Result<Answered<Familiar>, Failure> {
+        if self.fails { Err("the dataflow is gone".into()) } else { Ok(answered(self.familiar.clone())) }
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
@@ -71,7 +83,7 @@ fn ask_with(
     let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
     let mut embed = |text: &str| Ok(Vector(Arc::from([text.len() as f32 / 1_000.0, 0.5])));
-    recollect(told, &mut embed, &question, planner, settings, &model(), &model_ref)
+    recollect(told, &mut embed, &question, planner, settings, &model_ref)
 }
 
 fn ask(told: &Told, text: &str) -> Evidence {

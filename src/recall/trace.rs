@@ -94,7 +94,8 @@ impl Page {
         self.line(2, &format!("reached: {} not in the evidence yet", round.reached));
         let mut last = None;
         for s in &round.support {
-            let Provenance::Expansion { channel, rank, score, target_match, path, path_weight, .. } = &s.provenance
+            let Provenance::Expansion { channel, rank, score, familiarity, target_match, path, path_weight, .. } =
+                &s.provenance
             else {
                 continue;
             };
@@ -106,7 +107,7 @@ impl Page {
             self.line(
                 4,
                 &format!(
-                    "{rank:>2}  match {target_match:.2} × path {path_weight:.2} = {score:.2}  {unit}{}",
+                    "{rank:>2}  familiar {familiarity:.2} × path {path_weight:.2} = {score:.2}, target {target_match:.2}  {unit}{}",
                     dropped(s)
                 ),
             );
@@ -140,8 +141,11 @@ impl Page {
     }
 }
 
-fn way(provenance: &Provenance) -> String {
+/// How a unit was reached, in a few words.
+#[must_use]
+pub fn way(provenance: &Provenance) -> String {
     match provenance {
+        Provenance::Familiar { rank, .. } => format!("familiar {rank}"),
         Provenance::FirstHop { channel: Channel::Structural, rank, .. } => format!("cue {rank}"),
         Provenance::FirstHop { channel, rank, .. } => format!("{channel} {rank}"),
         Provenance::Expansion { channel, rank, hops, .. } => {

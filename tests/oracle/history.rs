@@ -106,19 +106,23 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
     let sources = vec![format!("{:?}-{i}", key.turn)];
     let restatement = words(dice, 8);
     let cues = cues(dice);
-    let part = |dice: &mut Dice| Part {
-        turn: sources[0].clone(),
-        ordinal: key.window.start + i,
-        speaker: "ann".into(),
-        said_at,
-        text: String::new(),
-        marks: Marks::default(),
-        vectors: vec![Vector(vector(dice).into())],
-        pair: None,
+    let part = |dice: &mut Dice, ordinal| {
+        let count = dice.below(6) as usize;
+        Part {
+            turn: sources[0].clone(),
+            ordinal,
+            speaker: ["Ann", "Bo Lee", "cy"][dice.below(3) as usize].into(),
+            said_at,
+            text: words(dice, count),
+            marks: Marks { times: dice.below(4) as u8, asks: dice.below(3) == 0, quotes: dice.below(4) == 0 },
+            vectors: (0..1 + dice.below(2)).map(|_| Vector(vector(dice).into())).collect(),
+            pair: (dice.below(2) == 0).then(|| Vector(vector(dice).into())),
+        }
     };
+    let first = key.window.start + i;
     let parts = match dice.below(3) {
-        0 => vec![part(dice), part(dice)],
-        _ => vec![Part { vectors: Vec::new(), ..part(dice) }],
+        0 => vec![part(dice, first), part(dice, first + 1), part(dice, first + 2)],
+        _ => vec![Part { vectors: Vec::new(), pair: None, ..part(dice, first) }],
     };
     Unit {
         id: UnitId::of(&key.bank, &key.window, &sources, &restatement, &cues),

@@ -4,6 +4,7 @@
 //! orders across keys, batch sizes and worker counts. Units, edges, first hops and
 //! neighbourhoods must be the same every time, and equal to the reference.
 
+mod familiarity;
 mod history;
 mod reference;
 
@@ -12,8 +13,8 @@ use std::sync::Arc;
 use ripplemem::{
     config::Pipeline,
     memory::{
-        Census, CensusProbe, Extraction, FirstHopProbe, Hit, Load, MemoryHandle, Neighbour, NeighbourhoodProbe,
-        RecordKey, quantise,
+        Census, CensusProbe, Extraction, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Load, MemoryHandle, Neighbour,
+        NeighbourhoodProbe, RecordKey, quantise,
     },
     model::{Bank, Channel, Cues, Score},
 };
@@ -27,6 +28,7 @@ use reference::Reference;
 struct Seen {
     census: Census,
     hits: Vec<Vec<Hit>>,
+    familiar: Vec<Familiar>,
     neighbours: Vec<Vec<Neighbour>>,
 }
 
@@ -64,6 +66,24 @@ fn probes(banks: &[Bank], dice: &mut Dice) -> Vec<FirstHopProbe> {
         .collect()
 }
 
+/// The same question, put to every part.
+fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
+    FamiliarityProbe {
+        bank: probe.bank,
+        vector: probe.vector.clone(),
+        words: probe.words.clone(),
+        synonyms: vec![("choirs".into(), 0.5), ("rain".into(), 0.25)],
+        names: probe.cues.participants.iter().map(|p| p.replace("bo", "bo lee")).collect(),
+        months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
+        own_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
+        topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
+        subject: probe.cues.participants.last().map(|p| p.replace("bo", "bo lee")),
+        asks_time: probe.words.len() % 2 == 0,
+        weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.gathered,
+        limit: 9,
+    }
+}
+
 /// Anchors are the first hop's first three units, as in a recollection.
 fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe {
     let mut anchors: Vec<_> = hits.iter().map(|h| h.unit.id).collect();
@@ -92,13 +112,14 @@ fn play(operations: &[Operation], batch: usize, workers: usize, probes: &[FirstH
     }
     let census = memory.census(CensusProbe { bank: None, listing: true }).unwrap().value;
     let hits: Vec<Vec<Hit>> = probes.iter().map(|p| memory.first_hop(p.clone()).unwrap().value).collect();
+    let familiar = probes.iter().map(|p| memory.familiar(familiarity(p)).unwrap().value).collect();
     let neighbours = probes
         .iter()
         .zip(&hits)
         .enumerate()
         .map(|(i, (p, h))| memory.neighbourhood(walks(p, h, i % 2 == 1)).unwrap().value)
         .collect();
-    Seen { census, hits, neighbours }
+    Seen { census, hits, familiar, neighbours }
 }
 
 fn check(seed: u64, operations: usize) {
@@ -120,6 +141,7 @@ fn check(seed: u64, operations: usize) {
             }
             assert!(hits.iter().filter(|h| h.channel == channel).map(|h| h.rank).eq(1..=got_len(hits, channel)));
         }
+        reference.check_familiar(&familiarity(probe), &seen.familiar[i]);
         let walk = walks(probe, hits, i % 2 == 1);
         assert_eq!(seen.neighbours[i], reference.neighbourhood(&walk), "seed {seed}: neighbours of probe {i}");
     }
@@ -173,6 +195,7 @@ fn no_bank_depends_on_another() {
         history.operations.iter().filter(|op| op.key.bank == history.banks[0]).cloned().collect();
     let (together, alone) = (play(&history.operations, 9, 2, &probes), play(&alone, 9, 1, &probes));
     assert_eq!(together.hits, alone.hits);
+    assert_eq!(together.familiar, alone.familiar);
     assert_eq!(together.neighbours, alone.neighbours);
     assert!(alone.hits.iter().any(|h| !h.is_empty()) && alone.neighbours.iter().any(|n| !n.is_empty()));
 }

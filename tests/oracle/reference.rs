@@ -78,7 +78,7 @@ impl Reference {
         census
     }
 
-    fn bank(&self, bank: BankKey) -> impl Iterator<Item = &Arc<LiveUnit>> {
+    pub(super) fn bank(&self, bank: BankKey) -> impl Iterator<Item = &Arc<LiveUnit>> {
         self.units.iter().filter(move |(k, _)| k.bank == bank).map(|(_, u)| u)
     }
 

@@ -174,8 +174,12 @@ impl Page<'_> {
     }
 
     fn about(&mut self, rows: &[Row]) {
+        let mut told: Vec<&str> = Vec::new();
         for row in rows {
-            let _ = writeln!(self.out, "- {}: {}", line(&row.name), line(&row.about));
+            if !told.contains(&row.name.as_str()) {
+                told.push(&row.name);
+                let _ = writeln!(self.out, "- {}: {}", line(&row.name), line(&row.about));
+            }
         }
         self.out.push('\n');
     }

@@ -11,6 +11,7 @@ use plotters::{coord::Shift, prelude::*};
 use crate::eval::{
     calibrate::Calibration,
     result::{EvalResult, Figures},
+    table::budget,
 };
 
 const SIZE: (u32, u32) = (900, 460);
@@ -19,45 +20,39 @@ const LEGEND: u32 = 640;
 const FONT: &str = "sans-serif";
 const BEFORE: RGBColor = RGBColor(0x9a, 0xb8, 0xd8);
 const AFTER: RGBColor = RGBColor(0x1f, 0x5a, 0x96);
-const RIVALS: [RGBColor; 8] = [
-    RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0xb8, 0x8a, 0x00),
-    RGBColor(0x5b, 0x5b, 0x5b),
-    RGBColor(0x7a, 0x3e, 0x9d),
-    RGBColor(0x8c, 0x2d, 0x04),
-    RGBColor(0x2c, 0xa0, 0xc4),
-];
+const TURNS: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+const UNITS: RGBColor = RGBColor(0x00, 0x9e, 0x73);
+const ABLATED: RGBColor = RGBColor(0x7a, 0x3e, 0x9d);
+/// Height of a line of the legend.
+const LINE: i32 = 19;
 
 /// Why a plot could not be drawn.
 pub(super) type Failure = Box<dyn Error + Send + Sync>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
+/// One point of a plot: its name, tokens and recall in percent.
+struct Point {
+    name: String,
+    at: (f64, f64),
+    colour: RGBColor,
+}
+
 /// Recall against the tokens that it cost: ours before and after expansion, rivals, ablations.
+/// Points are numbered as in the legend.
 pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String>, Failure> {
-    let share = |f: &Figures| Some((f.context_tokens?.max(1.0), f.evidence_recall? * 100.0));
-    let first = result.overall.first_hop_tokens.zip(result.overall.first_hop_recall);
-    let mut points: Vec<(String, (f64, f64), RGBColor)> = Vec::new();
-    points.extend(first.map(|(t, r)| ("first hop alone".to_owned(), (t.max(1.0), r * 100.0), BEFORE)));
-    points.extend(share(&result.overall).map(|p| ("recollection".to_owned(), p, AFTER)));
-    let ours = points.len();
-    let rows = result.rivals.iter().map(|r| (r, "")).chain(result.ablations.iter().map(|r| (r, "without ")));
-    for ((row, prefix), colour) in rows.zip(RIVALS.iter().cycle()) {
-        let over = if prefix.is_empty() && row.over == "turns" { " (turns)" } else { "" };
-        points.extend(share(&row.overall).map(|p| (format!("{prefix}{}{over}", row.name), p, *colour)));
-    }
-    let Some(low) = points.iter().map(|p| p.1.0).min_by(f64::total_cmp) else { return Ok(None) };
-    let high = points.iter().map(|p| p.1.0).max_by(f64::total_cmp).unwrap_or(low);
-    let least = points.iter().map(|p| p.1.1).min_by(f64::total_cmp).unwrap_or(0.0);
-    drawn(|root| {
+    let points = points(result);
+    let Some(low) = points.iter().map(|p| p.at.0).min_by(f64::total_cmp) else { return Ok(None) };
+    let high = points.iter().map(|p| p.at.0).max_by(f64::total_cmp).unwrap_or(low);
+    let least = points.iter().map(|p| p.at.1).min_by(f64::total_cmp).unwrap_or(0.0);
+    let height = SIZE.1.max(48 + LINE as u32 * points.len() as u32);
+    drawn((SIZE.0 + 160, height), |root| {
         let (plot, legend) = root.split_horizontally(LEGEND);
         let mut chart = ChartBuilder::on(&plot)
             .caption("Evidence recall against context tokens", (FONT, 18))
             .margin(12)
             .x_label_area_size(44)
             .y_label_area_size(52)
-            .build_cartesian_2d(((low / 1.3)..(high * 1.3)).log_scale(), ((least - 5.0).max(0.0))..100.0)?;
+            .build_cartesian_2d(((low / 1.3)..(high * 1.3)).log_scale(), ((least - 5.0).max(0.0))..105.0)?;
         chart
             .configure_mesh()
             .x_desc("mean o200k tokens a question (logarithmic)")
@@ -66,35 +61,43 @@ pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String
             .y_label_formatter(&|r| format!("{r:.0}"))
             .light_line_style(WHITE)
             .draw()?;
-        chart.draw_series(LineSeries::new(points.iter().take(ours).map(|p| p.1), AFTER.stroke_width(2)))?;
-        chart.draw_series(
-            points
-                .iter()
-                .enumerate()
-                .map(|(i, (_, at, colour))| Circle::new(*at, if i < ours { 6 } else { 5 }, colour.filled())),
-        )?;
-        for (name, at, colour) in &points {
-            key(&legend, &points, name, *at, *colour)?;
+        let ours = points.iter().filter(|p| p.colour == BEFORE || p.colour == AFTER).map(|p| p.at);
+        chart.draw_series(LineSeries::new(ours, AFTER.stroke_width(2)))?;
+        for (number, point) in (1..).zip(&points) {
+            let mark = EmptyElement::at(point.at)
+                + Circle::new((0, 0), 5, point.colour.filled())
+                + Text::new(format!("{number}"), (6, -13), (FONT, 11));
+            chart.draw_series([mark])?;
+            let top = 36 + LINE * (number - 1);
+            legend.draw(&Circle::new((12, top), 5, point.colour.filled()))?;
+            let words = format!("{number}  {}: {:.1} % at {:.0}", point.name, point.at.1, point.at.0);
+            legend.draw(&Text::new(words, (24, top - 7), (FONT, 12)))?;
         }
         Ok(())
     })
     .map(Some)
 }
 
-/// One line of the legend, beside its colour.
-fn key(
-    legend: &Area<'_>,
-    points: &[(String, (f64, f64), RGBColor)],
-    name: &str,
-    (tokens, recall): (f64, f64),
-    colour: RGBColor,
-) -> Result<(), Failure> {
-    let place = points.iter().position(|p| p.0 == name && p.1 == (tokens, recall)).unwrap_or_default() as i32;
-    let top = 36 + place * 22;
-    legend.draw(&Circle::new((12, top), 5, colour.filled()))?;
-    let words = format!("{name}: {recall:.1} % at {tokens:.0}");
-    legend.draw(&Text::new(words, (24, top - 7), (FONT, 13)))?;
-    Ok(())
+/// Ours first; what was not measured is left out.
+fn points(result: &EvalResult) -> Vec<Point> {
+    let point = |name: String, tokens: Option<f64>, recall: Option<f64>, colour| {
+        Some(Point { name, at: (tokens?.max(1.0), recall? * 100.0), colour })
+    };
+    let all = &result.overall;
+    let ours = [
+        point("first hop alone".to_owned(), all.first_hop_tokens, all.first_hop_recall, BEFORE),
+        point("recollection".to_owned(), all.context_tokens, all.evidence_recall, AFTER),
+    ];
+    let rivals = result.rivals.iter().map(|r| {
+        let colour = if r.over == "turns" { TURNS } else { UNITS };
+        let name = format!("{} ({}, {})", r.name, r.over, budget(r.budget));
+        point(name, r.overall.context_tokens, r.overall.evidence_recall, colour)
+    });
+    let ablations = result
+        .ablations
+        .iter()
+        .map(|a| point(format!("ablation {}", a.name), a.overall.context_tokens, a.overall.evidence_recall, ABLATED));
+    ours.into_iter().chain(rivals).chain(ablations).flatten().collect()
 }
 
 /// A share of every category, before expansion and after it.
@@ -113,7 +116,7 @@ pub(super) fn before_and_after(
     if bars.is_empty() {
         return Ok(None);
     }
-    drawn(|root| {
+    drawn(SIZE, |root| {
         let count = bars.len() as f64;
         let mut chart = ChartBuilder::on(root)
             .caption(title, (FONT, 18))
@@ -160,7 +163,7 @@ pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, Failure
     let (Some(first), Some(last)) = (calibration.sweep.first(), calibration.sweep.last()) else { return Ok(None) };
     let most = calibration.sweep.iter().map(|r| r.choices).fold(calibration.target_choices, f64::max);
     let (low, high) = (first.threshold, last.threshold.max(first.threshold + 0.001));
-    drawn(|root| {
+    drawn(SIZE, |root| {
         let mut chart = ChartBuilder::on(root)
             .caption("Semantic choices a unit against the threshold", (FONT, 18))
             .margin(12)
@@ -171,7 +174,7 @@ pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, Failure
         let line = calibration.sweep.iter().map(|r| (r.threshold, r.choices));
         chart.draw_series(LineSeries::new(line, AFTER.stroke_width(2)))?;
         let chosen = (calibration.semantic_threshold, calibration.choices);
-        chart.draw_series([Circle::new(chosen, 6, RIVALS[0].filled())])?;
+        chart.draw_series([Circle::new(chosen, 6, TURNS.filled())])?;
         let words = format!("{:.3}: {:.2}", chosen.0, chosen.1);
         chart.draw_series([Text::new(words, (chosen.0 + (high - low) * 0.02, chosen.1 + most * 0.04), (FONT, 14))])?;
         Ok(())
@@ -179,10 +182,10 @@ pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, Failure
     .map(Some)
 }
 
-fn drawn(draw: impl FnOnce(&Area<'_>) -> Result<(), Failure>) -> Result<String, Failure> {
+fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<(), Failure>) -> Result<String, Failure> {
     let mut svg = String::new();
     {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         root.fill(&WHITE)?;
         draw(&root)?;
         root.present()?;

@@ -8,8 +8,8 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use crate::{
     eval::result::{Piece, QuestionResult},
-    model::{Channel, Evidence, Provenance, Seen, UnitId},
-    recall,
+    model::{Evidence, Seen, UnitId},
+    recall::{self, way},
 };
 
 /// A file name for each question, from its id; never two alike.
@@ -125,14 +125,6 @@ fn fate(id: UnitId, piece: &Piece, answer: &Evidence) -> String {
         return format!("never came up: {by}");
     }
     format!("came up ({}) and was left out of the context", seen.join(", "))
-}
-
-fn way(provenance: &Provenance) -> String {
-    match provenance {
-        Provenance::FirstHop { channel: Channel::Structural, rank, .. } => format!("cue {rank}"),
-        Provenance::FirstHop { channel, rank, .. } => format!("{channel} {rank}"),
-        Provenance::Expansion { channel, rank, hops, .. } => format!("{channel} expansion {rank}, {hops} hops"),
-    }
 }
 
 /// Text on one line, without Markdown's or HTML's markup taking effect.

@@ -46,6 +46,7 @@ fn question(id: &str) -> QuestionResult {
         channel: Channel::Semantic,
         rank: 1,
         score: 0.4,
+        familiarity: 0.5,
         target_match: 0.5,
         hops: 1,
         path: vec![step],
@@ -259,7 +260,7 @@ fn a_small_result_is_rendered_the_same_every_time() {
         assert!(well_formed(&svg) > 20, "{name}");
         assert!(read("report.md").contains(&format!("]({name})")), "{name} is shown");
     }
-    assert!(read("recall_tokens.svg").contains("dense (turns): 62.5 % at 900"));
+    assert!(read("recall_tokens.svg").contains("dense (turns, as many): 62.5 % at 900"));
     assert!(read("recall_by_category.svg").contains("multi-hop"));
     // A second report over the first gives the same bytes.
     let before = read("recall_tokens.svg");

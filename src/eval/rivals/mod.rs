@@ -5,6 +5,8 @@
 //! get the vectors that the memory keeps, and their contexts are rendered, counted and
 //! scored by the functions that ours are.
 
+use std::collections::BTreeSet;
+
 use self::corpus::{Corpus, Item, Query};
 use super::{
     dataset::Asked,
@@ -232,5 +234,6 @@ fn fill(items: &mut Vec<&Item>, most: usize) -> usize {
 
 /// The context of these items, as an answerer would get it.
 fn rendered(items: &[&Item]) -> String {
-    recall::context(items.iter().map(|i| &i.body), None)
+    let whole: Vec<BTreeSet<usize>> = items.iter().map(|i| (0..i.body.parts.len()).collect()).collect();
+    recall::context(items.iter().zip(&whole).map(|(i, parts)| (&i.body, Some(parts))), None)
 }

@@ -40,7 +40,7 @@ fn extract(turns: Vec<WindowTurn>) -> Vec<DraftUnit> {
 }
 
 fn rules() -> RulesExtractor {
-    RulesExtractor::new(&ExtractSettings { extractor: "rules".to_owned(), least_content_words: 1 })
+    RulesExtractor::new(&ExtractSettings { extractor: "rules".to_owned(), unit_turns: 1, least_content_words: 1 })
 }
 
 /// Restatements and participants of each unit.
@@ -176,7 +176,7 @@ fn captions_count_as_said() {
     };
     let units = extract(vec![photo("Look!", "a red kite")]);
     assert_eq!(units[0].restatement, "Ann said: \"Look!\" and shared a photo: a red kite");
-    assert_eq!(units[0].parts[0].text, "Look! [shared a photo: a red kite]");
+    assert_eq!(units[0].parts[0].text, "Look! [photo: a red kite]");
     let units = extract(vec![photo("", "a red kite in Brazil")]);
     assert_eq!(units[0].restatement, "Ann shared a photo: a red kite in Brazil");
     assert_eq!(units[0].cues.locations, ["brazil"]);
@@ -275,7 +275,7 @@ proptest::proptest! {
                 held
             })
             .collect();
-        let settings = ExtractSettings { extractor: "rules".to_owned(), least_content_words: least };
+        let settings = ExtractSettings { extractor: "rules".to_owned(), unit_turns: 1, least_content_words: least };
         let units = RulesExtractor::new(&settings).extract(&window(turns.clone())).unwrap();
         for (i, unit) in units.iter().enumerate() {
             proptest::prop_assert!(!units[..i].contains(unit));
@@ -295,4 +295,50 @@ proptest::proptest! {
             }
         }
     }
+}
+
+fn grouped(turns: Vec<WindowTurn>) -> Vec<DraftUnit> {
+    let settings = ExtractSettings { extractor: "rules".to_owned(), unit_turns: 4, least_content_words: 1 };
+    RulesExtractor::new(&settings).extract(&window(turns)).unwrap()
+}
+
+fn sources(units: &[DraftUnit]) -> Vec<Vec<&str>> {
+    units.iter().map(|u| u.sources.iter().map(String::as_str).collect()).collect()
+}
+
+#[test]
+fn turns_that_follow_each_other_are_one_unit_with_a_part_each() {
+    let mut turns: Vec<WindowTurn> =
+        (0..8).map(|i| turn(i, if i % 2 == 0 { "Ann" } else { "Bo" }, "I sold a boat.")).collect();
+    turns[0].context = true;
+    let units = grouped(turns.clone());
+    assert_eq!(sources(&units), [vec!["t1", "t2", "t3", "t4"], vec!["t5", "t6", "t7"]]);
+    let before: Vec<Option<&str>> = units.iter().map(|u| u.before.as_ref().map(|b| b.turn.as_str())).collect();
+    assert_eq!(before, [Some("t0"), Some("t4")]);
+    assert!(units.iter().all(|u| u.parts.len() == u.sources.len()));
+    assert_eq!(units[0].parts[1].ordinal, 2);
+    assert!(
+        units[0].restatement.starts_with("Bo said to Ann: \"I sold a boat.\" Ann said"),
+        "{}",
+        units[0].restatement
+    );
+
+    // A deletion changes its own unit only; the one after it names another turn before it.
+    turns[4].deleted = true;
+    let after = grouped(turns);
+    assert_eq!(sources(&after), [vec!["t1", "t2", "t3"], vec!["t5", "t6", "t7"]]);
+    assert_eq!(after[1], DraftUnit { before: after[1].before.clone(), ..units[1].clone() });
+    assert_eq!(after[1].before.as_ref().map(|b| b.turn.as_str()), Some("t3"));
+}
+
+#[test]
+fn turns_without_content_ride_along_but_make_no_unit() {
+    let units = grouped(vec![
+        turn(0, "Ann", "Hey Bo!"),
+        turn(1, "Bo", "I sold a boat."),
+        turn(4, "Ann", "Wow!"),
+        turn(5, "Bo", "Bye!"),
+    ]);
+    assert_eq!(sources(&units), [["t0", "t1"]]);
+    assert!(grouped(Vec::new()).is_empty());
 }

@@ -1,0 +1,65 @@
+//! What was shared with a turn, inside the text of a part: how it is written and read.
+//!
+//! In: words, and the things shared with them. Out: `words [photo: caption]`, and back. The
+//! form is made here and read here; what a speaker typed in the same form reads the same.
+
+/// How the kinds of things open, and how a sentence names them.
+const KINDS: [(&str, &str); 3] = [("[photo: ", "a photo: "), ("[file: ", "a file: "), ("[shared: ", "something: ")];
+
+/// What an attachment of this kind with this caption is called inside a text.
+#[must_use]
+pub fn shared(kind: Option<&str>, caption: &str) -> String {
+    match kind.map(str::trim) {
+        Some("image" | "photo" | "picture") => format!("[photo: {caption}]"),
+        Some(kind) if !kind.is_empty() => format!("[file: {kind}: {caption}]"),
+        _ => format!("[shared: {caption}]"),
+    }
+}
+
+/// A text's words, and each thing shared with them, in brackets.
+#[must_use]
+pub fn split(text: &str) -> (&str, Vec<&str>) {
+    let mut things = Vec::new();
+    let mut words = text.trim_end();
+    while let Some((before, thing)) = last_thing(words) {
+        things.push(thing);
+        words = before.trim_end();
+    }
+    things.reverse();
+    (words, things)
+}
+
+/// A thing in brackets, as a sentence names it: `a photo: caption`.
+#[must_use]
+pub fn named(thing: &str) -> Option<String> {
+    KINDS.iter().find_map(|(open, name)| {
+        let caption = thing.strip_prefix(open)?.strip_suffix(']')?;
+        Some(format!("{name}{caption}"))
+    })
+}
+
+fn last_thing(text: &str) -> Option<(&str, &str)> {
+    if !text.ends_with(']') {
+        return None;
+    }
+    let at = KINDS.iter().filter_map(|(open, _)| text.rfind(open)).max()?;
+    text.split_at_checked(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let (kite, plan) = (shared(Some("image"), "a red kite"), shared(Some("pdf"), "a plan [draft]"));
+        assert_eq!((kite.as_str(), plan.as_str()), ("[photo: a red kite]", "[file: pdf: a plan [draft]]"));
+        assert_eq!(split(&format!("Look! {kite} {plan}")), ("Look!", vec![kite.as_str(), plan.as_str()]));
+        assert_eq!(split(&kite), ("", vec![kite.as_str()]));
+        assert_eq!(split("no [photo: of it"), ("no [photo: of it", vec![]));
+        assert_eq!(split(""), ("", vec![]));
+        assert_eq!(named(&kite).as_deref(), Some("a photo: a red kite"));
+        assert_eq!(named(&shared(None, "x")).as_deref(), Some("something: x"));
+        assert_eq!(named("kite"), None);
+    }
+}

@@ -1,0 +1,373 @@
+//! How familiar each part of a bank is to a question, and what lies around the best.
+//!
+//! In: units that came and went; a probe with the question's vector, words, names and
+//! months. Out: every part's score as of an epoch, of which the best are given, with the
+//! terms that make it and the bank's median. One pass over the bank: nothing is
+//! approximated, and no statistic outlives the unit that it counted. The sums run in the
+//! order of sessions and ordinals, so that arrival changes no digit; logarithms are cut
+//! to 20 binary digits, so that no processor does.
+//!
+//! The score: a weighted sum of the cosine of the part's best sentence, the cosines of the
+//! part with its neighbours, the same for the question as the one who is asked about would
+//! put it, BM25 over the part and the turns around it (own words twice, those of two turns
+//! on either side once), the same for synonyms, who speaks, the month that is named, and
+//! what stands out; then a share of the neighbours' scores and of the best of its session.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use super::{
+    api::{Familiar, FamiliarPart, FamiliarityProbe},
+    kernel,
+    live::LiveUnit,
+    score::{NameKey, hash64},
+    words::{Bag, TermKey, Words},
+};
+use crate::model::{FamiliarityTerms, Marks, Score, UnitId, canonical_name};
+
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+/// How often a part's own words count in its window of words; those around it count once.
+const OWN_WORDS: u32 = 2;
+/// Turns on either side that lend a part their words.
+const WORD_REACH: usize = 2;
+/// Binary digits of a logarithm that are kept.
+const LOG_DIGITS: f64 = 1_048_576.0;
+/// Expressions of time that count at most.
+const MOST_TIMES: u8 = 2;
+/// How many parts are a session's best.
+const SESSION_BEST: usize = 3;
+
+/// The parts of one bank in the order of sessions and ordinals.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    held: BTreeMap<PartKey, Held>,
+}
+
+/// Session, ordinal of the turn, unit, place in the unit.
+type PartKey = (u64, u32, UnitId, usize);
+
+#[derive(Debug)]
+struct Held {
+    unit: Arc<LiveUnit>,
+    words: Bag,
+    /// Of the speaker's whole name, and of its first word.
+    speaker: [NameKey; 2],
+}
+
+/// One part on its way to a score.
+struct Scored<'a> {
+    key: &'a PartKey,
+    held: &'a Held,
+    /// Words of the question that it holds: place in the question, how often.
+    words: Vec<(usize, u32)>,
+    length: u32,
+    /// Cosine of the question and its best sentence.
+    cosine: f64,
+    /// Cosines with the turn before it, of the question and of its own form.
+    pairs: [f64; 2],
+    terms: FamiliarityTerms,
+    own: f64,
+    smooth: f64,
+}
+
+impl Parts {
+    /// Adds the parts of a unit.
+    pub(super) fn insert(&mut self, unit: &Arc<LiveUnit>, words: &mut Words) {
+        for (at, part) in unit.body.parts.iter().enumerate() {
+            let name = canonical_name(&part.speaker);
+            let first = name.split(' ').next().unwrap_or_default();
+            let speaker = [hash64(name.as_bytes()), hash64(first.as_bytes())];
+            let held = Held { unit: unit.clone(), words: words.count(&part.text), speaker };
+            self.held.insert((unit.place.session, part.ordinal, unit.id, at), held);
+        }
+    }
+
+    /// Removes the parts of a unit.
+    pub(super) fn delete(&mut self, unit: &LiveUnit) {
+        for (at, part) in unit.body.parts.iter().enumerate() {
+            self.held.remove(&(unit.place.session, part.ordinal, unit.id, at));
+        }
+    }
+
+    /// Scores every part and gives the best `probe.limit`.
+    pub(super) fn familiar(&self, probe: &FamiliarityProbe, words: &mut Words) -> Familiar {
+        let mut parts = self.matched(probe, words);
+        own_words(probe, words, &mut parts);
+        align(probe, &mut parts);
+        trios(probe, &mut parts);
+        speakers(probe, &mut parts);
+        stand_out(probe, &mut parts);
+        around(probe, &mut parts);
+        of_session(probe, &mut parts);
+        ranked(probe, parts)
+    }
+
+    /// The words of the question and of its synonyms in every part, as BM25 of its window.
+    fn matched(&self, probe: &FamiliarityProbe, words: &mut Words) -> Vec<Scored<'_>> {
+        let asked: Vec<TermKey> = words.count(&probe.words).terms().map(|(term, _)| term).collect();
+        let mut wanted: Vec<f64> = vec![1.0; asked.len()];
+        let mut place: HashMap<TermKey, usize> = asked.iter().enumerate().map(|(i, t)| (*t, i)).collect();
+        for (word, weight) in &probe.synonyms {
+            for (term, _) in words.count(word).terms() {
+                let at = *place.entry(term).or_insert_with(|| {
+                    wanted.push(0.0);
+                    wanted.len() - 1
+                });
+                if at >= asked.len() {
+                    wanted[at] = wanted[at].max(*weight);
+                }
+            }
+        }
+        let mut parts: Vec<Scored<'_>> = self
+            .held
+            .iter()
+            .map(|(key, held)| Scored {
+                key,
+                held,
+                words: held.words.terms().filter_map(|(t, n)| Some((*place.get(&t)?, u32::from(n)))).collect(),
+                length: held.words.length(),
+                cosine: 0.0,
+                pairs: [0.0; 2],
+                terms: FamiliarityTerms::default(),
+                own: 0.0,
+                smooth: 0.0,
+            })
+            .collect();
+        let windows: Vec<(BTreeMap<usize, u32>, u32)> = (0..parts.len()).map(|at| window(&parts, at)).collect();
+        let mut with = vec![0u64; wanted.len()];
+        for (counts, _) in &windows {
+            counts.keys().for_each(|t| with[*t] += 1);
+        }
+        let all = parts.len() as f64;
+        let rarity: Vec<f64> =
+            with.iter().map(|n| cut((1.0 + (all - *n as f64 + 0.5) / (*n as f64 + 0.5)).ln())).collect();
+        let mean = windows.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / all.max(1.0);
+        for (part, (counts, length)) in parts.iter_mut().zip(&windows) {
+            let damping = K1 * (1.0 - B + B * f64::from(*length) / mean.max(1.0));
+            for (term, count) in counts {
+                let count = f64::from(*count);
+                let gain = rarity[*term] * count * (K1 + 1.0) / (count + damping) * wanted[*term];
+                if *term < asked.len() { part.terms.words += gain } else { part.terms.synonyms += gain }
+            }
+        }
+        let most = parts.iter().map(|p| p.terms.words).fold(0.0, f64::max);
+        let most = if most > 0.0 { most } else { 1.0 };
+        for part in &mut parts {
+            part.terms.words *= probe.weights.words / most;
+            part.terms.synonyms *= probe.weights.synonyms / most;
+        }
+        parts
+    }
+}
+
+/// The share of the question's words, by rarity, that stand in the part itself.
+fn own_words(probe: &FamiliarityProbe, words: &mut Words, parts: &mut [Scored<'_>]) {
+    if probe.weights.own_words == 0.0 {
+        return;
+    }
+    let all = parts.len() as f64;
+    let topics: Vec<(TermKey, f64)> = words
+        .count(&probe.topics)
+        .terms()
+        .filter_map(|(term, _)| {
+            let with = parts.iter().filter(|p| p.held.words.count(term) > 0).count();
+            (with > 0).then(|| (term, cut((1.0 + all / with as f64).ln())))
+        })
+        .collect();
+    let sum: f64 = topics.iter().map(|(_, rarity)| rarity).sum();
+    for part in parts.iter_mut().filter(|_| sum > 0.0) {
+        let held = topics.iter().filter(|(term, _)| part.held.words.count(*term) > 0);
+        part.terms.words += probe.weights.own_words * held.map(|(_, rarity)| rarity).sum::<f64>() / sum;
+    }
+}
+
+/// The cosines of the sentences and of the pair.
+fn align(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    let w = &probe.weights;
+    let asked = [(Some(&probe.vector), w.meaning, w.pair), (probe.own_vector.as_ref(), 0.0, w.own_pair)];
+    for part in parts {
+        let own = part.held.unit.vectors_of(part.key.3);
+        for (form, (vector, meaning, pair)) in asked.iter().enumerate() {
+            let Some(vector) = vector else { continue };
+            let best = |rows: &[i16]| {
+                let mut best = i32::MIN;
+                kernel::scan(&[vector], rows, i32::MIN, &mut |_, _, s| best = best.max(s));
+                (best > i32::MIN).then(|| Score(best).as_f64())
+            };
+            let sentences = best(own.sentences).unwrap_or_default();
+            // Without the turn before it, a part is its own pair.
+            part.pairs[form] = best(own.pair).unwrap_or(sentences);
+            if form == 0 {
+                part.cosine = sentences;
+            }
+            part.terms.meaning += meaning * sentences;
+            part.terms.pair += pair * part.pairs[form];
+        }
+    }
+}
+
+/// The mean of a part's pair and the next one's.
+fn trios(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    for at in 0..parts.len() {
+        let pair = parts[at].pairs[0];
+        let next = parts.get(at + 1).filter(|p| p.key.0 == parts[at].key.0).map_or(pair, |p| p.pairs[0]);
+        parts[at].terms.pair += probe.weights.trio * (pair + next) / 2.0;
+    }
+}
+
+/// What the one who acts weighs, and the others who are named.
+const SUBJECT: f64 = 0.75;
+const OTHERS: f64 = 0.25;
+
+/// Whether the one who is named speaks: 1 for the only one, 0.5 for all where none or
+/// several are; where one of several acts, that one weighs more.
+fn speakers(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    let names: Vec<NameKey> = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
+    let subject = probe.subject.as_ref().map(|n| hash64(n.as_bytes()));
+    let is_named = |held: &Held| held.speaker.iter().any(|key| names.contains(key));
+    let acts = |held: &Held| subject.is_some_and(|s| held.speaker.contains(&s));
+    let mut named: Vec<NameKey> = parts.iter().filter(|p| is_named(p.held)).map(|p| p.held.speaker[0]).collect();
+    named.sort_unstable();
+    named.dedup();
+    let one_acts = named.len() > 1 && parts.iter().any(|p| acts(p.held));
+    let mut before: Option<(u64, bool)> = None;
+    for part in parts {
+        let speaker = match (is_named(part.held), named.len()) {
+            (_, 0) => 0.5,
+            (false, _) => 0.0,
+            (true, 1) => 1.0,
+            (true, _) if one_acts => {
+                if acts(part.held) {
+                    SUBJECT
+                } else {
+                    OTHERS
+                }
+            }
+            (true, _) => 0.5,
+        };
+        let replies = before == Some((part.key.0, true));
+        let reply = if replies { probe.weights.reply } else { 0.0 };
+        part.terms.speaker = speaker * (probe.weights.speaker + reply);
+        before = Some((part.key.0, part.marks().asks));
+    }
+}
+
+/// The month, and what stands out.
+fn stand_out(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    let w = &probe.weights;
+    let times = if probe.asks_time { w.times_asked } else { w.times };
+    let flag = |set: bool| f64::from(u8::from(set));
+    let mut session = None;
+    for part in parts {
+        let opens = session != Some(part.key.0);
+        session = Some(part.key.0);
+        let body = &part.held.unit.body.parts[part.key.3];
+        let month = !probe.months.is_empty() && {
+            let date = body.said_at.local().date();
+            let said_in =
+                |&(year, month): &(Option<i16>, i8)| month == date.month() && year.is_none_or(|y| y == date.year());
+            probe.months.iter().any(said_in)
+        };
+        part.terms.month = w.month * flag(month);
+        part.terms.marks = times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks)
+            + w.quotes * flag(body.marks.quotes)
+            + w.opener * flag(opens)
+            + w.length * cut(f64::from(1 + part.length).ln());
+        part.own = part.terms.own();
+    }
+}
+
+impl Scored<'_> {
+    fn marks(&self) -> Marks {
+        self.held.unit.body.parts[self.key.3].marks
+    }
+}
+
+/// A logarithm with 20 binary digits after the point.
+fn cut(logarithm: f64) -> f64 {
+    (logarithm * LOG_DIGITS).round() / LOG_DIGITS
+}
+
+/// Places on either side of `at` in the same session, from the nearest on.
+fn side(parts: &[Scored<'_>], at: usize, distance: usize) -> impl Iterator<Item = usize> {
+    let session = parts[at].key.0;
+    let same = |i: &usize| parts.get(*i).is_some_and(|p| p.key.0 == session);
+    [at.checked_sub(distance), at.checked_add(distance)]
+        .into_iter()
+        .flatten()
+        .filter(same)
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// What a part's window of words holds: how often each word of the question, and its length.
+fn window(parts: &[Scored<'_>], at: usize) -> (BTreeMap<usize, u32>, u32) {
+    let mut counts = BTreeMap::new();
+    let mut length = 0;
+    let mut add = |part: &Scored<'_>, times: u32| {
+        length += times * part.length;
+        for (term, count) in &part.words {
+            *counts.entry(*term).or_default() += times * count;
+        }
+    };
+    add(&parts[at], OWN_WORDS);
+    for distance in 1..=WORD_REACH {
+        side(parts, at, distance).for_each(|i| add(&parts[i], 1));
+    }
+    (counts, length)
+}
+
+/// A share of the better neighbour at one turn's distance, and at two.
+fn around(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    let shares = [(1, probe.weights.next_turn), (2, probe.weights.second_turn)];
+    let lent: Vec<f64> = (0..parts.len())
+        .map(|at| {
+            let best = |distance| side(parts, at, distance).map(|i| parts[i].own).reduce(f64::max).unwrap_or(0.0);
+            shares.iter().map(|(distance, share)| share * best(*distance)).sum()
+        })
+        .collect();
+    for (part, lent) in parts.iter_mut().zip(lent) {
+        part.terms.around = lent;
+        part.smooth = part.own + lent;
+    }
+}
+
+/// A share of the mean of the session's best.
+fn of_session(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+    for session in parts.chunk_by_mut(|a, b| a.key.0 == b.key.0) {
+        let mut best: Vec<f64> = session.iter().map(|p| p.smooth).collect();
+        best.sort_unstable_by(|a, b| b.total_cmp(a));
+        best.truncate(SESSION_BEST);
+        let mean = best.iter().sum::<f64>() / best.len().max(1) as f64;
+        session.iter_mut().for_each(|p| p.terms.session = probe.weights.session * mean);
+    }
+}
+
+/// The best parts in order, with the median and the number of all.
+fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
+    let mut order: Vec<(std::cmp::Reverse<Score>, &PartKey, &Scored<'_>)> = parts
+        .iter()
+        .map(|p| (std::cmp::Reverse(Score::from_f64((p.smooth + p.terms.session) / FAMILIARITY_SCALE)), p.key, p))
+        .collect();
+    order.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    let median = order.get(order.len() / 2).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
+    let parts_total = order.len();
+    order.truncate(probe.limit);
+    let best = order
+        .into_iter()
+        .map(|(score, key, part)| FamiliarPart {
+            unit: part.held.unit.body.clone(),
+            part: key.3,
+            score: score.0.as_f64() * FAMILIARITY_SCALE,
+            cosine: Score::from_f64(part.cosine),
+            terms: part.terms,
+        })
+        .collect();
+    Familiar { best, median, parts_total }
+}
+
+/// Fixed-point scores end at 2: a familiarity, at most about the sum of its weights, is cut down to compare.
+const FAMILIARITY_SCALE: f64 = 16.0;

@@ -1,0 +1,323 @@
+//! Drafts of one window to the texts that are embedded, and their vectors back to units.
+//!
+//! In: drafts, then one result a text. Out: for each unit its vector, and for each part the
+//! vectors that it is found by. Neighbouring parts share a pass, so that each is read beside
+//! the other; sentences that can stand alone are embedded alone; a part together with the
+//! turn before it is their sum and costs no pass. What is embedded depends on the drafts of
+//! the window and on nothing else. Pure arithmetic.
+
+use std::{collections::HashMap, ops::Range};
+
+use crate::{
+    config::EmbedSettings,
+    embed::{SpanVectors, pooled, render_parts},
+    extract::{DraftPart, DraftUnit},
+    language::shared::{named, split},
+    model::{SpannedText, Vector},
+};
+
+/// Which text, and which span of it, gives which vector.
+pub(super) struct Layout {
+    /// The texts, in an order of their own; one may stand there twice.
+    pub texts: Vec<SpannedText>,
+    units: Vec<UnitLayout>,
+}
+
+struct UnitLayout {
+    blocks: Range<usize>,
+    parts: Vec<PartLayout>,
+    before: Option<Place>,
+}
+
+struct PartLayout {
+    place: Place,
+    sentences: Range<usize>,
+}
+
+/// A span of a text.
+#[derive(Clone, Copy)]
+struct Place {
+    text: usize,
+    span: usize,
+}
+
+/// The vectors of one unit.
+pub(super) struct UnitVectors {
+    /// What its edges compare.
+    pub whole: Vector,
+    /// Of each part.
+    pub parts: Vec<PartVectors>,
+}
+
+/// The vectors of one part.
+pub(super) struct PartVectors {
+    /// Of its sentences, or the one of the whole part; empty where the unit's own serves.
+    pub own: Vec<Vector>,
+    /// Of the turn before and this part together.
+    pub pair: Option<Vector>,
+}
+
+impl Layout {
+    /// Plans what is embedded for the drafts of one window.
+    pub(super) fn of(settings: &EmbedSettings, template: &str, drafts: &[DraftUnit]) -> Self {
+        let mut layout = Self { texts: Vec::new(), units: Vec::with_capacity(drafts.len()) };
+        let mut known: HashMap<(&str, &str), Place> = HashMap::new();
+        for draft in drafts {
+            let parts: Vec<(&str, &str)> = draft.parts.iter().map(words).collect();
+            let first = layout.texts.len();
+            let per_block = block_parts(settings, parts.len());
+            layout.texts.extend(parts.chunks(per_block).map(|block| render_parts(template, block)));
+            let blocks = first..layout.texts.len();
+            // Looked up before this draft's own parts are known: a turn before is not among them.
+            let before = draft.before.as_ref().filter(|_| settings.pairs).map(|part| {
+                known.get(&(part.turn.as_str(), part.text.as_str())).copied().unwrap_or_else(|| {
+                    layout.texts.push(render_parts(template, &[words(part)]));
+                    Place { text: layout.texts.len() - 1, span: 0 }
+                })
+            });
+            let mut laid = Vec::with_capacity(parts.len());
+            for (i, part) in draft.parts.iter().enumerate() {
+                let place = Place { text: first + i / per_block, span: i % per_block };
+                known.insert((part.turn.as_str(), part.text.as_str()), place);
+                let start = layout.texts.len();
+                layout.texts.extend(apart(settings, template, &part.speaker, &part.text));
+                laid.push(PartLayout { place, sentences: start..layout.texts.len() });
+            }
+            layout.units.push(UnitLayout { blocks, parts: laid, before });
+        }
+        layout
+    }
+
+    /// Puts together what the model gave for the texts, in their order; `None` when it gave
+    /// fewer vectors than were asked for.
+    pub(super) fn assemble(&self, made: &[SpanVectors], pairs: bool) -> Option<Vec<UnitVectors>> {
+        self.units.iter().map(|unit| assemble(unit, made, pairs)).collect()
+    }
+}
+
+/// The texts that are embedded for a unit of these (speaker, words), by themselves.
+#[must_use]
+pub fn unit_texts(settings: &EmbedSettings, template: &str, parts: &[(&str, &str)]) -> Vec<SpannedText> {
+    let blocks = parts.chunks(block_parts(settings, parts.len())).map(|block| render_parts(template, block));
+    let alone = parts.iter().flat_map(|(speaker, text)| apart(settings, template, speaker, text));
+    blocks.chain(alone).collect()
+}
+
+fn words(part: &DraftPart) -> (&str, &str) {
+    (&part.speaker, &part.text)
+}
+
+fn block_parts(settings: &EmbedSettings, parts: usize) -> usize {
+    if settings.block_turns == 0 { parts.max(1) } else { settings.block_turns }
+}
+
+/// The sentences that get a vector of their own, rendered; none where the whole part's serves.
+fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) -> Vec<SpannedText> {
+    if settings.sentence_words == 0 {
+        return Vec::new();
+    }
+    let pieces = pieces(text);
+    if pieces.len() < 2 {
+        return Vec::new();
+    }
+    let long = |piece: &&str| {
+        let words = named(piece).unwrap_or_else(|| (*piece).to_owned());
+        words
+            .split_once(": ")
+            .filter(|_| words != *piece)
+            .map_or(&*words, |(_, caption)| caption)
+            .split_whitespace()
+            .count()
+            >= settings.sentence_words
+    };
+    pieces.into_iter().filter(long).map(|piece| render_parts(template, &[(speaker, piece)])).collect()
+}
+
+/// The sentences of a part; what was shared with it is one of its own. Chat is careless of
+/// capitals, so a sentence ends at its mark whatever follows.
+fn pieces(text: &str) -> Vec<&str> {
+    let (said, things) = split(text);
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, c) in said.char_indices() {
+        let rest = said.get(at + c.len_utf8()..).unwrap_or_default();
+        let ends = c == '\n' || (matches!(c, '.' | '!' | '?') && rest.starts_with(char::is_whitespace));
+        if ends || rest.is_empty() {
+            let piece = said.get(start..at + c.len_utf8()).unwrap_or_default().trim();
+            start = at + c.len_utf8();
+            if !piece.is_empty() {
+                pieces.push(piece);
+            }
+        }
+    }
+    pieces.extend(things);
+    pieces
+}
+
+fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<UnitVectors> {
+    let at = |place: Place| {
+        let made = made.get(place.text)?;
+        Some((made.spans.get(place.span)?, *made.weights.get(place.span)?))
+    };
+    let spans: Vec<(&Vector, f32)> = unit.parts.iter().map(|part| at(part.place)).collect::<Option<_>>()?;
+    let whole = match unit.blocks.len() {
+        1 => made.get(unit.blocks.start)?.whole.clone(),
+        _ => pooled(&spans)?,
+    };
+    let mut before = match unit.before {
+        Some(place) => Some(at(place)?),
+        None => None,
+    };
+    let mut parts = Vec::with_capacity(spans.len());
+    for (part, span) in unit.parts.iter().zip(&spans) {
+        let alone = made.get(part.sentences.clone())?;
+        let pair = match before.filter(|_| pairs) {
+            Some(before) => pooled(&[before, *span]),
+            // Nothing was said before it: it is its own pair, where its own vectors are sentences.
+            None => (pairs && !alone.is_empty()).then(|| span.0.clone()),
+        };
+        before = Some(*span);
+        let own = match (alone.is_empty(), spans.len() == 1 && pair.is_none()) {
+            (true, true) => Vec::new(),
+            (true, false) => vec![span.0.clone()],
+            (false, _) => alone.iter().map(|vectors| vectors.whole.clone()).collect(),
+        };
+        parts.push(PartVectors { own, pair });
+    }
+    Some(UnitVectors { whole, parts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::Pipeline,
+        embed::{self, Embedder},
+        model::{Cues, EventTime, Marks},
+    };
+
+    const TEMPLATE: &str = "{speaker}: {text}";
+
+    fn settings(block_turns: usize, sentence_words: usize, pairs: bool) -> EmbedSettings {
+        let mut settings = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults").embed;
+        (settings.block_turns, settings.sentence_words, settings.pairs) = (block_turns, sentence_words, pairs);
+        settings
+    }
+
+    fn part(turn: &str, text: &str) -> DraftPart {
+        DraftPart {
+            turn: turn.to_owned(),
+            ordinal: 0,
+            speaker: "A".to_owned(),
+            said_at: EventTime::parse("2024-01-01T00:00:00Z").expect("a time"),
+            text: text.to_owned(),
+            marks: Marks::default(),
+        }
+    }
+
+    fn draft(before: Option<DraftPart>, parts: &[(&str, &str)]) -> DraftUnit {
+        let parts: Vec<DraftPart> = parts.iter().map(|(turn, text)| part(turn, text)).collect();
+        DraftUnit {
+            restatement: String::new(),
+            cues: Cues::default(),
+            said_at: parts[0].said_at,
+            sources: parts.iter().map(|p| p.turn.clone()).collect(),
+            ordinal: 0,
+            before,
+            parts,
+        }
+    }
+
+    fn texts(layout: &Layout) -> Vec<&str> {
+        layout.texts.iter().map(|t| t.text.as_str()).collect()
+    }
+
+    fn fixed() -> Box<dyn Embedder> {
+        let pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults");
+        embed::open(&pipeline.embed, &pipeline.model()).expect("no file is needed")
+    }
+
+    fn vectors(layout: &Layout, pairs: bool) -> Vec<UnitVectors> {
+        let made = fixed().embed(&layout.texts).expect("the texts have their spans");
+        layout.assemble(&made, pairs).expect("one result a text")
+    }
+
+    fn near(a: &Vector, text: &str) -> bool {
+        let b = fixed().embed_query(text).expect("no model to fail");
+        a.0.iter().zip(b.0.iter()).all(|(x, y)| (x - y).abs() < 1e-6)
+    }
+
+    #[test]
+    fn parts_share_a_pass_and_long_sentences_are_apart() {
+        let drafts = [draft(None, &[("1", "One two. Three four five! Six"), ("2", "seven eight nine"), ("3", "ten")])];
+        let check = |blocks, words, expected: &[&str]| {
+            let layout = Layout::of(&settings(blocks, words, true), TEMPLATE, &drafts);
+            assert_eq!(texts(&layout), expected);
+            let parts = drafts[0].parts.iter().map(super::words).collect::<Vec<_>>();
+            assert_eq!(unit_texts(&settings(blocks, words, true), TEMPLATE, &parts), layout.texts);
+        };
+        let (first, rest) = ("A: One two. Three four five! Six A: seven eight nine", "A: ten");
+        check(2, 3, &[first, rest, "A: Three four five!"]);
+        check(2, 2, &[first, rest, "A: One two.", "A: Three four five!"]);
+        check(2, 9, &[first, rest]);
+        check(0, 0, &[&format!("{first} {rest}")]);
+    }
+
+    #[test]
+    fn what_was_shared_is_a_sentence() {
+        assert_eq!(pieces("Look! it is mine [photo: a red kite]"), ["Look!", "it is mine", "[photo: a red kite]"]);
+        assert_eq!(pieces("[photo: x. y] [shared: z]"), ["[photo: x. y]", "[shared: z]"]);
+        assert_eq!(pieces("They [photo: it all"), ["They [photo: it all"]);
+        assert_eq!(pieces("One. two\nthree 3.5!"), ["One.", "two", "three 3.5!"]);
+        assert!(pieces("").is_empty());
+    }
+
+    #[test]
+    fn a_part_is_found_by_its_sentences_and_by_the_turn_before() {
+        let drafts = [
+            draft(Some(part("0", "zero")), &[("1", "One two. Three four"), ("2", "five"), ("3", "six")]),
+            draft(Some(part("3", "six")), &[("4", "seven")]),
+            draft(None, &[("5", "eight")]),
+        ];
+        let layout = Layout::of(&settings(2, 2, true), TEMPLATE, &drafts);
+        // The turn before the second unit is a part of the first: it is not embedded again.
+        let expected = [
+            "A: One two. Three four A: five",
+            "A: six",
+            "A: zero",
+            "A: One two.",
+            "A: Three four",
+            "A: seven",
+            "A: eight",
+        ];
+        assert_eq!(texts(&layout), expected);
+        let found = vectors(&layout, true);
+        let of = |unit: usize, part: usize| &found[unit].parts[part];
+        assert!(near(&found[0].whole, "A one two three four A five A six"));
+        assert_eq!(of(0, 0).own.len(), 2);
+        assert!(near(&of(0, 0).own[1], "A Three four"));
+        assert!(near(&of(0, 1).own[0], "A five"));
+        assert!(near(of(0, 0).pair.as_ref().expect("a turn before"), "A zero A one two three four"));
+        assert!(near(of(0, 2).pair.as_ref().expect("a turn before"), "A five A six"));
+        assert!(near(of(1, 0).pair.as_ref().expect("a turn before"), "A six A seven"));
+        assert!(near(&of(1, 0).own[0], "A seven"));
+        // A single part without a turn before it is found by the unit's own vector.
+        assert!(of(2, 0).own.is_empty() && of(2, 0).pair.is_none());
+    }
+
+    #[test]
+    fn the_paper_has_one_vector_a_unit_and_none_of_pairs() {
+        let drafts = [draft(Some(part("0", "zero")), &[("1", "One two. Three four")])];
+        let layout = Layout::of(&settings(0, 0, false), TEMPLATE, &drafts);
+        assert_eq!(texts(&layout), ["A: One two. Three four"]);
+        let found = vectors(&layout, false);
+        assert!(found[0].parts[0].own.is_empty() && found[0].parts[0].pair.is_none());
+    }
+
+    #[test]
+    fn fewer_results_than_texts_are_no_vectors() {
+        let layout = Layout::of(&settings(1, 1, true), TEMPLATE, &[draft(None, &[("1", "One. Two"), ("2", "three")])]);
+        let made = fixed().embed(&layout.texts).expect("the texts have their spans");
+        assert!((0..made.len()).all(|n| layout.assemble(&made[..n], true).is_none()));
+    }
+}

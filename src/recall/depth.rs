@@ -1,0 +1,64 @@
+//! How much is enough: where the list of familiar parts is cut.
+//!
+//! In: the most familiar parts in order, the bank's median, the form of the question. Out:
+//! the parts that an answer quotes, best first. A part belongs to it while it lies far
+//! enough on the way from the bank's median to its best part; a form of question that one
+//! part rarely answers goes further down. Costs are estimated from lengths: no vocabulary
+//! is loaded to answer a question.
+
+use std::collections::BTreeSet;
+
+use super::form::Form;
+use crate::{
+    config::{RecallSettings, StopSettings},
+    memory::{Familiar, FamiliarPart},
+};
+
+/// Bytes of English dialogue in a token of the o200k vocabulary, about.
+const BYTES_A_TOKEN: f64 = 4.2;
+/// Tokens of the heading that a day of a session costs.
+const HEADING_TOKENS: f64 = 14.0;
+/// Tokens of a line besides its words and its speaker.
+const LINE_TOKENS: f64 = 2.0;
+
+/// Places in `familiar.best`, each with its share of the way from the median to the best.
+pub(super) fn enough(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec<(usize, f64)> {
+    let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
+    let bar = bar(form, &settings.stop);
+    let mut out = Vec::new();
+    let mut units = BTreeSet::new();
+    let mut headings = BTreeSet::new();
+    let mut tokens = 0.0;
+    for (at, part) in familiar.best.iter().enumerate() {
+        let share = familiar.share(part.score);
+        if tokens >= most_tokens as f64 || (share < bar && tokens >= least_tokens as f64) {
+            break;
+        }
+        if !units.contains(&part.unit.id) && units.len() >= settings.budget {
+            continue;
+        }
+        units.insert(part.unit.id);
+        if headings.insert((part.unit.session.clone(), part.unit.said_at.local().date())) {
+            tokens += HEADING_TOKENS;
+        }
+        tokens += cost(part);
+        out.push((at, share));
+    }
+    out
+}
+
+/// The least share of a question of this form.
+pub(super) fn bar(form: Form, stop: &StopSettings) -> f64 {
+    let offset = match form {
+        Form::Time => stop.time_offset,
+        Form::Single => 0.0,
+        Form::Count | Form::Both | Form::Inference | Form::List | Form::Habit => stop.gathered_offset,
+    };
+    stop.share + offset
+}
+
+fn cost(part: &FamiliarPart) -> f64 {
+    let body = part.unit.parts.get(part.part);
+    let bytes = body.map_or(0, |b| b.speaker.len() + b.text.len());
+    LINE_TOKENS + bytes as f64 / BYTES_A_TOKEN
+}

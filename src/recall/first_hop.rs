@@ -1,0 +1,144 @@
+//! What comes to mind first (paper, section 3.4): the channels' best units, or the most
+//! familiar parts of the whole bank.
+//!
+//! In: the question's cues and vector. Out: candidates with their provenance, in the order
+//! in which a trace shows them, not consolidated; and how familiar the bank's parts are,
+//! by which anchors and support are chosen in either case. Which of the two is a setting.
+
+use std::collections::BTreeMap;
+
+use super::{Candidate, Failure, Impressions, Memory, depth, form::Form, person::subject, words::words};
+use crate::{
+    config::{FirstHop, RecallSettings},
+    language::{months::months, synonyms::synonyms},
+    memory::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
+    model::{Channel, Position, Provenance, Question, QuestionCues, UnitId},
+};
+
+/// The parts that a familiarity probe gives: more than any answer or walk holds.
+const MOST_PARTS: usize = 2_048;
+
+/// What the first hop found.
+pub(super) struct First {
+    /// What came to mind.
+    pub(super) candidates: Vec<Candidate>,
+    /// How familiar the bank's parts are.
+    pub(super) impressions: Impressions,
+    /// The offsets that it reflects.
+    pub(super) reflects: Vec<Position>,
+}
+
+/// A question on its way into a probe.
+pub(super) struct Asked<'q> {
+    /// As put.
+    pub(super) question: &'q Question,
+    /// What it is looked up by.
+    pub(super) cues: &'q QuestionCues,
+    /// What kind of answer it wants.
+    pub(super) form: Form,
+    /// Its vector.
+    pub(super) vector: &'q FixedVector,
+    /// The vector of the question as the one who is asked about would put it.
+    pub(super) own_vector: Option<FixedVector>,
+}
+
+/// Asks the memory.
+pub(super) fn first_hop(memory: &dyn Memory, asked: &Asked<'_>, settings: &RecallSettings) -> Result<First, Failure> {
+    let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
+    let impressions = Impressions::of(&familiar);
+    if settings.first_hop == FirstHop::Familiarity {
+        return Ok(First { candidates: candidates(&familiar, asked.form, settings), impressions, reflects });
+    }
+    let Answered { value: hits, reflects, .. } = memory.first_hop(channels(asked, settings))?;
+    let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
+    Ok(First { candidates, impressions, reflects })
+}
+
+fn channels(asked: &Asked<'_>, settings: &RecallSettings) -> FirstHopProbe {
+    let cues = asked.cues;
+    FirstHopProbe {
+        bank: asked.question.bank.key(),
+        vector: asked.vector.clone(),
+        words: cues.keywords.join(" "),
+        cues: cues.cues.clone(),
+        semantic: settings.semantic,
+        lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
+        // Without a cue there is nothing to be scored by: no cue channel.
+        cue: if cues.cues.is_empty() { 0 } else { settings.cue },
+    }
+}
+
+fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe {
+    let text = &asked.question.text;
+    let persons = &asked.cues.cues.participants;
+    let words: Vec<String> = words(text).into_iter().map(|w| w.lower).collect();
+    let of_a_person = |word: &str| persons.iter().any(|p| p.split(' ').any(|n| n == word));
+    let topics: Vec<&str> = words.iter().map(String::as_str).filter(|w| !of_a_person(w)).collect();
+    let mut alike: BTreeMap<String, f64> = BTreeMap::new();
+    for (word, cosine) in topics.iter().flat_map(|w| synonyms(w)) {
+        let weight = f64::from(cosine) - settings.familiarity.synonym_base;
+        let known = alike.entry(word.to_owned()).or_insert(weight);
+        *known = known.max(weight);
+    }
+    let weights = if asked.form.gathered() { &settings.familiarity.gathered } else { &settings.familiarity.single };
+    FamiliarityProbe {
+        bank: asked.question.bank.key(),
+        vector: asked.vector.clone(),
+        own_vector: asked.own_vector.clone(),
+        words: text.clone(),
+        topics: topics.join(" "),
+        synonyms: alike.into_iter().filter(|(_, weight)| *weight > 0.0).collect(),
+        names: words.iter().chain(persons).cloned().collect(),
+        subject: subject(text, persons),
+        asks_time: asked.form == Form::Time,
+        months: months(text),
+        weights: weights.clone(),
+        limit: MOST_PARTS,
+    }
+}
+
+/// The order in which a trace shows hits: semantic, lexical, cue; by rank.
+fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
+    let place = |channel| match channel {
+        Channel::Semantic => 0,
+        Channel::Lexical => 1,
+        Channel::Structural => 2,
+    };
+    hits.sort_by_key(|h| (place(h.channel), h.rank, h.unit.id));
+    hits
+}
+
+fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
+    Candidate {
+        unit: hit.unit.clone(),
+        alignment: hit.alignment,
+        provenance: vec![Provenance::FirstHop { channel: hit.channel, rank: hit.rank, score: hit.score.as_f64() }],
+        anchor: false,
+        familiarity: impressions.of_unit(hit.unit.id),
+        excerpt: None,
+    }
+}
+
+/// The parts that are enough, as one candidate a unit, in the order of its best part.
+fn candidates(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec<Candidate> {
+    let mut out: Vec<Candidate> = Vec::new();
+    let mut place: BTreeMap<UnitId, usize> = BTreeMap::new();
+    for (at, share) in depth::enough(familiar, form, settings) {
+        let Some(part) = familiar.best.get(at) else { continue };
+        let known = *place.entry(part.unit.id).or_insert(out.len());
+        if let Some(candidate) = out.get_mut(known) {
+            candidate.excerpt.get_or_insert_default().insert(part.part);
+            continue;
+        }
+        let rank = u32::try_from(at + 1).unwrap_or(u32::MAX);
+        out.push(Candidate {
+            unit: part.unit.clone(),
+            alignment: part.cosine,
+            provenance: vec![Provenance::Familiar { rank, score: part.score, terms: part.terms }],
+            anchor: false,
+            familiarity: share,
+            excerpt: Some([part.part].into()),
+        });
+    }
+    out
+}
