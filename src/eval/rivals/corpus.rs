@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    language::shared::shared,
     memory::{PartBody, UnitBody, Words},
     model::{MemoryRecord, Part, Unit, UnitId, WindowTurn},
 };
@@ -192,7 +193,7 @@ fn unit_body(unit: &Unit, session: &str) -> UnitBody {
 fn turn_body(held: &WindowTurn, session: &str, number: usize) -> UnitBody {
     let turn = &held.turn;
     let said = turn.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let captions = turn.captions().map(|c| format!("[shared a photo: {c}]"));
+    let captions = turn.captions().map(|c| shared(Some("photo"), c));
     let words: Vec<String> = std::iter::once(said).filter(|s| !s.is_empty()).chain(captions).collect();
     let text = words.join(" ");
     let part = PartBody {
