@@ -124,17 +124,19 @@ fn longer_first_hop(
     without: &Pipeline,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Row, EvalError> {
-    const TRIALS: usize = 5;
+    const TRIALS: usize = 6;
     let wanted = mean_tokens(bench, ours);
     let (mut low, mut high) = (1.0, 4.0);
     let mut nearest: Option<(f64, Pipeline, Vec<Scored>)> = None;
     for _ in 0..TRIALS {
         let factor = f64::midpoint(low, high);
-        let wider = |width: usize| (width as f64 * factor).round() as usize;
+        // Each channel rounds at another point, so that the whole grows in small steps.
+        let wider = |width: usize, at: f64| (width as f64 * factor + at).floor() as usize;
         let mut pipeline = without.clone();
         let recall = &mut pipeline.recall;
-        (recall.semantic, recall.lexical, recall.cue) =
-            (wider(recall.semantic), wider(recall.lexical), wider(recall.cue));
+        recall.semantic = wider(recall.semantic, 0.5);
+        recall.lexical = wider(recall.lexical, 0.25);
+        recall.cue = wider(recall.cue, 0.75);
         // The cap of units is the planned system's; a longer hop is held to the tokens instead.
         recall.budget = recall.budget.max(recall.semantic + recall.lexical + recall.cue);
         let scored = bench.scores(&Service::open(&pipeline, progress)?, progress)?;

@@ -34,6 +34,13 @@ pub(crate) struct Corpus {
     pub(crate) sessions: Vec<Vec<usize>>,
 }
 
+/// What the memory keeps of an item: its vectors, and that of it and the one before.
+#[derive(Clone, Default)]
+struct Vectors {
+    own: Vec<Vec<f32>>,
+    pair: Option<Vec<f32>>,
+}
+
 /// What a question is to a rival.
 pub(crate) struct Query {
     /// Its vector.
@@ -52,45 +59,44 @@ impl Query {
 impl Corpus {
     /// The units of a bank.
     pub(crate) fn of_units(records: &[MemoryRecord], words: &mut Words) -> Self {
-        let items = records.iter().flat_map(|record| {
-            let session = record.window.session.0.clone();
-            record.units.iter().map(move |unit| (unit_body(unit, &session), unit_vectors(unit), unit.parts.first()))
-        });
-        let items =
-            items.map(|(body, vectors, first)| (body, vectors, first.and_then(|p| p.pair.as_ref()).map(floats)));
-        Self::of(items.collect(), words)
+        let of = |unit: &Unit, session: &str| {
+            let pair = unit.parts.first().and_then(|p| p.pair.as_ref()).map(floats);
+            (unit_body(unit, session), Vectors { own: unit_vectors(unit), pair })
+        };
+        let units = records.iter().flat_map(|r| r.units.iter().map(|unit| of(unit, &r.window.session.0)));
+        Self::of(units.collect(), words)
     }
 
     /// The turns of a bank, each with the vectors of the parts that were made of it.
     pub(crate) fn of_turns(records: &[MemoryRecord], words: &mut Words) -> Self {
-        let mut vectors: BTreeMap<&str, (Vec<Vec<f32>>, Option<Vec<f32>>)> = BTreeMap::new();
+        let mut vectors: BTreeMap<&str, Vectors> = BTreeMap::new();
         for unit in records.iter().flat_map(|r| &r.units) {
             for part in &unit.parts {
-                let (known, pair) = vectors.entry(&part.turn).or_default();
-                known.extend(part_vectors(unit, part));
-                if pair.is_none() {
-                    *pair = part.pair.as_ref().map(floats);
+                let known = vectors.entry(&part.turn).or_default();
+                known.own.extend(part_vectors(unit, part));
+                if known.pair.is_none() {
+                    known.pair = part.pair.as_ref().map(floats);
                 }
             }
         }
         let mut items = Vec::new();
         for record in records {
             for held in record.turns.iter().filter(|t| !t.context && !t.deleted) {
-                let (own, pair) = vectors.get(held.turn.turn.as_str()).cloned().unwrap_or_default();
-                items.push((turn_body(held, &record.window.session.0, items.len()), own, pair));
+                let known = vectors.get(held.turn.turn.as_str()).cloned().unwrap_or_default();
+                items.push((turn_body(held, &record.window.session.0, items.len()), known));
             }
         }
         Self::of(items, words)
     }
 
-    fn of(mut items: Vec<(UnitBody, Vec<Vec<f32>>, Option<Vec<f32>>)>, words: &mut Words) -> Self {
-        items.sort_by(|(a, ..), (b, ..)| {
+    fn of(mut items: Vec<(UnitBody, Vectors)>, words: &mut Words) -> Self {
+        items.sort_by(|(a, _), (b, _)| {
             (a.said_at, &a.session, a.ordinal, a.id).cmp(&(b.said_at, &b.session, b.ordinal, b.id))
         });
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         let mut sessions: Vec<Vec<usize>> = Vec::new();
         let mut made: Vec<Item> = Vec::with_capacity(items.len());
-        for (at, (body, vectors, pair)) in items.into_iter().enumerate() {
+        for (at, (body, Vectors { own, pair })) in items.into_iter().enumerate() {
             // Where a bank is one session, as in the paper's profile, a day is a session.
             let name = format!("{} {}", body.session, body.said_at.local().date());
             let session = *numbers.entry(name).or_insert_with(|| {
@@ -98,12 +104,12 @@ impl Corpus {
                 sessions.len() - 1
             });
             let before = sessions.get(session).and_then(|s| s.last()).and_then(|i| made.get(*i));
-            let pair = pair.or_else(|| sum(before.and_then(|b| b.vectors.first()), vectors.first()));
+            let pair = pair.or_else(|| sum(before.and_then(|b| b.vectors.first()), own.first()));
             if let Some(held) = sessions.get_mut(session) {
                 held.push(at);
             }
             let stems = words.count(&body.restatement).terms().map(|(t, n)| (t, f64::from(n))).collect();
-            made.push(Item { body, vectors, pair, stems, session });
+            made.push(Item { body, vectors: own, pair, stems, session });
         }
         Self { items: made, sessions }
     }
