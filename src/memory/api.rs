@@ -172,7 +172,7 @@ pub(super) enum IndexProbe {
     /// Three channels, each by unit.
     FirstHop(FirstHopProbe),
     /// One score, by part.
-    Familiarity(FamiliarityProbe),
+    Familiarity(Box<FamiliarityProbe>),
 }
 
 impl IndexProbe {

@@ -46,7 +46,7 @@ pub struct Load {
 
 enum Command {
     Load(Load),
-    Index(IndexProbe, Sender<Answered<Vec<Row>>>),
+    Index(Box<IndexProbe>, Sender<Answered<Vec<Row>>>),
     Neighbourhood(NeighbourhoodProbe, Sender<Answered<Vec<Row>>>),
     Census(CensusProbe, Sender<Answered<Vec<Row>>>),
     Barrier(Sender<Answered<Vec<Row>>>),
@@ -106,7 +106,7 @@ impl MemoryHandle {
     /// # Errors
     /// [`MemoryError::Stopped`].
     pub fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, MemoryError> {
-        let answered = self.ask(|reply| Command::Index(IndexProbe::FirstHop(probe), reply))?;
+        let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::FirstHop(probe)), reply))?;
         let mut hits = rows(answered, |row| if let Row::Hit(hit) = row { Some(hit) } else { None });
         let order = |channel| match channel {
             Channel::Semantic => 0,
@@ -122,7 +122,7 @@ impl MemoryHandle {
     /// # Errors
     /// [`MemoryError::Stopped`].
     pub fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, MemoryError> {
-        let answered = self.ask(|reply| Command::Index(IndexProbe::Familiarity(probe), reply))?;
+        let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Familiarity(Box::new(probe))), reply))?;
         let Answered { value, epoch, reflects } =
             rows(answered, |row| if let Row::Familiar(familiar) = row { Some(familiar) } else { None });
         Ok(Answered { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
@@ -250,7 +250,7 @@ impl Feeder {
                     }
                     Command::Barrier(reply) => drop(replies.insert(probes, reply)),
                     Command::Index(probe, reply) => {
-                        self.inputs.indexes.send(Asked { id: probes, probe: Arc::new(probe) });
+                        self.inputs.indexes.send(Asked { id: probes, probe: Arc::from(probe) });
                         replies.insert(probes, reply);
                     }
                     Command::Neighbourhood(probe, reply) => {

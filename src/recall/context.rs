@@ -65,7 +65,7 @@ fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
 
 fn quoted(units: &[Quoted<'_>], out: &mut String) {
     // A turn that two units quote is one line.
-    let mut days: BTreeMap<(Date, &str), BTreeMap<(u32, &str), &PartBody>> = BTreeMap::new();
+    let mut days: BTreeMap<(Date, &str), Lines<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
         let Some(excerpt) = excerpt else { continue };
         for part in excerpt.iter().filter_map(|at| unit.parts.get(*at)) {
@@ -84,7 +84,10 @@ fn quoted(units: &[Quoted<'_>], out: &mut String) {
     }
 }
 
-fn first_said(lines: &BTreeMap<(u32, &str), &PartBody>) -> Option<EventTime> {
+/// The quoted parts of a day, by ordinal and turn.
+type Lines<'u> = BTreeMap<(u32, &'u str), &'u PartBody>;
+
+fn first_said(lines: &Lines<'_>) -> Option<EventTime> {
     lines.values().map(|p| p.said_at).min()
 }
 

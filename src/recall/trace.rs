@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use crate::{
     language::times::render_interval,
-    model::{Channel, Cues, Evidence, Provenance, Round, Seen, Step, UnitId},
+    model::{Channel, Cues, Evidence, FamiliarityTerms, Provenance, Round, Seen, Step, UnitId},
 };
 
 /// Renders the way to an answer.
@@ -66,6 +66,17 @@ impl Page {
         }
         let mut last = None;
         for s in seen {
+            if let Provenance::Familiar { rank, score, terms } = s.provenance {
+                if rank == 1 {
+                    self.line(2, "familiar: score = meaning + pair + words + synonyms + speaker + month + marks + around + session");
+                }
+                let unit = self.introduce(s.id, &s.restatement);
+                let FamiliarityTerms { meaning, pair, words, synonyms, speaker, month, marks, around, session } = terms;
+                let sum =
+                    [meaning, pair, words, synonyms, speaker, month, marks, around, session].map(|t| format!("{t:.2}"));
+                self.line(4, &format!("{rank:>3}  {score:.2} = {}  {unit}{}", sum.join(" + "), dropped(s)));
+                continue;
+            }
             let Provenance::FirstHop { channel, rank, score } = s.provenance else { continue };
             if last != Some(channel) {
                 self.line(2, if channel == Channel::Structural { "cue" } else { channel_name(channel) });

@@ -81,7 +81,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         own_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
         topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
         subject: probe.cues.participants.last().map(|p| p.replace("bo", "bo lee")),
-        asks_time: probe.words.len() % 2 == 0,
+        asks_time: probe.words.len().is_multiple_of(2),
         weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.gathered,
         limit: 9,
     }
