@@ -14,7 +14,7 @@ use super::{
     remembered::Remembered,
     result::{Build, EVAL_SCHEMA_VERSION, EvalResult, Latency, ModelUse, Piece, QuestionResult, Run},
     rivals,
-    score::{Scored, Shown, auc, by_second_round, delivered, figures, figures_by, percentile},
+    score::{Comparable, Scored, Shown, auc, by_second_round, delivered, figures, figures_by, percentile},
     tokens,
 };
 use crate::{
@@ -247,12 +247,14 @@ impl Bench {
     /// Which of a question's evidence turns this evidence delivers.
     pub(crate) fn delivered(&self, asked: &Asked, evidence: &Evidence) -> Vec<bool> {
         let shown: Vec<Shown<'_>> = evidence.units.iter().map(Shown::from).collect();
-        self.delivered_by(asked, &shown)
+        self.delivered_by(asked, &shown, &Comparable::of(&evidence.context))
     }
 
-    /// Which of a question's evidence turns these units deliver.
-    pub(crate) fn delivered_by(&self, asked: &Asked, shown: &[Shown<'_>]) -> Vec<bool> {
-        let met = |turn: &String| self.heard.turn(&asked.bank, turn).is_some_and(|t| delivered(turn, &t.wanted, shown));
+    /// Which of a question's evidence turns these units deliver by a context.
+    pub(crate) fn delivered_by(&self, asked: &Asked, shown: &[Shown<'_>], context: &Comparable) -> Vec<bool> {
+        let met = |turn: &String| {
+            self.heard.turn(&asked.bank, turn).is_some_and(|t| delivered(turn, &t.wanted, shown, context))
+        };
         asked.evidence.iter().map(met).collect()
     }
 
@@ -273,9 +275,10 @@ impl Bench {
                     units: evidence.units.len(),
                     recollected: None,
                 },
-                Err(PipelineError::UnknownBank { .. }) => {
-                    Scored { recall: share(&self.delivered_by(asked, &[])), ..Scored::default() }
-                }
+                Err(PipelineError::UnknownBank { .. }) => Scored {
+                    recall: share(&self.delivered_by(asked, &[], &Comparable::default())),
+                    ..Scored::default()
+                },
                 Err(e) => return Err(EvalError::Question { id: asked.id.clone(), source: Box::new(e) }),
             });
             progress(Progress { doing: "asking", done, total, unit: "questions" });

@@ -3,8 +3,9 @@
 //! In: what a context quotes, and the turns that hold a question's evidence. Out: which of
 //! them were delivered, and means over questions. A turn is delivered when a unit of the
 //! context names it as a source and the words which that unit quotes of the turn hold every
-//! sentence of the turn that has a content word, and every caption. Texts are compared
-//! without regard to case, white space and resolved dates in square brackets.
+//! sentence of the turn that has a content word, and every caption; and so does the text of
+//! the context itself. Texts are compared without regard to case, white space and resolved
+//! dates in square brackets.
 
 use std::collections::BTreeMap;
 
@@ -30,9 +31,19 @@ impl Wanted {
     }
 
     /// Whether these words hold all of it.
-    pub(crate) fn is_in(&self, quoted: &str) -> bool {
-        let quoted = normalised(quoted);
-        self.0.iter().all(|s| quoted.contains(s.as_str()))
+    fn is_in(&self, words: &Comparable) -> bool {
+        self.0.iter().all(|s| words.0.contains(s.as_str()))
+    }
+}
+
+/// A text in the form in which it is compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Comparable(String);
+
+impl Comparable {
+    /// The text's.
+    pub(crate) fn of(text: &str) -> Self {
+        Self(normalised(text))
     }
 }
 
@@ -52,12 +63,14 @@ impl<'a> From<&'a EvidenceUnit> for Shown<'a> {
     }
 }
 
-/// Whether one of these units delivers the turn.
-pub(crate) fn delivered(turn: &str, wanted: &Wanted, units: &[Shown<'_>]) -> bool {
-    units.iter().filter(|u| u.sources.iter().any(|s| s == turn)).any(|u| {
+/// Whether one of these units delivers the turn, and the context that was made of them
+/// really holds what the unit says it quotes.
+pub(crate) fn delivered(turn: &str, wanted: &Wanted, units: &[Shown<'_>], context: &Comparable) -> bool {
+    let quotes = units.iter().filter(|u| u.sources.iter().any(|s| s == turn)).any(|u| {
         let quoted: Vec<&str> = u.quoted.iter().filter(|(t, _)| *t == turn).map(|(_, text)| *text).collect();
-        !quoted.is_empty() && wanted.is_in(&quoted.join(" "))
-    })
+        !quoted.is_empty() && wanted.is_in(&Comparable::of(&quoted.join(" ")))
+    });
+    quotes && wanted.is_in(context)
 }
 
 /// The text as it is compared: lower case, single spaces, no resolved dates.
@@ -68,7 +81,7 @@ fn normalised(text: &str) -> String {
         out.push_str(before);
         match after.split_once(']') {
             // A resolved date has no name and colon in front of it, as what was shared has.
-            Some((inside, tail)) if named(&format!("[{inside}]")).is_none() => {
+            Some((inside, tail)) if !inside.contains(['[', '\n']) && named(&format!("[{inside}]")).is_none() => {
                 out.truncate(out.trim_end().len());
                 rest = tail;
             }
@@ -226,8 +239,13 @@ mod tests {
     fn check(text: &str, captions: &[&str], quoted: &[(&str, &str)], expected: bool) {
         let sources = ["t1".to_owned()];
         let shown = [Shown { sources: &sources, quoted: quoted.to_vec() }];
-        assert_eq!(delivered("t1", &Wanted::of(text, captions), &shown), expected, "{text} by {quoted:?}");
-        assert!(!delivered("t2", &Wanted::of(text, captions), &shown), "another turn is not delivered");
+        let wanted = Wanted::of(text, captions);
+        let lines: Vec<String> = quoted.iter().map(|(_, words)| format!("[13:56] Ada: {words}\n")).collect();
+        let context = Comparable::of(&lines.concat());
+        assert_eq!(delivered("t1", &wanted, &shown, &context), expected, "{text} by {quoted:?}");
+        assert!(!delivered("t2", &wanted, &shown, &context), "another turn is not delivered");
+        let empty = Comparable::of("## 8 May 2023\n");
+        assert!(!delivered("t1", &wanted, &shown, &empty), "what the context does not hold is not delivered");
     }
 
     #[test]
@@ -240,6 +258,7 @@ mod tests {
         check(said, &[], &[("t1", "I bought a red kayak yesterday."), ("t1", "It leaks.")], true);
         check(said, &[], &[("t0", said)], false);
         check(said, &[], &[], false);
+        check("Wait [what? A kayak sank.", &[], &[("t1", "Wait [what? A kayak sank."), ("t1", "[14:02] Yes")], true);
         check("Look at this", &["a photo of a boat"], &[("t1", "Look at this")], false);
         check("Look at this", &["a photo of a boat"], &[("t1", "Look at this [photo: a photo of a boat]")], true);
     }

@@ -13,7 +13,7 @@ use super::{
     remembered::Remembered,
     result::{Budget, Row},
     run::{Bench, EvalError, question, share},
-    score::{Scored, Shown, figures, figures_by},
+    score::{Comparable, Scored, Shown, figures, figures_by},
     tokens,
 };
 use crate::{embed, memory::Words, pipeline::Progress, recall};
@@ -134,7 +134,7 @@ pub(crate) fn rows(
                 "turns" => Corpus::of_turns(records, &mut words),
                 _ => Corpus::of_units(records, &mut words),
             };
-            let whole = tokens::count(&rendered(&corpus.items.iter().collect::<Vec<_>>()));
+            let whole = Whole::of(&rendered(&corpus.items.iter().collect::<Vec<_>>()));
             for at in &mine {
                 let (Some(asked), Some(query), Some(our)) = (questions.get(*at), queries.get(*at), ours.get(*at))
                 else {
@@ -142,7 +142,7 @@ pub(crate) fn rows(
                 };
                 for (rival, _, budget, scored) in rows.iter_mut().filter(|(_, o, ..)| *o == over) {
                     if let Some(place) = scored.get_mut(*at) {
-                        *place = one(bench, asked, query, our, &corpus, *rival, *budget, whole);
+                        *place = one(bench, asked, query, our, &corpus, *rival, *budget, &whole);
                     }
                 }
                 done += 1;
@@ -166,6 +166,18 @@ pub(crate) fn rows(
         .collect())
 }
 
+/// A context, counted and ready to be compared.
+struct Whole {
+    tokens: usize,
+    context: Comparable,
+}
+
+impl Whole {
+    fn of(context: &str) -> Self {
+        Self { tokens: tokens::count(context), context: Comparable::of(context) }
+    }
+}
+
 /// One rival's figures for one question.
 #[expect(clippy::too_many_arguments, reason = "one call, one place")]
 fn one(
@@ -176,7 +188,7 @@ fn one(
     corpus: &Corpus,
     rival: Rival,
     budget: Budget,
-    whole: usize,
+    whole: &Whole,
 ) -> Scored {
     let most = match budget {
         Budget::Units(n) => n,
@@ -188,11 +200,11 @@ fn one(
     let wanted = if matches!(budget, Budget::Tokens(_)) { bench.pipeline.recall.budget } else { most };
     let order = rival.rank(corpus, query, wanted);
     let mut items: Vec<&Item> = order.into_iter().take(most).filter_map(|i| corpus.items.get(i)).collect();
-    let tokens = match budget {
-        Budget::Everything => whole,
-        Budget::Tokens(most) => fill(&mut items, most),
-        Budget::Units(_) | Budget::Matched => tokens::count(&rendered(&items)),
-    };
+    if let Budget::Tokens(most) = budget {
+        fill(&mut items, most);
+    }
+    let made = if budget == Budget::Everything { None } else { Some(Whole::of(&rendered(&items))) };
+    let Whole { tokens, context } = made.as_ref().unwrap_or(whole);
     let shown: Vec<Shown<'_>> = items
         .iter()
         .map(|i| Shown {
@@ -200,12 +212,17 @@ fn one(
             quoted: i.body.parts.iter().map(|p| (p.turn.as_str(), p.text.as_str())).collect(),
         })
         .collect();
-    Scored { recall: share(&bench.delivered_by(asked, &shown)), tokens, units: items.len(), recollected: None }
+    Scored {
+        recall: share(&bench.delivered_by(asked, &shown, context)),
+        tokens: *tokens,
+        units: items.len(),
+        recollected: None,
+    }
 }
 
-/// Cuts a ranking to the most items whose context fits, and says how many tokens it has.
-fn fill(items: &mut Vec<&Item>, most: usize) -> usize {
-    let (mut fits, mut tokens) = (0, 0);
+/// Cuts a ranking to the most items whose context fits.
+fn fill(items: &mut Vec<&Item>, most: usize) {
+    let mut fits = 0;
     let mut over = items.len() + 1;
     // A first guess by length; four characters are about a token.
     let mut letters = 0;
@@ -216,9 +233,8 @@ fn fill(items: &mut Vec<&Item>, most: usize) -> usize {
     let mut at = guess.count().max(1);
     while fits + 1 < over {
         let held = items.get(..at.min(items.len())).unwrap_or_default();
-        let counted = tokens::count(&rendered(held));
-        if counted <= most {
-            (fits, tokens) = (at, counted);
+        if tokens::count(&rendered(held)) <= most {
+            fits = at;
         } else {
             over = at;
         }
@@ -229,7 +245,6 @@ fn fill(items: &mut Vec<&Item>, most: usize) -> usize {
         }
     }
     items.truncate(fits);
-    tokens
 }
 
 /// The context of these items, as an answerer would get it.
