@@ -17,7 +17,7 @@ fn replaying_a_log_gives_the_same_digest() {
     let mut service = open(&pipeline(home.path(), ""));
     ingest(&mut service, &data("sample.jsonl"));
     let first = census(&service);
-    assert!(first.units > 100 && first.semantic_edges > 5 && first.structural_edges > 100, "{first:?}");
+    assert!(first.units > 50 && first.semantic_edges > 5 && first.structural_edges > 50, "{first:?}");
     let evidence = ask(&service, "sample/harbour", "Which books has Marta recommended to Elias?");
     drop(service);
     for workers in [1, 3] {
@@ -51,7 +51,7 @@ fn a_redelivery_is_a_no_op() {
 #[test]
 fn an_open_window_is_recallable_and_its_records_go_when_it_closes() {
     let home = tempfile::tempdir().unwrap();
-    let mut service = open(&pipeline(home.path(), ""));
+    let mut service = open(&pipeline(home.path(), "extract.unit_turns = 1"));
     // A session without an idle mark: standard input has none, so write the file's mark away.
     let turns =
         lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse"), ("2", "Bo", "I sold my bicycle")]);
@@ -102,7 +102,7 @@ fn a_failed_read_is_repeated_after_reopening() {
 #[test]
 fn an_edit_replaces_and_a_deletion_removes() {
     let home = tempfile::tempdir().unwrap();
-    let mut service = open(&pipeline(home.path(), ""));
+    let mut service = open(&pipeline(home.path(), "extract.unit_turns = 1"));
     let turns = [
         ("1", "Ann", "The spare key hangs behind the piano"),
         ("2", "Bo", "The picnic starts at the lighthouse"),

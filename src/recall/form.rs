@@ -58,10 +58,13 @@ const FORMS: &[(Form, &str)] = &[
         Form::List,
         r"^(?:(?:in|on|at|to|from|for|with|about|of) )?(?:what|which|where|who|whom)\b.*\b(?:has|have)(?:\W+\w+){0,4}\W+(?:been|done|made|had|met|seen|gone|\w+ed|\w+en|\w+[^aeiou\W]own|read|bought|taught|won|gotten|got|found|given|set|put|built|kept|lost|run|sung|written)\b",
     ),
+    // Their verb would read as a plural where a name in -s follows.
+    (Form::Habit, r"^what does "),
+    (Form::Single, r"^(?:what|who) was "),
     // A noun in the plural after "what" or "which".
     (
         Form::List,
-        r"^(?:in )?(?:what|which)(?: are| were)?(?: (?:the|some|all)){0,2}(?: [\w'+/-]+){0,3}? (?:[\w/-]+(?:[^s\W]s|ies)|people|children|men|women|series)(?:'|es)? (?:do|does|did|has|have|had|are|were|is|was|that|to|for|of|at|in|\w+s)\b",
+        r"^(?:in )?(?:what|which)(?: are| were)?(?: (?:the|some|all)){0,2}(?: [\w'+/-]+){0,3}? (?:[\w/-]+(?:[^siu\W]s|ies)|people|children|men|women|series)(?:'|es)? (?:do|does|did|has|have|had|are|were|is|was|that|to|for|of|at|in|\w+s)\b",
     ),
     (Form::List, r"^list\b|^(?:what|who|which) (?:are|were) all\b|\bwhat else\b"),
     (Form::Habit, r"^(?:what (?:do|does|are)|(?:where|who|which \w+|what \w+) (?:do|does)) "),

@@ -306,11 +306,11 @@ mod tests {
     #[test]
     fn a_question_becomes_a_fact_with_its_gap_open() {
         check("Which songs has Omar recommended to Priya?", &[], "Omar also recommended other songs to Priya.");
-        check("Which song has Omar taught to Priya?", &["taught"], "Omar has taught a certain song to Priya.");
+        check("Which song has Omar taught to Priya?", &["taught"], "Omar has also taught another song to Priya.");
         check("What did Omar buy in Lima?", &[], "Omar also bought other things in Lima.");
         check("What is Omar planning to do with Priya?", &[], "Omar is also planning to do other things with Priya.");
         check("What is Omar afraid of?", &["afraid"], "Omar is afraid of something.");
-        check("When did Omar and Priya visit the museum?", &["museum"], "Omar and Priya also visited the museum.");
+        check("When did Omar and Priya visit the museum?", &["museum"], "Omar and Priya visited the museum.");
         check("Where does Priya swim?", &["swim"], "Priya swims somewhere.");
         check("Who did Priya meet at the fair?", &[], "Priya also met other people at the fair.");
         check("In which town did Priya study?", &["town"], "Priya studied in a certain town.");

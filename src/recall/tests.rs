@@ -6,8 +6,8 @@ use std::{cell::RefCell, sync::Arc};
 use super::*;
 use crate::{
     config::{ModelSettings, Pipeline},
-    memory::PathStep,
-    model::{Bank, Cues, EventTime, Interval, Position, QuestionCues},
+    memory::{FamiliarPart, PathStep},
+    model::{Bank, Cues, EventTime, FamiliarityTerms, Interval, Position, QuestionCues},
 };
 
 pub(super) fn settings() -> RecallSettings {
@@ -46,7 +46,6 @@ pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
 #[derive(Default)]
 struct Told {
     hits: Vec<Hit>,
-    familiar: Familiar,
     neighbours: Vec<Neighbour>,
     fails: bool,
     first: RefCell<Vec<FirstHopProbe>>,
@@ -64,7 +63,22 @@ impl Memory for Told {
     }
 
     fn familiar(&self, _: FamiliarityProbe) -> Result<Answered<Familiar>, Failure> {
-        if self.fails { Err("the dataflow is gone".into()) } else { Ok(answered(self.familiar.clone())) }
+        if self.fails {
+            return Err("the dataflow is gone".into());
+        }
+        let hits = self.hits.iter().map(|h| (&h.unit, h.alignment));
+        let known = hits.chain(self.neighbours.iter().map(|n| (&n.unit, n.semantic_match)));
+        let mut best: Vec<FamiliarPart> = known
+            .map(|(unit, cosine)| FamiliarPart {
+                unit: unit.clone(),
+                part: 0,
+                score: cosine.as_f64(),
+                cosine,
+                terms: FamiliarityTerms::default(),
+            })
+            .collect();
+        best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
+        Ok(answered(Familiar { parts_total: best.len(), best, median: 0.30 }))
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
