@@ -124,7 +124,7 @@ fn a_second_writer_is_refused() {
 #[test]
 fn a_model_that_cannot_be_loaded() {
     let home = tempfile::tempdir().unwrap();
-    let name = "all-MiniLM-L6-v2";
+    let name = "all-MiniLM-L6-v2-int8";
     let found = assets::model_directory(&pipeline(home.path(), "").embed, name).unwrap();
     let models = home.path().join("models");
     fs::create_dir_all(models.join(name)).unwrap();

@@ -23,7 +23,7 @@ fn every_pipeline_file_is_valid() {
     for file in files() {
         let output = ripplemem(&["validate", file.to_str().unwrap()]);
         assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&output.stderr));
-        assert!(String::from_utf8_lossy(&output.stdout).contains("model: all-MiniLM-L6-v2 (384 components"));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("model: all-MiniLM-L6-v2"));
     }
 }
 

@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn the_lines_can_be_pasted() {
         let mut c = calibrate("all-MiniLM-L6-v2", &banks(&[&[0.0, 10.0, 30.0, 60.0]]), 2, 1.0).unwrap();
-        let text = format!("version = 1\n{}", c.toml(false));
+        let text = format!("version = 1\nembed.model = \"all-MiniLM-L6-v2\"\n{}", c.toml(false));
         let model = crate::config::Pipeline::parse(&text).unwrap().model();
         assert_eq!((model.semantic_threshold, model.semantic_floor), (c.semantic_threshold, c.semantic_floor));
         c.model = "BAAI/bge-small".to_owned();

@@ -21,7 +21,7 @@ pub struct Vector(pub Arc<[f32]>);
 const BYTES: &str = "i8/";
 
 impl Vector {
-    /// The nearest vector whose components are whole steps of one part in [`steps`], at most
+    /// The nearest vector whose components are whole steps of one part in a fixed number, at most
     /// 127 of them: a quarter of the memory, and the same arithmetic everywhere. Measured on
     /// unit vectors, it costs no recall.
     #[must_use]
