@@ -205,7 +205,7 @@ pub struct ModelSettings {
     pub sha256: Option<String>,
     /// Least cosine of a semantic edge.
     pub semantic_threshold: f64,
-    /// Least cosine between a unit and a target for the unit to enter by the semantic channel.
+    /// Cosine at which a unit says nothing of a question: where the scale of sufficiency begins.
     pub semantic_floor: f64,
 }
 
@@ -415,7 +415,7 @@ pub struct RecallSettings {
     pub link_worth: f64,
     /// Whether a path may change its channel.
     pub mixed_paths: bool,
-    /// Target matches in one bucket count as equal.
+    /// Familiarities in one bucket count as equal when support is ranked.
     pub match_bucket: f64,
     /// Units of an answer, at most.
     pub budget: usize,

@@ -32,10 +32,17 @@ pub fn split(text: &str) -> (&str, Vec<&str>) {
 /// A thing in brackets, as a sentence names it: `a photo: caption`.
 #[must_use]
 pub fn named(thing: &str) -> Option<String> {
-    KINDS.iter().find_map(|(open, name)| {
-        let caption = thing.strip_prefix(open)?.strip_suffix(']')?;
-        Some(format!("{name}{caption}"))
-    })
+    parts(thing).map(|(name, caption)| format!("{name}{caption}"))
+}
+
+/// The caption of a thing in brackets.
+#[must_use]
+pub fn caption(thing: &str) -> Option<&str> {
+    parts(thing).map(|(_, caption)| caption)
+}
+
+fn parts(thing: &str) -> Option<(&'static str, &str)> {
+    KINDS.iter().find_map(|(open, name)| Some((*name, thing.strip_prefix(open)?.strip_suffix(']')?)))
 }
 
 fn last_thing(text: &str) -> Option<(&str, &str)> {
@@ -60,6 +67,6 @@ mod tests {
         assert_eq!(split(""), ("", vec![]));
         assert_eq!(named(&kite).as_deref(), Some("a photo: a red kite"));
         assert_eq!(named(&shared(None, "x")).as_deref(), Some("something: x"));
-        assert_eq!(named("kite"), None);
+        assert_eq!((named("kite"), caption("kite"), caption(&kite)), (None, None, Some("a red kite")));
     }
 }

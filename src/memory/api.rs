@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::FamiliarityWeights,
-    model::{BankKey, Channel, Cues, EventTime, FamiliarityTerms, Marks, Part, Position, Score, UnitId},
+    model::{BankKey, Channel, Cues, EventTime, FamiliarityTerms, Marks, Part, Position, Score, Unit, UnitId},
 };
 
 /// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
@@ -35,6 +35,23 @@ pub struct UnitBody {
     pub sources: Vec<String>,
     /// Its pieces: turn, speaker, time, words.
     pub parts: Vec<PartBody>,
+}
+
+impl UnitBody {
+    /// The words of a unit of a session.
+    #[must_use]
+    pub fn of(unit: &Unit, session: &str) -> Self {
+        Self {
+            id: unit.id,
+            restatement: unit.restatement.clone(),
+            cues: unit.cues.clone(),
+            said_at: unit.said_at,
+            session: session.to_owned(),
+            ordinal: unit.ordinal,
+            sources: unit.sources.clone(),
+            parts: unit.parts.iter().map(PartBody::from).collect(),
+        }
+    }
 }
 
 /// A piece of a unit without its vector.

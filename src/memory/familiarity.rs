@@ -68,8 +68,8 @@ struct Scored<'a> {
     length: u32,
     /// Cosine of the question and its best sentence.
     cosine: f64,
-    /// Cosines with the turn before it, of the question and of its own form.
-    pairs: [f64; 2],
+    /// Cosine of the question and the part with the turn before it.
+    pair: f64,
     terms: FamiliarityTerms,
     own: f64,
     smooth: f64,
@@ -135,7 +135,7 @@ impl Parts {
                 words: held.words.terms().filter_map(|(t, n)| Some((*place.get(&t)?, u32::from(n)))).collect(),
                 length: held.words.length(),
                 cosine: 0.0,
-                pairs: [0.0; 2],
+                pair: 0.0,
                 terms: FamiliarityTerms::default(),
                 own: 0.0,
                 smooth: 0.0,
@@ -198,33 +198,30 @@ fn own_words(probe: &FamiliarityProbe, words: &mut Words, parts: &mut [Scored<'_
 /// The cosines of the sentences and of the pair.
 fn align(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     let w = &probe.weights;
-    let asked = [(Some(&probe.vector), w.meaning, w.pair), (probe.own_vector.as_ref(), 0.0, w.own_pair)];
     for part in parts {
         let own = part.held.unit.vectors_of(part.key.3);
-        for (form, (vector, meaning, pair)) in asked.iter().enumerate() {
-            let Some(vector) = vector else { continue };
-            let best = |rows: &[i16]| {
-                let mut best = i32::MIN;
-                kernel::scan(&[vector], rows, i32::MIN, &mut |_, _, s| best = best.max(s));
-                (best > i32::MIN).then(|| Score(best).as_f64())
-            };
-            let sentences = best(own.sentences).unwrap_or_default();
-            // Without the turn before it, a part is its own pair.
-            part.pairs[form] = best(own.pair).unwrap_or(sentences);
-            if form == 0 {
-                part.cosine = sentences;
-            }
-            part.terms.meaning += meaning * sentences;
-            part.terms.pair += pair * part.pairs[form];
-        }
+        part.cosine = best(&probe.vector, own.sentences).unwrap_or_default();
+        // Without the turn before it, a part is its own pair.
+        part.pair = best(&probe.vector, own.pair).unwrap_or(part.cosine);
+        let own_form = probe.own_vector.as_ref().filter(|_| w.own_pair > 0.0);
+        let own_pair = own_form.and_then(|v| best(v, own.pair).or_else(|| best(v, own.sentences)));
+        part.terms.meaning = w.meaning * part.cosine;
+        part.terms.pair = w.pair * part.pair + w.own_pair * own_pair.unwrap_or_default();
     }
+}
+
+/// The best cosine of a vector and rows; absent where there is no row.
+fn best(vector: &[i16], rows: &[i16]) -> Option<f64> {
+    let mut best = None;
+    kernel::scan(&[vector], rows, i32::MIN, &mut |_, _, product| best = best.max(Some(product)));
+    best.map(|product| Score(product).as_f64())
 }
 
 /// The mean of a part's pair and the next one's.
 fn trios(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     for at in 0..parts.len() {
-        let pair = parts[at].pairs[0];
-        let next = parts.get(at + 1).filter(|p| p.key.0 == parts[at].key.0).map_or(pair, |p| p.pairs[0]);
+        let pair = parts[at].pair;
+        let next = parts.get(at + 1).filter(|p| p.key.0 == parts[at].key.0).map_or(pair, |p| p.pair);
         parts[at].terms.pair += probe.weights.trio * (pair + next) / 2.0;
     }
 }

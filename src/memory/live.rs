@@ -137,16 +137,7 @@ impl LiveUnit {
             vectors: vectors.into(),
             layout,
             width,
-            body: Arc::new(UnitBody {
-                id: unit.id,
-                restatement: unit.restatement.clone(),
-                cues: unit.cues.clone(),
-                said_at: unit.said_at,
-                session: session.to_owned(),
-                ordinal: unit.ordinal,
-                sources: unit.sources.clone(),
-                parts: unit.parts.iter().map(Into::into).collect(),
-            }),
+            body: Arc::new(UnitBody::of(unit, session)),
         }
     }
 

@@ -21,9 +21,8 @@ pub struct Vector(pub Arc<[f32]>);
 const BYTES: &str = "i8/";
 
 impl Vector {
-    /// The nearest vector whose components are whole steps of one part in a fixed number, at most
-    /// 127 of them: a quarter of the memory, and the same arithmetic everywhere. Measured on
-    /// unit vectors, it costs no recall.
+    /// The nearest vector whose components are each at most 127 steps of one size, 1/400 for
+    /// 384 components: a quarter of the memory, and the same arithmetic everywhere.
     #[must_use]
     pub fn in_steps(&self) -> Self {
         let steps = steps(self.0.len());

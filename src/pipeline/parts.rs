@@ -12,7 +12,7 @@ use crate::{
     config::EmbedSettings,
     embed::{SpanVectors, pooled, render_parts},
     extract::{DraftPart, DraftUnit},
-    language::shared::{named, split},
+    language::shared::{caption, split},
     model::{SpannedText, Vector},
 };
 
@@ -120,16 +120,7 @@ fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) ->
     if pieces.len() < 2 {
         return Vec::new();
     }
-    let long = |piece: &&str| {
-        let words = named(piece).unwrap_or_else(|| (*piece).to_owned());
-        words
-            .split_once(": ")
-            .filter(|_| words != *piece)
-            .map_or(&*words, |(_, caption)| caption)
-            .split_whitespace()
-            .count()
-            >= settings.sentence_words
-    };
+    let long = |piece: &&str| caption(piece).unwrap_or(piece).split_whitespace().count() >= settings.sentence_words;
     // Without a span the model pools a text as it does a question, its own marks included.
     let plain = |piece| SpannedText { spans: Vec::new(), ..render_parts(template, &[(speaker, piece)]) };
     pieces.into_iter().filter(long).map(plain).collect()

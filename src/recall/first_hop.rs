@@ -49,7 +49,8 @@ pub(super) fn first_hop(memory: &dyn Memory, asked: &Asked<'_>, settings: &Recal
     if settings.first_hop == FirstHop::Familiarity {
         return Ok(First { candidates: candidates(&familiar, asked.form, settings), impressions, reflects });
     }
-    let Answered { value: hits, reflects, .. } = memory.first_hop(channels(asked, settings))?;
+    // Asked later, the channels include at least what the familiarity does: its offsets hold for both.
+    let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
     Ok(First { candidates, impressions, reflects })
 }

@@ -61,7 +61,7 @@ impl Corpus {
     pub(crate) fn of_units(records: &[MemoryRecord], words: &mut Words) -> Self {
         let of = |unit: &Unit, session: &str| {
             let pair = unit.parts.first().and_then(|p| p.pair.as_ref()).map(floats);
-            (unit_body(unit, session), Vectors { own: unit_vectors(unit), pair })
+            (UnitBody::of(unit, session), Vectors { own: unit_vectors(unit), pair })
         };
         let units = records.iter().flat_map(|r| r.units.iter().map(|unit| of(unit, &r.window.session.0)));
         Self::of(units.collect(), words)
@@ -174,19 +174,6 @@ fn part_vectors(unit: &Unit, part: &Part) -> Vec<Vec<f32>> {
         return vec![floats(&unit.vector)];
     }
     part.vectors.iter().map(floats).collect()
-}
-
-fn unit_body(unit: &Unit, session: &str) -> UnitBody {
-    UnitBody {
-        id: unit.id,
-        restatement: unit.restatement.clone(),
-        cues: unit.cues.clone(),
-        said_at: unit.said_at,
-        session: session.to_owned(),
-        ordinal: unit.ordinal,
-        sources: unit.sources.clone(),
-        parts: unit.parts.iter().map(PartBody::from).collect(),
-    }
 }
 
 /// A turn as a unit of its own, in the wording that the units have.
