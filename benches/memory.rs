@@ -41,7 +41,7 @@ struct World {
 impl World {
     fn new(banks: usize, size: usize) -> Self {
         let pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
-        let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD)).expect("threads start");
+        let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), None).expect("threads start");
         let banks: Vec<Bank> = (0..banks).map(|b| Bank::parse(&format!("bank-{b}")).expect("a good name")).collect();
         let started = Instant::now();
         for window in 0..size / 40 {

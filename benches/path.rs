@@ -139,7 +139,7 @@ fn compare_vectors(file: &std::path::Path, only: &str) {
 
 /// Vectors of the parts, and bytes of the records.
 fn count(service: &Service) -> (usize, usize) {
-    let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log");
+    let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log").records;
     let values: Vec<&[u8]> = records.iter().filter_map(|r| r.value.as_deref()).collect();
     let read = |value: &&[u8]| serde_json::from_slice::<MemoryRecord>(value).expect("a record").units;
     let parts: Vec<_> = values.iter().flat_map(read).flat_map(|unit| unit.parts).collect();
@@ -243,7 +243,7 @@ fn raw_turns(file: &std::path::Path, only: &str) -> Vec<SpannedText> {
 /// The texts of the final records, as the path gave them to the model.
 fn texts(service: &Service, pipeline: &Pipeline) -> Vec<SpannedText> {
     let template = pipeline.model().turn_template;
-    let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log");
+    let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log").records;
     let records = records.iter().filter_map(|r| serde_json::from_slice::<MemoryRecord>(r.value.as_deref()?).ok());
     records
         .filter(|r| r.bank.as_str() != "warm")

@@ -55,6 +55,7 @@ fn every_rejected_line_is_a_dead_letter_with_its_place() {
     let letters: Vec<DeadLetter> = log
         .read(Topic::DeadLetters, 0, 0, 100)
         .unwrap()
+        .records
         .iter()
         .map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap())
         .collect();

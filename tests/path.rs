@@ -60,7 +60,7 @@ fn an_open_window_is_recallable_and_its_records_go_when_it_closes() {
     service.catch_up().unwrap();
     let states = |service: &ripplemem::pipeline::Service| -> BTreeMap<Vec<u8>, WindowState> {
         let mut live = BTreeMap::new();
-        for record in service.log().read(Topic::Memory, 0, 0, 1_000).unwrap() {
+        for record in service.log().read(Topic::Memory, 0, 0, 1_000).unwrap().records {
             match record.value {
                 Some(v) => live.insert(record.key, serde_json::from_slice::<MemoryRecord>(&v).unwrap().state),
                 None => live.remove(&record.key),
@@ -120,7 +120,7 @@ fn an_edit_replaces_and_a_deletion_removes() {
     assert!(said.iter().any(|s| s.contains("windmill")), "{said:?}");
     assert!(!said.iter().any(|s| s.contains("lighthouse") || s.contains("piano")), "{said:?}");
     assert!(evidence.units.iter().any(|u| u.id == untouched), "the untouched unit is the same one");
-    for record in service.log().read(Topic::Memory, 0, 0, 1_000).unwrap() {
+    for record in service.log().read(Topic::Memory, 0, 0, 1_000).unwrap().records {
         let value = String::from_utf8(record.value.unwrap_or_default()).unwrap();
         assert!(!value.contains("lighthouse") && !value.contains("piano"), "{value}");
     }

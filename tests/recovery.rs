@@ -14,7 +14,7 @@ use super::{
 };
 
 fn turns(service: &Service) -> Vec<TurnEvent> {
-    let records = service.log().read(Topic::Turns, 0, 0, 100_000).unwrap();
+    let records = service.log().read(Topic::Turns, 0, 0, 100_000).unwrap().records;
     records.iter().map(|r| TurnEvent::from_json(r.value.as_deref().unwrap()).unwrap()).collect()
 }
 

@@ -41,7 +41,7 @@ fn records_of_the_sample_have_the_fields_of_their_schema() {
     let mut service = super::support::open(&super::support::pipeline(home.path(), ""));
     super::support::ingest(&mut service, &super::support::data("sample.jsonl"));
     let evidence = super::support::ask(&service, "sample/harbour", "What does Marta sing?");
-    let memory = service.log().read(ripplemem::log::Topic::Memory, 0, 0, 1).unwrap().remove(0);
+    let memory = service.log().read(ripplemem::log::Topic::Memory, 0, 0, 1).unwrap().records.remove(0);
     let records = [
         ("memory", serde_json::from_slice(&memory.value.unwrap()).unwrap()),
         ("answers", serde_json::to_value(&evidence).unwrap()),

@@ -128,7 +128,7 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
     // A first hop as narrow beside seven units as the paper's is beside a whole dialogue.
     (pipeline.recall.semantic, pipeline.recall.lexical, pipeline.recall.cue) = (3, 2, 3);
     let model = ripplemem::config::ModelSettings { semantic_threshold: 0.75, ..pipeline.model() };
-    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(model.semantic_threshold)).unwrap();
+    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(model.semantic_threshold), None).unwrap();
     let bank = Bank::parse("readers").unwrap();
     load(&memory, &bank);
 

@@ -188,7 +188,7 @@ fn take_back_open_records(log: &dyn Log) -> Result<(), EvalError> {
         let mut memory = Vec::new();
         let mut from = 0;
         loop {
-            let records = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
+            let records = log.read(Topic::Memory, partition, from, READ_RECORDS)?.records;
             let Some(last) = records.last() else { break };
             from = last.offset + 1;
             for record in records {
@@ -204,7 +204,7 @@ fn take_back_open_records(log: &dyn Log) -> Result<(), EvalError> {
             }
         }
         let next_offset = log.read_position(partition)?;
-        log.commit(&Transaction { partition, next_offset, memory, dead_letters: Vec::new() })?;
+        log.commit(&Transaction { partition, next_offset, memory, ..Transaction::default() })?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ impl Remembered {
         for partition in 0..log.partitions() {
             let mut from = 0;
             loop {
-                let records = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
+                let records = log.read(Topic::Memory, partition, from, READ_RECORDS)?.records;
                 let Some(last) = records.last() else { break };
                 from = last.offset + 1;
                 for record in records {

@@ -43,7 +43,7 @@ pub fn samples(log: &dyn Log) -> Result<BTreeMap<Bank, Vec<Sample>>, SampleError
         let mut seen: BTreeSet<(Bank, UnitId)> = BTreeSet::new();
         let mut next = 0;
         loop {
-            let records = log.read(Topic::Memory, partition, next, READ_RECORDS)?;
+            let records = log.read(Topic::Memory, partition, next, READ_RECORDS)?.records;
             let Some(last) = records.last() else { break };
             next = last.offset + 1;
             for record in &records {

@@ -44,7 +44,7 @@ use self::{
     store::{Ends, Store},
     writer_lock::WriterLock,
 };
-use super::{Log, LogError, Record, Topic, Transaction, partition_of};
+use super::{Batch, Log, LogError, Record, Topic, Transaction, partition_of};
 use crate::{
     config::{Fsync, LogSettings},
     model::{DeadLetter, TurnEvent},
@@ -52,6 +52,8 @@ use crate::{
 
 /// Longest key of a memory record, in bytes. Ours stay under 700.
 const MAX_KEY_BYTES: usize = 32_768;
+/// Records of one read of a replay.
+const REPLAYED_AT_ONCE: usize = 64;
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 30;
 
@@ -203,8 +205,14 @@ impl Log for EmbeddedLog {
         self.write(&mut writer, batch, ends)
     }
 
+    /// The lock on the directory keeps every other process out.
+    fn own(&self, partition: u32) -> Result<(), LogError> {
+        self.check_partition(Topic::Memory, partition)
+    }
+
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
-        let Transaction { partition, next_offset, memory, dead_letters } = transaction;
+        // Events are appended to their banks' partitions only: there is none to forward.
+        let Transaction { partition, next_offset, memory, dead_letters, forwards: _ } = transaction;
         let (partition, next_offset) = (*partition, *next_offset);
         self.check_partition(Topic::Memory, partition)?;
         let mut writer = self.writer();
@@ -258,11 +266,15 @@ impl Log for EmbeddedLog {
         self.write(&mut writer, batch, ends)
     }
 
-    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Vec<Record>, LogError> {
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
         self.check_partition(topic, partition)?;
-        let end = self.end(topic, partition)?;
+        // Both at once: the position belongs to this end.
+        let (end, position) = {
+            let mut ends = self.ends();
+            (ends.end(topic, partition), *ends.position(partition))
+        };
         if limit == 0 || from >= end {
-            return Ok(Vec::new());
+            return Ok(Batch { next: from, ..Batch::default() });
         }
         let keyspace = match topic {
             Topic::Turns => &self.store.turns,
@@ -285,22 +297,32 @@ impl Log for EmbeddedLog {
         if topic != Topic::Memory && records.len() < limit && expected < end {
             return Err(self.damaged(topic, partition, expected, "is missing"));
         }
-        Ok(records)
+        let whole = topic == Topic::Memory && expected == end;
+        let covers = if whole { vec![(partition, position)] } else { Vec::new() };
+        Ok(Batch { records, covers, next: expected })
     }
 
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
         self.check_partition(topic, partition)?;
-        let mut ends = self.ends();
-        Ok(match topic {
-            Topic::Turns => *ends.turns(partition),
-            Topic::Memory => *ends.memory(partition),
-            Topic::DeadLetters => ends.dead_letters,
-        })
+        Ok(self.ends().end(topic, partition))
     }
 
     fn read_position(&self, partition: u32) -> Result<u64, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         Ok(*self.ends().position(partition))
+    }
+
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        let mut at = 0;
+        loop {
+            let position = self.read_position(partition)?;
+            let batch = self.read(Topic::Memory, partition, at, REPLAYED_AT_ONCE)?;
+            if batch.records.is_empty() {
+                return Ok(position);
+            }
+            batch.records.iter().for_each(&mut *each);
+            at = batch.next;
+        }
     }
 }
 

@@ -6,16 +6,22 @@
 
 use std::{error::Error, path::PathBuf};
 
-use crate::model::{Bank, DeadLetter, TurnEvent};
+use crate::{
+    config::{LogKind, LogSettings},
+    model::{Bank, DeadLetter, TurnEvent},
+};
 
 mod embedded;
+pub mod kafka;
 mod murmur2;
 #[cfg(test)]
 mod suite;
 
 pub use embedded::EmbeddedLog;
+pub use kafka::KafkaLog;
 
-/// A topic. Each has the same number of partitions, but dead letters have one.
+/// A topic. Dead letters have one partition. On Kafka the turns topic may have more than the
+/// memory topic: what lies in those is forwarded ([`Transaction::forwards`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topic {
     /// Turn events, kept; key: the bank's name, value: [`TurnEvent`] as JSON.
@@ -49,10 +55,23 @@ pub struct Record {
     pub value: Option<Vec<u8>>,
 }
 
+/// Records of one read, and what they cover.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// Records in offset order.
+    pub records: Vec<Record>,
+    /// Of the memory topic: the first offsets of turns partitions that are not covered by
+    /// what was read up to here, by partition; where that is known.
+    pub covers: Vec<(u32, u64)>,
+    /// Where the next read goes on.
+    pub next: u64,
+}
+
 /// What the extraction stage writes at once: records, and the input that they cover.
 #[derive(Debug, Clone, Default)]
 pub struct Transaction {
     /// The partition of the turns topic that was read, and of the memory topic to write.
+    /// A turns partition beyond the memory topic's has turns to forward and no records.
     pub partition: u32,
     /// The first offset of that turns partition that is not covered.
     pub next_offset: u64,
@@ -60,25 +79,48 @@ pub struct Transaction {
     pub memory: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Input that was rejected.
     pub dead_letters: Vec<DeadLetter>,
+    /// Events that were read from another partition than their bank's, on their way to it.
+    pub forwards: Vec<TurnEvent>,
 }
 
 /// A durable log.
 pub trait Log: Send + Sync {
-    /// Partitions of the turns topic and of the memory topic.
+    /// Partitions of the memory topic: what [`partition_of`] divides by.
     fn partitions(&self) -> u32;
-    /// Appends events to their banks' partitions ([`partition_of`]), all or none.
-    /// When it returns they are acknowledged: durable as the fsync policy says.
+    /// Appends events to their banks' partitions ([`partition_of`]). When it returns they are
+    /// acknowledged: durable as the fsync policy says, or as the cluster's copies are. After
+    /// an error some may be there; appending them again changes nothing that is remembered.
     fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError>;
     /// Appends rejects of a source.
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError>;
-    /// Writes a transaction, all or nothing.
+    /// Becomes the only one that commits to a partition: whoever did before is refused from
+    /// now on, and what it had not committed is gone.
+    fn own(&self, partition: u32) -> Result<(), LogError>;
+    /// Writes a transaction to an owned partition, all or nothing. After an error it may be
+    /// there or not: own the partition again, and read what it holds.
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError>;
-    /// At most `limit` live records from `from` on, in offset order.
-    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Vec<Record>, LogError>;
+    /// At most `limit` live records from `from` on. Fewer only at the end: of what was there
+    /// when the log was opened, and of all that was written through this value since; what
+    /// others write comes as soon as it is seen.
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError>;
     /// The offset that the next record of the partition will get.
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
     /// The first offset of the turns partition that no transaction covers yet.
     fn read_position(&self, partition: u32) -> Result<u64, LogError>;
+    /// Shows every record that a turns partition's transactions wrote, in order and with
+    /// those that were superseded since where they are still there; gives its read position.
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;
+}
+
+/// Opens the log that the settings name.
+///
+/// # Errors
+/// [`LogError`]: see [`EmbeddedLog::open`] and [`KafkaLog::open`].
+pub fn open(settings: &LogSettings) -> Result<Box<dyn Log>, LogError> {
+    Ok(match settings.kind {
+        LogKind::Embedded => Box::new(EmbeddedLog::open(settings)?),
+        LogKind::Kafka => Box::new(KafkaLog::open(settings)?),
+    })
 }
 
 /// The partition of a bank: murmur2 of its name, made positive, modulo the partitions,
@@ -178,6 +220,48 @@ pub enum LogError {
         position: u64,
         /// The end of the partition.
         end: u64,
+    },
+    /// The cluster did not answer, or not as it should have.
+    #[error("{brokers}: {doing} failed: {problem}; {remedy}")]
+    Cluster {
+        /// The addresses that were given.
+        brokers: String,
+        /// What was tried.
+        doing: String,
+        /// What the client said.
+        problem: String,
+        /// What to do about it.
+        remedy: &'static str,
+        /// Whether the same may succeed later.
+        passing: bool,
+    },
+    /// A topic is not as this pipeline needs it.
+    #[error("{brokers}: {}", differences.join("; "))]
+    Topics {
+        /// The addresses that were given.
+        brokers: String,
+        /// What differs, topic by topic, and what to do.
+        differences: Vec<String>,
+    },
+    /// Another instance commits to the partition now.
+    #[error("partition {partition}: another instance of this pipeline owns it now; this one has stopped writing to it")]
+    Fenced {
+        /// The partition.
+        partition: u32,
+    },
+    /// Turns that were never extracted are no longer there.
+    #[error(
+        "turns/{partition}: extraction stands at offset {position}, the topic now begins at {earliest}: {} turn(s) \
+         have expired unread; restore them, or set log.kafka.expired = \"earliest\" to go on without them",
+        earliest - position
+    )]
+    Expired {
+        /// The partition.
+        partition: u32,
+        /// The first offset that was not extracted.
+        position: u64,
+        /// The first offset that is left.
+        earliest: u64,
     },
     /// A record has no key, or is larger than the store can hold.
     #[error("{topic}/{partition}: record {index} of the write is refused: {problem}")]

@@ -51,7 +51,7 @@ pub(super) fn bank_in(partition: u32) -> String {
 
 /// All records from `from` on.
 pub(super) fn all(log: &dyn Log, topic: Topic, partition: u32, from: u64) -> Vec<Record> {
-    let records = log.read(topic, partition, from, usize::MAX).unwrap();
+    let records = log.read(topic, partition, from, usize::MAX).unwrap().records;
     assert!(records.windows(2).all(|w| w[0].offset < w[1].offset), "offsets grow");
     assert!(records.first().is_none_or(|r| r.offset >= from));
     assert!(records.last().is_none_or(|r| r.offset < log.end(topic, partition).unwrap()));
@@ -77,7 +77,7 @@ pub(super) fn transaction(next_offset: u64, memory: &[(&str, Option<&str>)]) -> 
         partition: 0,
         next_offset,
         memory: memory.iter().map(|(k, v)| (k.as_bytes().to_vec(), v.map(|v| v.as_bytes().to_vec()))).collect(),
-        dead_letters: Vec::new(),
+        ..Transaction::default()
     }
 }
 
@@ -127,11 +127,11 @@ fn a_read_is_limited_and_starts_anywhere(log: &dyn Log) {
     log.append_turns(&written).unwrap();
     let whole = all(log, Topic::Turns, 1, 0);
     assert_eq!(whole.len(), 10);
-    assert_eq!(log.read(Topic::Turns, 1, 0, 3).unwrap(), whole[..3]);
-    assert_eq!(log.read(Topic::Turns, 1, whole[4].offset, 100).unwrap(), whole[4..]);
-    assert_eq!(log.read(Topic::Turns, 1, 0, 0).unwrap(), []);
-    assert_eq!(log.read(Topic::Turns, 1, log.end(Topic::Turns, 1).unwrap(), 1).unwrap(), []);
-    assert_eq!(log.read(Topic::Turns, 1, u64::MAX, 1).unwrap(), []);
+    assert_eq!(log.read(Topic::Turns, 1, 0, 3).unwrap().records, whole[..3]);
+    assert_eq!(log.read(Topic::Turns, 1, whole[4].offset, 100).unwrap().records, whole[4..]);
+    assert_eq!(log.read(Topic::Turns, 1, 0, 0).unwrap().records, []);
+    assert_eq!(log.read(Topic::Turns, 1, log.end(Topic::Turns, 1).unwrap(), 1).unwrap().records, []);
+    assert_eq!(log.read(Topic::Turns, 1, u64::MAX, 1).unwrap().records, []);
     assert_eq!(log.end(Topic::Turns, 0).unwrap(), 0);
     assert_eq!(all(log, Topic::Turns, 0, 0), []);
 }

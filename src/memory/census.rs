@@ -33,7 +33,7 @@ pub struct CensusProbe {
 }
 
 /// An undirected edge of the graph, `a` before `b`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GraphEdge {
     /// The bank.
     pub bank: BankKey,

@@ -27,7 +27,7 @@ use timely::{
 use super::{
     api::{Familiar, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     bank_index::{Asked, Epoch, Found, ProbeId, bank_index},
-    census::{Census, CensusProbe, count_edges, count_units},
+    census::{Census, CensusProbe, GraphEdge, count_edges, count_units},
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
     neighbourhood::{Edge, neighbourhood},
     score::Structural,
@@ -74,12 +74,13 @@ impl Inputs {
     }
 }
 
-/// Builds the dataflow on a worker.
+/// Builds the dataflow on a worker. `changed` is told of edges that come and go.
 pub(super) fn build(
     worker: &mut Worker,
     settings: &MemorySettings,
     semantic_threshold: Score,
     sink: impl Fn(ProbeId, Row) + Clone + 'static,
+    changed: Option<impl Fn(GraphEdge, isize) + 'static>,
 ) -> Inputs {
     let done = ProbeHandle::new();
     worker.dataflow(|scope| {
@@ -103,6 +104,23 @@ pub(super) fn build(
                 [(from, edge), (to, (channel, choice.reversed(ordinal, from.id)))]
             })
             .arrange_by_key_named("Adjacency");
+        if let Some(changed) = changed {
+            // Both ends may have chosen the edge: it is one.
+            let edges = adjacency.clone().as_collection(|key, (channel, choice)| (*key, *channel, choice.clone()));
+            edges
+                .filter(|(key, _, choice)| key.id < choice.id)
+                .map(|(key, channel, choice)| GraphEdge {
+                    bank: key.bank,
+                    channel,
+                    a: key.id,
+                    b: choice.id,
+                    weight: choice.weight(),
+                })
+                .distinct()
+                .inner
+                .inspect(move |(edge, _epoch, diff)| changed(*edge, *diff))
+                .probe_with(&done);
+        }
         let neighbours = neighbourhood(
             neighbourhood_stream,
             adjacency.clone(),

@@ -18,7 +18,7 @@ use timely::worker::Worker;
 use super::{
     api::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     bank_index::{Asked, Epoch, ProbeId},
-    census::{Census, CensusProbe},
+    census::{Census, CensusProbe, GraphEdge},
     dataflow::{Inputs, Row, build},
     live::{Extraction, RecordKey},
 };
@@ -42,6 +42,16 @@ pub struct Load {
     pub changes: Vec<(RecordKey, Option<Arc<Extraction>>)>,
     /// How far into the logs the memory reaches with them.
     pub reflects: Vec<Position>,
+}
+
+/// Edges that came and went in one epoch. An edge whose weight changed went with the old
+/// one and came with the new one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EdgeChanges {
+    /// New edges.
+    pub came: Vec<GraphEdge>,
+    /// Edges that are no more.
+    pub went: Vec<GraphEdge>,
 }
 
 enum Command {
@@ -68,17 +78,22 @@ pub struct MemoryHandle {
 }
 
 impl MemoryHandle {
-    /// Starts the workers with an empty memory.
+    /// Starts the workers with an empty memory. `edges` is told of every change of the
+    /// graph's edges, epoch by epoch, before any later answer.
     ///
     /// # Errors
     /// When the threads cannot be started.
-    pub fn start(settings: &MemorySettings, semantic_threshold: Score) -> Result<Self, MemoryError> {
+    pub fn start(
+        settings: &MemorySettings,
+        semantic_threshold: Score,
+        edges: Option<Sender<EdgeChanges>>,
+    ) -> Result<Self, MemoryError> {
         let (commands, incoming) = bounded(QUEUE);
         let (ready, started) = bounded(1);
         let settings = settings.clone();
         let runner = std::thread::Builder::new()
             .name("memory".to_owned())
-            .spawn(move || run(&settings, semantic_threshold, incoming, &ready))
+            .spawn(move || run(&settings, semantic_threshold, incoming, &ready, edges))
             .map_err(|e| MemoryError::Stopped(e.to_string()))?;
         let feeder = started.recv().map_err(|_| MemoryError::Stopped("its workers did not start".to_owned()))?;
         Ok(Self { commands: Some(commands), feeder, runner: Some(runner) })
@@ -188,6 +203,7 @@ fn run(
     semantic_threshold: Score,
     incoming: Receiver<Command>,
     ready: &Sender<Thread>,
+    edges: Option<Sender<EdgeChanges>>,
 ) -> Result<(), String> {
     let mut config = timely::Config::process(settings.workers);
     // Idle merging would keep the workers busy between epochs for nothing.
@@ -196,16 +212,24 @@ fn run(
     let (settings, ready) = (settings.clone(), ready.clone());
     let (rows_out, rows_in) = unbounded();
     // Only the first worker feeds; it takes these once.
-    let feed = Arc::new(Mutex::new(Some((incoming, rows_in))));
+    let (edges_out, edges_in) = unbounded();
+    let watched = edges.is_some();
+    let feed = Arc::new(Mutex::new(Some((incoming, rows_in, edges.map(|told| (edges_in, told))))));
     let guards = timely::execute(config, move |worker| {
         let rows_out = rows_out.clone();
-        let inputs = build(worker, &settings, semantic_threshold, move |id, row| drop(rows_out.send((id, row))));
+        let edges_out = edges_out.clone();
+        let changed = watched.then_some(move |edge, diff| {
+            // The feeder outlives its inputs.
+            let _ = edges_out.send((edge, diff));
+        });
+        let answer = move |id, row| drop(rows_out.send((id, row)));
+        let inputs = build(worker, &settings, semantic_threshold, answer, changed);
         let mine = if worker.index() == 0 { feed.lock().ok().and_then(|mut f| f.take()) } else { None };
         match mine {
-            Some((incoming, rows_in)) => {
+            Some((incoming, rows_in, edges)) => {
                 // The caller may have given up already; then the command channel is closed too.
                 drop(ready.send(std::thread::current()));
-                Feeder { inputs, incoming, rows_in, epoch: 0, reflects: BTreeMap::new() }.run(worker);
+                Feeder { inputs, incoming, rows_in, edges, epoch: 0, reflects: BTreeMap::new() }.run(worker);
             }
             None => drop(inputs),
         }
@@ -219,6 +243,7 @@ struct Feeder {
     inputs: Inputs,
     incoming: Receiver<Command>,
     rows_in: Receiver<(ProbeId, Row)>,
+    edges: Option<(Receiver<(GraphEdge, isize)>, Sender<EdgeChanges>)>,
     epoch: Epoch,
     reflects: BTreeMap<(String, u32), u64>,
 }
@@ -279,7 +304,25 @@ impl Feeder {
             while self.inputs.done.less_than(&self.epoch) {
                 worker.step_or_park(Some(NAP));
             }
+            self.tell_edges();
             self.reply(epoch, replies);
+        }
+    }
+
+    /// The net changes of a complete epoch.
+    fn tell_edges(&self) {
+        let Some((edges_in, told)) = &self.edges else { return };
+        let mut net: BTreeMap<GraphEdge, isize> = BTreeMap::new();
+        for (edge, diff) in edges_in.try_iter() {
+            *net.entry(edge).or_default() += diff;
+        }
+        let mut changes = EdgeChanges::default();
+        for (edge, diff) in net.into_iter().filter(|(_, diff)| *diff != 0) {
+            if diff > 0 { &mut changes.came } else { &mut changes.went }.push(edge);
+        }
+        if !changes.came.is_empty() || !changes.went.is_empty() {
+            // Whoever no longer listens has dropped its end.
+            drop(told.send(changes));
         }
     }
 

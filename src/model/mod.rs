@@ -18,7 +18,7 @@ pub use answer::{
 pub use bank::{Bank, BankKey};
 pub use time::{EventTime, Interval};
 pub use turn::{
-    Attachment, DeadLetter, Deletion, Idle, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn,
+    Attachment, DeadLetter, Deletion, Idle, Place, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn,
 };
 pub use unit::{
     Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowState,

@@ -175,6 +175,9 @@ impl TurnEvent {
         let Some(object) = value.as_object_mut() else {
             return Err("not a JSON object; write one object a record".to_owned());
         };
+        if let Some(version) = object.remove("schema").filter(|v| v.as_u64() != Some(SCHEMA_VERSION.into())) {
+            return Err(format!("schema: {version} is not known; this build reads {SCHEMA_VERSION}"));
+        }
         object.entry("type").or_insert_with(|| "turn".into());
         let event: Self = serde_json::from_value(value).map_err(|e| e.to_string())?;
         match &event {
@@ -200,6 +203,19 @@ pub struct DeadLetter {
     pub reason: String,
     /// The record itself, cut to 4,096 bytes, invalid UTF-8 replaced.
     pub payload: String,
+    /// Its place in the turns topic, if it came from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// A record of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// The partition.
+    pub partition: u32,
+    /// The offset.
+    pub offset: u64,
 }
 
 impl DeadLetter {
@@ -207,7 +223,15 @@ impl DeadLetter {
     #[must_use]
     pub fn new(origin: String, reason: String, payload: &[u8]) -> Self {
         let cut = &payload[..payload.len().min(4096)];
-        Self { schema: SCHEMA_VERSION, origin, reason, payload: String::from_utf8_lossy(cut).into_owned() }
+        let payload = String::from_utf8_lossy(cut).into_owned();
+        Self { schema: SCHEMA_VERSION, origin, reason, payload, place: None }
+    }
+
+    /// A dead letter for a record of the turns topic.
+    #[must_use]
+    pub fn of_turn(place: Place, reason: String, payload: &[u8]) -> Self {
+        let origin = format!("turns partition {}, offset {}", place.partition, place.offset);
+        Self { place: Some(place), ..Self::new(origin, reason, payload) }
     }
 }
 

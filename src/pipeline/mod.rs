@@ -14,25 +14,28 @@ use crate::{
     config::Pipeline,
     embed::{self, Embedder},
     extract::{ExtractError, rules::RulesExtractor},
-    log::{EmbeddedLog, Log, LogError, Topic},
+    log::{self, Log, LogError, Topic},
     memory::{
-        Answered, Census, CensusProbe, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle,
-        Neighbour, NeighbourhoodProbe,
+        Answered, Census, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle, Neighbour,
+        NeighbourhoodProbe,
     },
-    model::{Bank, Evidence, Question, Score},
-    recall::{self, Failure, Planner, RecallError, RulesPlanner, Unplanned},
+    model::{Bank, Evidence, Question},
+    recall::{self, Failure, RecallError},
     source::{Source, SourceError},
 };
 
+mod answerer;
+mod extraction;
 mod parts;
 mod reader;
 mod stage;
 mod synonyms;
 mod vectors;
 
+pub use answerer::Answerer;
+pub use extraction::{Progressed, extract};
 pub use parts::unit_texts;
-use reader::Reader;
-use stage::Stage;
+use stage::{HeldTurns, Stage};
 pub use synonyms::synonym_table;
 use vectors::Vectors;
 
@@ -123,12 +126,11 @@ pub struct Progress {
     pub unit: &'static str,
 }
 
-/// A pipeline at work on its logs.
+/// A pipeline at work on its logs, call by call.
 pub struct Service {
     pipeline: Pipeline,
     log: Box<dyn Log>,
-    memory: MemoryHandle,
-    reader: Reader,
+    answerer: Answerer,
     stages: Vec<Stage>,
     extractor: RulesExtractor,
     vectors: Mutex<Vectors>,
@@ -142,29 +144,26 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] that names the file, or the partition and offset.
     pub fn open(pipeline: &Pipeline, progress: &mut dyn FnMut(Progress)) -> Result<Self, PipelineError> {
-        let log: Box<dyn Log> = Box::new(EmbeddedLog::open(&pipeline.log)?);
-        let threshold = Score::from_f64(pipeline.model().semantic_threshold);
-        let memory = MemoryHandle::start(&pipeline.memory, threshold)?;
-        let mut reader = Reader::new(log.partitions());
-        let mut stages: Vec<Stage> = (0..log.partitions()).map(|p| Stage::new(p, pipeline)).collect();
-        let mut total = 0;
-        for stage in &stages {
-            total += log.end(Topic::Memory, stage.partition())?;
+        let log = log::open(&pipeline.log)?;
+        let answerer = Answerer::new(pipeline, log.partitions(), None)?;
+        let (mut total, mut stages) = (0, Vec::new());
+        for partition in 0..log.partitions() {
+            total += log.end(Topic::Memory, partition)?;
         }
-        for stage in &mut stages {
-            reader.read(&*log, &memory, stage.partition(), |key, record, at| {
-                stage.restore(key, record);
+        for partition in 0..log.partitions() {
+            let mut held = HeldTurns::default();
+            while answerer.follow(&*log, partition, |key, record, at| {
+                held.take(key, record.map(|r| r.turns.clone()));
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
-            })?;
-            stage.resume(log.read_position(stage.partition())?);
+            })? {}
+            stages.push(Stage::new(partition, pipeline, &held, log.read_position(partition)?));
         }
         Ok(Self {
             pipeline: pipeline.clone(),
             vectors: Mutex::new(Vectors::new(pipeline)),
             extractor: RulesExtractor::new(&pipeline.extract),
             log,
-            memory,
-            reader,
+            answerer,
             stages,
             warnings: Vec::new(),
         })
@@ -188,10 +187,10 @@ impl Service {
                 ingested.rejects += done.rejects;
                 ingested.windows += done.windows;
                 ingested.units += done.units;
-                self.reader.read(&*self.log, &self.memory, stage.partition(), |_, _, _| {})?;
+                while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
             }
         }
-        self.reader.check_model(self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner).model())?;
+        self.answerer.check_model(self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner).model())?;
         Ok(ingested)
     }
 
@@ -224,21 +223,8 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
     pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
-        if !self.reader.knows(&question.bank) {
-            let bank = question.bank.clone();
-            return Err(PipelineError::UnknownBank { bank, known: self.reader.banks() });
-        }
         let mut vectors = self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let embedder = vectors.embedder()?;
-        self.reader.check_model(Some(embedder.model()))?;
-        let model_ref = embedder.model().clone();
-        let model = self.pipeline.model();
-        let rules = RulesPlanner::new(&model);
-        let planner: &dyn Planner = if self.pipeline.recall.planned { &rules } else { &Unplanned(rules) };
-        let mut embed = |text: &str| embedder.embed_query(text).map_err(Into::into);
-        let evidence =
-            recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model_ref)?;
-        Ok(evidence)
+        self.answerer.ask(question, vectors.embedder()?)
     }
 
     /// Counts of units and edges and a hash that depends only on the set.
@@ -246,10 +232,7 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
     pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
-        if let Some(bank) = bank.filter(|b| !self.reader.knows(b)) {
-            return Err(PipelineError::UnknownBank { bank: bank.clone(), known: self.reader.banks() });
-        }
-        Ok(self.memory.census(CensusProbe { bank: bank.map(Bank::key), listing: false })?)
+        self.answerer.digest(bank)
     }
 
     /// What a user should know, such as a cache that was made anew; each is said once.

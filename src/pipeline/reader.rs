@@ -6,14 +6,14 @@
 //! names the offset: nothing is skipped.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
 use crate::{
     log::{Log, Record, Topic},
     memory::{Extraction, Load, MemoryHandle, RecordKey},
-    model::{Bank, MemoryKey, MemoryRecord, ModelRef, Position, SCHEMA_VERSION},
+    model::{Bank, BankKey, MemoryKey, MemoryRecord, ModelRef, Position, SCHEMA_VERSION},
 };
 
 use super::PipelineError;
@@ -25,6 +25,7 @@ const READ_RECORDS: usize = 64;
 pub(super) struct Reader {
     next: Vec<u64>,
     banks: BTreeMap<Bank, HashSet<RecordKey>>,
+    names: HashMap<BankKey, Bank>,
     model: Option<ModelRef>,
     dimensions: Option<usize>,
 }
@@ -32,43 +33,52 @@ pub(super) struct Reader {
 impl Reader {
     /// Nothing was read yet.
     pub(super) fn new(partitions: u32) -> Self {
-        Self { next: vec![0; partitions as usize], banks: BTreeMap::new(), model: None, dimensions: None }
+        Self {
+            next: vec![0; partitions as usize],
+            banks: BTreeMap::new(),
+            names: HashMap::new(),
+            model: None,
+            dimensions: None,
+        }
     }
 
-    /// Reads a partition to its end; `each` sees every live record and how many were read.
+    /// Takes the next records of a partition; `each` sees them, with the offset after each.
+    /// Gives the turns positions that they cover; none when there was no record.
     pub(super) fn read(
         &mut self,
         log: &dyn Log,
         memory: &MemoryHandle,
         partition: u32,
-        mut each: impl FnMut(&MemoryKey, &MemoryRecord, u64),
-    ) -> Result<(), PipelineError> {
-        loop {
-            // Taken first: what is read afterwards covers at least this much.
-            let covered = log.read_position(partition)?;
-            let from = self.next.get(partition as usize).copied().unwrap_or_default();
-            let records = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
-            let Some(last) = records.last() else { return Ok(()) };
-            let next = last.offset + 1;
-            let mut changes = Vec::with_capacity(records.len());
-            for record in &records {
-                changes.push(self.take(partition, record, &mut each)?);
-            }
-            let position = |topic: &str, next_offset| Position { topic: topic.to_owned(), partition, next_offset };
-            let mut reflects = vec![position("memory", next)];
-            if log.end(Topic::Memory, partition)? == next {
-                reflects.push(position("turns", covered));
-            }
-            memory.load(Load { changes, reflects })?;
-            if let Some(at) = self.next.get_mut(partition as usize) {
-                *at = next;
-            }
+        mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
+    ) -> Result<Option<Vec<(u32, u64)>>, PipelineError> {
+        let from = self.next.get(partition as usize).copied().unwrap_or_default();
+        let batch = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
+        if batch.next == from {
+            return Ok(None);
         }
+        let mut changes = Vec::with_capacity(batch.records.len());
+        for record in &batch.records {
+            changes.push(self.take(partition, record, &mut each)?);
+        }
+        let position =
+            |topic: &str, partition, next_offset| Position { topic: topic.to_owned(), partition, next_offset };
+        let mut reflects = vec![position("memory", partition, batch.next)];
+        reflects.extend(batch.covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
+        memory.load(Load { changes, reflects })?;
+        if let Some(at) = self.next.get_mut(partition as usize) {
+            *at = batch.next;
+        }
+        Ok(Some(batch.covers))
     }
 
     /// Whether the bank has a live record.
     pub(super) fn knows(&self, bank: &Bank) -> bool {
         self.banks.contains_key(bank)
+    }
+
+    /// The name of a bank that has a live record, or had one.
+    pub(super) fn bank(&self, key: BankKey) -> Option<Bank> {
+        self.names.get(&key).cloned()
     }
 
     /// The known banks, in words.
@@ -98,7 +108,7 @@ impl Reader {
         &mut self,
         partition: u32,
         record: &Record,
-        each: &mut impl FnMut(&MemoryKey, &MemoryRecord, u64),
+        each: &mut impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<(RecordKey, Option<Arc<Extraction>>), PipelineError> {
         let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
         let key = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string()))?;
@@ -110,6 +120,7 @@ impl Reader {
                     self.banks.remove(&key.bank);
                 }
             }
+            each(&key, None, record.offset + 1);
             return Ok((id, None));
         };
         let version: Version = serde_json::from_slice(value)
@@ -129,7 +140,8 @@ impl Reader {
             self.dimensions.get_or_insert(unit.vector.0.len());
         }
         let extraction = Extraction::new(&parsed, self.dimensions.unwrap_or_default()).map_err(failed)?;
-        each(&key, &parsed, record.offset + 1);
+        each(&key, Some(&parsed), record.offset + 1);
+        self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
         self.banks.entry(key.bank).or_default().insert(id);
         Ok((id, Some(Arc::new(extraction))))
     }

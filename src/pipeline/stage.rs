@@ -5,14 +5,16 @@
 //! replace, rejects, and the new position. A crash before the transaction repeats the
 //! read; the records have the same keys, so a repetition replaces itself.
 
+use std::collections::HashMap;
+
 use crate::{
     config::Pipeline,
     extract::{
         Extractor,
         plain::{PLAIN, plain_unit},
     },
-    log::{Log, Topic, Transaction},
-    model::{DeadLetter, MemoryKey, MemoryRecord, SCHEMA_VERSION, TurnEvent, Window, WindowState, WindowTurn},
+    log::{Log, Topic, Transaction, partition_of},
+    model::{DeadLetter, MemoryKey, MemoryRecord, Place, SCHEMA_VERSION, TurnEvent, Window, WindowState, WindowTurn},
     window::{WindowChange, Windower},
 };
 
@@ -31,8 +33,35 @@ pub(super) struct Stage {
     halted: bool,
 }
 
+/// The turns of the live records of a partition: what a stage goes on from.
+#[derive(Debug, Default)]
+pub(super) struct HeldTurns(HashMap<MemoryKey, Vec<WindowTurn>>);
+
+impl HeldTurns {
+    /// Takes the next record in log order, or its removal.
+    pub(super) fn take(&mut self, key: &MemoryKey, turns: Option<Vec<WindowTurn>>) {
+        match turns {
+            Some(turns) => drop(self.0.insert(key.clone(), turns)),
+            None => drop(self.0.remove(key)),
+        }
+    }
+}
+
+/// What of a record a stage needs: the units are skipped, not read.
+#[derive(serde::Deserialize)]
+struct TurnsOnly {
+    turns: Vec<WindowTurn>,
+}
+
 /// What one step wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Step {
+    /// Events that were read.
+    pub events: u64,
+    /// Events that lie in another partition than their bank's, and were sent there.
+    pub forwards: u64,
+    /// Append time of the last event, in milliseconds since 1970.
+    pub append_ms: Option<i64>,
     /// Events that were rejected.
     pub rejects: u64,
     /// Windows that were written as final.
@@ -51,10 +80,29 @@ struct Planned {
 }
 
 impl Stage {
-    /// A stage that has seen nothing.
-    pub(super) fn new(partition: u32, pipeline: &Pipeline) -> Self {
+    /// A stage that goes on from what the partition holds, and from a position of its turns.
+    pub(super) fn new(partition: u32, pipeline: &Pipeline, held: &HeldTurns, position: u64) -> Self {
+        let mut windower = Windower::new(&pipeline.window);
+        held.0.iter().for_each(|(key, turns)| windower.restore(key, turns));
         let least_content_words = pipeline.extract.least_content_words;
-        Self { partition, windower: Windower::new(&pipeline.window), position: 0, least_content_words, halted: false }
+        Self { partition, windower, position, least_content_words, halted: false }
+    }
+
+    /// Takes a partition over: nobody else commits to it from now on.
+    pub(super) fn take_over(partition: u32, pipeline: &Pipeline, log: &dyn Log) -> Result<Self, PipelineError> {
+        log.own(partition)?;
+        let (mut held, mut failure) = (HeldTurns::default(), None);
+        let position = log.replay(partition, &mut |record| {
+            let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
+            let read = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string())).and_then(|key| {
+                let turns = record.value.as_deref().map(serde_json::from_slice::<TurnsOnly>).transpose();
+                held.take(&key, turns.map_err(|e| failed(format!("not a memory record: {e}")))?.map(|t| t.turns));
+                Ok(())
+            });
+            failure = failure.take().or(read.err());
+        })?;
+        failure.map_or(Ok(()), Err)?;
+        Ok(Self::new(partition, pipeline, &held, position))
     }
 
     /// The partition.
@@ -62,14 +110,9 @@ impl Stage {
         self.partition
     }
 
-    /// Takes back a live record of the memory log.
-    pub(super) fn restore(&mut self, key: &MemoryKey, record: &MemoryRecord) {
-        self.windower.restore(key, record);
-    }
-
-    /// Goes on from a position of the turns log.
-    pub(super) fn resume(&mut self, position: u64) {
-        self.position = position;
+    /// The first offset of its turns that is not covered.
+    pub(super) fn position(&self) -> u64 {
+        self.position
     }
 
     /// Reads at most `limit` events and writes what they change; None when there is nothing to do.
@@ -83,15 +126,21 @@ impl Stage {
         if self.halted {
             return Err(PipelineError::Halted { partition: self.partition });
         }
-        let records = log.read(Topic::Turns, self.partition, self.position, limit)?;
-        let mut dead_letters = Vec::new();
+        let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
+        let (mut dead_letters, mut forwards) = (Vec::new(), Vec::new());
         for record in &records {
             let value = record.value.as_deref().unwrap_or_default();
-            match TurnEvent::from_json(value) {
+            let read = if record.key.is_empty() {
+                Err("the record has no key; write the bank's name as its key".to_owned())
+            } else {
+                TurnEvent::from_json(value)
+            };
+            match read {
+                Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
                 Ok(event) => self.windower.apply(record.offset, &event),
                 Err(reason) => {
-                    let origin = format!("turns partition {}, offset {}", self.partition, record.offset);
-                    dead_letters.push(DeadLetter::new(origin, reason, value));
+                    let place = Place { partition: self.partition, offset: record.offset };
+                    dead_letters.push(DeadLetter::of_turn(place, reason, value));
                 }
             }
         }
@@ -110,7 +159,13 @@ impl Stage {
             plan(change, extractor, self.least_content_words, &mut planned, &mut memory)?;
         }
         let (planned, drafted): (Vec<Planned>, Vec<Drafted>) = planned.into_iter().unzip();
-        let mut step = Step { rejects: dead_letters.len() as u64, windows: 0, units: 0 };
+        let mut step = Step {
+            events: records.len() as u64,
+            forwards: forwards.len() as u64,
+            append_ms: records.last().map(|r| r.append_ms),
+            rejects: dead_letters.len() as u64,
+            ..Step::default()
+        };
         if !planned.is_empty() {
             let (model, units) = vectors.units(&drafted)?;
             for (planned, units) in planned.iter().zip(units) {
@@ -135,7 +190,7 @@ impl Stage {
                 memory.push((planned.key.to_bytes(), Some(value)));
             }
         }
-        log.commit(&Transaction { partition: self.partition, next_offset, memory, dead_letters })?;
+        log.commit(&Transaction { partition: self.partition, next_offset, memory, dead_letters, forwards })?;
         self.position = next_offset;
         self.halted = false;
         for (planned, drafted) in planned.iter().zip(&drafted) {

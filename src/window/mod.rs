@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     config::WindowSettings,
-    model::{Bank, MemoryKey, MemoryRecord, TurnEvent, Window},
+    model::{Bank, MemoryKey, TurnEvent, Window, WindowTurn},
 };
 
 mod auto;
@@ -84,12 +84,12 @@ impl Windower {
         Self { rules, banks: HashMap::new(), changed: BTreeSet::new(), applied: None, unsettled: false }
     }
 
-    /// Takes back one live record of the partition's memory log. All of them, in any
-    /// order, come before the first event.
-    pub fn restore(&mut self, key: &MemoryKey, record: &MemoryRecord) {
+    /// Takes back the turns of one live record of the partition's memory log. All of them,
+    /// in any order, come before the first event.
+    pub fn restore(&mut self, key: &MemoryKey, turns: &[WindowTurn]) {
         let rules = self.rules;
         let bank = self.banks.entry(key.bank.clone()).or_insert_with(|| BankWindows::new(key.bank.clone(), rules));
-        bank.restore(key, record);
+        bank.restore(key, turns);
         self.unsettled = true;
     }
 

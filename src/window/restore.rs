@@ -13,7 +13,7 @@ use super::{
     bank::{BankWindows, Place, Unseen},
     session::{Held, Session},
 };
-use crate::model::{Deletion, MemoryKey, MemoryRecord, WindowTurn};
+use crate::model::{Deletion, MemoryKey, WindowTurn};
 
 /// The version of every turn in every record, to find the records that are behind.
 #[derive(Debug, Default)]
@@ -28,9 +28,9 @@ struct Copy {
 
 impl BankWindows {
     /// Takes one record; [`Self::settle`] follows the last.
-    pub(super) fn restore(&mut self, key: &MemoryKey, record: &MemoryRecord) {
+    pub(super) fn restore(&mut self, key: &MemoryKey, turns: &[WindowTurn]) {
         if key.window.session.0 == UNSEEN_SESSION {
-            for turn in &record.turns {
+            for turn in turns {
                 let (version, source_offset) = (turn.turn.version, turn.source_offset);
                 let unseen = Unseen { version, source_offset, in_log: true };
                 self.unseen.insert(turn.turn.turn.clone(), unseen);
@@ -39,19 +39,19 @@ impl BankWindows {
         }
         let index = self.session(&key.window.session);
         let start = key.window.start;
-        for turn in &record.turns {
+        for turn in turns {
             self.restore_turn(index, start, turn);
         }
         let Some(session) = self.sessions.get_mut(index) else { return };
         let span = session.windows.entry(start).or_default();
         match &key.turn {
             Some(turn) => {
-                let ordinal = record.turns.first().map_or(start, |held| held.ordinal);
+                let ordinal = turns.first().map_or(start, |held| held.ordinal);
                 span.in_log.insert((ordinal, turn.clone()));
             }
             None => {
                 span.closed = true;
-                let context = record.turns.iter().filter(|turn| turn.context);
+                let context = turns.iter().filter(|turn| turn.context);
                 span.context = context.map(|turn| start.saturating_sub(turn.ordinal)).max().unwrap_or(0);
                 self.reach = self.reach.max(span.context);
             }

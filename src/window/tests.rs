@@ -53,7 +53,7 @@ impl Ledger {
         let mut windower = Windower::new(settings);
         // Keys in falling order: restore must not depend on the order of the log.
         for (key, record) in self.0.iter().rev() {
-            windower.restore(key, record);
+            windower.restore(key, &record.turns);
         }
         windower
     }

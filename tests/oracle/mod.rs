@@ -105,7 +105,7 @@ fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe
 
 fn play(operations: &[Operation], batch: usize, workers: usize, probes: &[FirstHopProbe]) -> Seen {
     let pipeline = pipeline(workers);
-    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD)).unwrap();
+    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), None).unwrap();
     for batch in operations.chunks(batch) {
         let changes = batch.iter().map(|op| {
             let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
@@ -206,7 +206,7 @@ fn no_bank_depends_on_another() {
 /// Invariant 2, in the dataflow: an answer sees every load before it and says how far it reaches.
 #[test]
 fn an_answer_reflects_the_loads_before_it() {
-    let memory = MemoryHandle::start(&pipeline(2).memory, Score::from_f64(THRESHOLD)).unwrap();
+    let memory = MemoryHandle::start(&pipeline(2).memory, Score::from_f64(THRESHOLD), None).unwrap();
     let history = History::new(3, 50);
     for (i, op) in history.operations.iter().enumerate() {
         let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));

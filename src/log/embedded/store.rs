@@ -97,6 +97,15 @@ impl Ends {
         &mut self.partition(partition).position
     }
 
+    /// The offset that the next record will get.
+    pub(super) fn end(&mut self, topic: Topic, partition: u32) -> u64 {
+        match topic {
+            Topic::Turns => *self.turns(partition),
+            Topic::Memory => *self.memory(partition),
+            Topic::DeadLetters => self.dead_letters,
+        }
+    }
+
     fn partition(&mut self, partition: u32) -> &mut PartitionEnds {
         self.partitions.get_mut(partition as usize).unwrap_or(&mut self.nowhere)
     }

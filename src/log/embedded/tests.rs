@@ -6,12 +6,8 @@ use super::{super::suite, *};
 use crate::log::suite::{bank_in, folded, transaction, turn};
 
 fn settings(directory: &Path) -> LogSettings {
-    LogSettings {
-        kind: "embedded".to_owned(),
-        directory: directory.to_owned(),
-        partitions: suite::PARTITIONS,
-        fsync: Fsync::Commit,
-    }
+    let log = crate::config::Pipeline::parse("version = 1").unwrap().log;
+    LogSettings { directory: directory.to_owned(), partitions: suite::PARTITIONS, fsync: Fsync::Commit, ..log }
 }
 
 fn open(directory: &Path) -> Result<EmbeddedLog, LogError> {
@@ -45,7 +41,7 @@ fn superseded_records_and_old_markers_are_gone() {
     }
     log.commit(&transaction(0, &[("b", None), ("c", None)])).unwrap();
     let offsets = |log: &EmbeddedLog| -> Vec<u64> {
-        log.read(Topic::Memory, 0, 0, usize::MAX).unwrap().iter().map(|r| r.offset).collect()
+        log.read(Topic::Memory, 0, 0, usize::MAX).unwrap().records.iter().map(|r| r.offset).collect()
     };
     assert_eq!(offsets(&log), [4, 6], "the live record and the marker");
     drop(log);
@@ -122,10 +118,10 @@ fn contents(log: &EmbeddedLog) -> Result<Vec<Vec<Record>>, LogError> {
     let mut all = Vec::new();
     for partition in 0..suite::PARTITIONS {
         for topic in [Topic::Turns, Topic::Memory] {
-            all.push(log.read(topic, partition, 0, usize::MAX)?);
+            all.push(log.read(topic, partition, 0, usize::MAX)?.records);
         }
     }
-    all.push(log.read(Topic::DeadLetters, 0, 0, usize::MAX)?);
+    all.push(log.read(Topic::DeadLetters, 0, 0, usize::MAX)?.records);
     Ok(all)
 }
 
@@ -315,7 +311,7 @@ fn child_that_fills_the_disk() {
     let later = log.append_turns(&[turn("a", acknowledged)]).unwrap_err();
     assert!(matches!(later, LogError::Stopped { .. }), "{later:?}");
     assert_eq!(
-        log.read(Topic::Turns, partition_of(turn("a", 0).bank(), 3), 0, usize::MAX).unwrap().len(),
+        log.read(Topic::Turns, partition_of(turn("a", 0).bank(), 3), 0, usize::MAX).unwrap().records.len(),
         acknowledged
     );
     fs::write(directory.join("count"), acknowledged.to_string()).unwrap();
@@ -340,7 +336,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert!(acknowledged > 10);
     let log = open(root.path()).unwrap();
     let partition = partition_of(turn("a", 0).bank(), 3);
-    let kept = log.read(Topic::Turns, partition, 0, usize::MAX).unwrap().len();
+    let kept = log.read(Topic::Turns, partition, 0, usize::MAX).unwrap().records.len();
     assert!(kept == acknowledged || kept == acknowledged + 1, "{acknowledged} acknowledged, {kept} kept");
     log.append_turns(&[turn("a", 0)]).unwrap();
 }

@@ -1,0 +1,198 @@
+//! One partition read in order.
+//!
+//! In: where to begin, how many. Out: records, until the end that the reader must reach:
+//! what was there when it began, and what this process wrote since. What others write comes
+//! when the broker hands it over. A position that has expired is an error, never a jump.
+
+use std::time::Instant;
+
+use rdkafka::{
+    Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    error::{KafkaError, RDKafkaErrorCode},
+    message::{BorrowedMessage, Headers},
+    util::Timeout,
+};
+
+use super::{
+    super::{LogError, Record},
+    client::{Cluster, Watch},
+};
+
+/// Kilobytes that are fetched ahead of a partition's reader.
+const QUEUED_KILOBYTES: usize = 4_096;
+/// One wait for the broker.
+const POLL: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// A record with its headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Raw {
+    /// The record.
+    pub record: Record,
+    /// Its headers, in order.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+impl Raw {
+    /// A message as it came.
+    pub(crate) fn of(message: &BorrowedMessage<'_>) -> Self {
+        let headers = message.headers().map_or_else(Vec::new, |headers| {
+            headers.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect()
+        });
+        let record = Record {
+            offset: message.offset().unsigned_abs(),
+            append_ms: message.timestamp().to_millis().unwrap_or_default(),
+            key: message.key().unwrap_or_default().to_vec(),
+            value: message.payload().map(<[u8]>::to_vec),
+        };
+        Self { record, headers }
+    }
+}
+
+/// A reader of one partition.
+pub(crate) struct Lane {
+    topic: String,
+    partition: i32,
+    watch: Watch,
+    consumer: BaseConsumer<Watch>,
+    /// Where the consumer goes on; none before it was told.
+    next: Option<u64>,
+    /// Everything before this must be seen before the end is.
+    reach: u64,
+    /// What `reach` was when the consumer was told where to begin.
+    reach_at_begin: u64,
+    /// There is no more, but for what others write.
+    ended: bool,
+}
+
+impl Lane {
+    /// Reads nothing yet; notes where the partition ends now. In a topic that only
+    /// transactions write to (`marked`), the last offset is the mark of the last one.
+    pub(crate) fn open(cluster: &Cluster, topic: &str, partition: u32, marked: bool) -> Result<Self, LogError> {
+        let watch = Watch::default();
+        let doing = || format!("opening {topic}/{partition}");
+        let consumer: BaseConsumer<Watch> = cluster
+            .reader(QUEUED_KILOBYTES)
+            .create_with_context(watch.clone())
+            .map_err(|e| cluster.failed(&watch, doing(), &e))?;
+        let mut lane = Self {
+            topic: topic.to_owned(),
+            partition: partition as i32,
+            watch,
+            consumer,
+            next: None,
+            reach: 0,
+            reach_at_begin: 0,
+            ended: false,
+        };
+        lane.reach = lane.span(cluster)?.1.saturating_sub(u64::from(marked));
+        Ok(lane)
+    }
+
+    /// The first offset that is left, and the one after the last that is committed.
+    pub(crate) fn span(&self, cluster: &Cluster) -> Result<(u64, u64), LogError> {
+        let (low, high) = self
+            .consumer
+            .fetch_watermarks(&self.topic, self.partition, cluster.timeout())
+            .map_err(|e| cluster.failed(&self.watch, format!("asking for the end of {}", self.name()), &e))?;
+        Ok((low.unsigned_abs(), high.unsigned_abs()))
+    }
+
+    /// A record before this offset was written by this process and must be seen.
+    pub(crate) fn must_reach(&mut self, offset: u64) {
+        if offset > self.reach {
+            self.reach = offset;
+            self.ended = false;
+        }
+    }
+
+    /// Everything before this offset is known to be there.
+    pub(crate) fn seen(&self) -> u64 {
+        self.next.unwrap_or_default().max(self.reach)
+    }
+
+    /// At most `limit` records from `from` on; fewer only when the end was reached.
+    pub(crate) fn read(&mut self, cluster: &Cluster, from: u64, limit: usize) -> Result<Vec<Raw>, LogError> {
+        let mut records = Vec::new();
+        if limit == 0 {
+            return Ok(records);
+        }
+        if self.next != Some(from) {
+            let end = self.span(cluster)?.1;
+            if from > end {
+                return Ok(records);
+            }
+            self.begin(cluster, from)?;
+            self.ended = from == end;
+        }
+        let mut patience = Instant::now() + cluster.timeout();
+        while records.len() < limit {
+            let at_end = self.ended || self.next.is_some_and(|next| next >= self.reach);
+            let wait = if at_end { Timeout::from(std::time::Duration::ZERO) } else { POLL.into() };
+            match self.consumer.poll(wait) {
+                Some(Ok(message)) => {
+                    let raw = Raw::of(&message);
+                    self.next = Some(raw.record.offset + 1);
+                    patience = Instant::now() + cluster.timeout();
+                    records.push(raw);
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => self.end_seen(cluster)?,
+                Some(Err(error)) => self.judge(cluster, &error)?,
+                None if at_end => break,
+                None if Instant::now() > patience => {
+                    let error = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
+                    return Err(cluster.failed(&self.watch, format!("reading {}", self.name()), &error));
+                }
+                None => {}
+            }
+        }
+        Ok(records)
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.topic, self.partition)
+    }
+
+    fn begin(&mut self, cluster: &Cluster, from: u64) -> Result<(), LogError> {
+        let mut list = TopicPartitionList::new();
+        let failed =
+            |e: &KafkaError| cluster.failed(&self.watch, format!("going to offset {from} of {}", self.name()), e);
+        list.add_partition_offset(&self.topic, self.partition, Offset::Offset(from as i64)).map_err(|e| failed(&e))?;
+        self.consumer.assign(&list).map_err(|e| failed(&e))?;
+        self.next = Some(from);
+        self.reach_at_begin = self.reach;
+        self.ended = false;
+        Ok(())
+    }
+
+    /// The broker's word may be older than what this process wrote: then it is asked again.
+    fn end_seen(&mut self, cluster: &Cluster) -> Result<(), LogError> {
+        match self.next {
+            Some(next) if next < self.reach && self.reach > self.reach_at_begin => self.begin(cluster, next),
+            _ => {
+                self.ended = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn judge(&self, cluster: &Cluster, error: &KafkaError) -> Result<(), LogError> {
+        use RDKafkaErrorCode as E;
+        match error.rdkafka_error_code() {
+            Some(E::AutoOffsetReset | E::OffsetOutOfRange) => {
+                let position = self.next.unwrap_or_default();
+                let (earliest, _) = self.span(cluster)?;
+                Err(LogError::Expired { partition: self.partition as u32, position, earliest: earliest.max(position) })
+            }
+            Some(
+                E::TopicAuthorizationFailed
+                | E::GroupAuthorizationFailed
+                | E::UnknownTopicOrPartition
+                | E::UnknownTopic
+                | E::UnknownPartition,
+            ) => Err(cluster.failed(&self.watch, format!("reading {}", self.name()), error)),
+            // The client goes on trying; the patience of the read decides.
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! The log as topics of a Kafka cluster.
+//!
+//! In: turn events and transactions. Out: records by offset. Guarantees:
+//! - A transaction is there as a whole or not at all; its last record is the read position
+//!   that it covers, so that what is remembered and how far was read never differ.
+//! - One instance commits to a partition. Who owns it last fences those before.
+//! - Only committed records are read. Positions are our own; those at the broker are
+//!   written for tools that show lag, and never read.
+//! - Turns are acknowledged when all in-sync copies have them.
+//!
+//! The files: `client` makes clients and errors, `topics` makes and compares topics, `lane`
+//! reads a partition, `owner` commits to one, `position` is the record of the read position,
+//! `members` says which partitions this instance is to own.
+
+pub(crate) mod client;
+pub(crate) mod lane;
+pub mod members;
+pub(crate) mod owner;
+mod position;
+mod topics;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use rdkafka::{
+    message::{Header, OwnedHeaders},
+    producer::BaseProducer,
+};
+
+use self::{
+    client::{Cluster, Watch},
+    lane::Lane,
+    owner::{Outgoing, Owner},
+};
+use super::{Batch, Log, LogError, Record, Topic, Transaction, partition_of};
+use crate::{
+    config::{Expired, LogSettings},
+    model::{DeadLetter, TurnEvent},
+};
+
+/// Records of one read of a replay.
+const REPLAYED_AT_ONCE: usize = 256;
+
+/// A log on a Kafka cluster.
+pub struct KafkaLog {
+    cluster: Cluster,
+    partitions: u32,
+    turns: String,
+    memory: String,
+    dead_letters: String,
+    lanes: Mutex<HashMap<(Topic, u32), Arc<Mutex<Lane>>>>,
+    owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
+    /// Read positions by turns partition, as far as they are known to be committed.
+    positions: Mutex<BTreeMap<u32, u64>>,
+    plain: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
+}
+
+impl KafkaLog {
+    /// Reaches the cluster, makes the topics that are missing, and compares the others.
+    ///
+    /// # Errors
+    /// [`LogError::Cluster`] when it cannot be reached or does not let us in;
+    /// [`LogError::Topics`] with everything that differs.
+    pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
+        let cluster = Cluster::new(&settings.kafka)?;
+        topics::ensure(&cluster, settings.partitions, false)?;
+        Ok(Self {
+            turns: cluster.topic("turns"),
+            memory: cluster.topic("memory"),
+            dead_letters: cluster.topic("dead-letters"),
+            cluster,
+            partitions: settings.partitions,
+            lanes: Mutex::default(),
+            owners: Mutex::default(),
+            positions: Mutex::default(),
+            plain: Mutex::default(),
+        })
+    }
+
+    /// How the cluster is reached.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Gives a partition back: it is not committed to any more, and not read.
+    pub fn disown(&self, partition: u32) {
+        held(&self.owners).remove(&partition);
+        held(&self.lanes).remove(&(Topic::Turns, partition));
+    }
+
+    fn name(&self, topic: Topic) -> &str {
+        match topic {
+            Topic::Turns => &self.turns,
+            Topic::Memory => &self.memory,
+            Topic::DeadLetters => &self.dead_letters,
+        }
+    }
+
+    fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
+        let partitions = match topic {
+            Topic::DeadLetters => 1,
+            Topic::Memory => self.partitions,
+            Topic::Turns => self.turns_partitions()?,
+        };
+        if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
+    }
+
+    /// Partitions of the turns topic now: they may be added to while we run.
+    fn turns_partitions(&self) -> Result<u32, LogError> {
+        use rdkafka::producer::Producer;
+        self.with_plain(|producer, watch| {
+            let asked = producer.client().fetch_metadata(Some(&self.turns), self.cluster.timeout());
+            let there = asked.map_err(|e| self.cluster.failed(watch, "asking for the topics", &e))?;
+            Ok(topics::count(&there, &self.turns).unwrap_or(self.partitions))
+        })
+    }
+
+    fn lane(&self, topic: Topic, partition: u32) -> Result<Arc<Mutex<Lane>>, LogError> {
+        if let Some(lane) = held(&self.lanes).get(&(topic, partition)) {
+            return Ok(Arc::clone(lane));
+        }
+        self.check_partition(topic, partition)?;
+        let lane = Lane::open(&self.cluster, self.name(topic), partition, topic == Topic::Memory)?;
+        Ok(Arc::clone(held(&self.lanes).entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(lane)))))
+    }
+
+    /// Readers in this process must see what it wrote.
+    fn written(&self, last: &HashMap<(String, i32), i64>) {
+        let lanes = held(&self.lanes);
+        for ((topic, partition), offset) in last {
+            for kind in [Topic::Turns, Topic::Memory, Topic::DeadLetters] {
+                if self.name(kind) == topic
+                    && let Some(lane) = lanes.get(&(kind, partition.unsigned_abs()))
+                {
+                    held(lane).must_reach(offset.unsigned_abs() + 1);
+                }
+            }
+        }
+    }
+
+    fn with_plain<T>(
+        &self,
+        work: impl FnOnce(&BaseProducer<Watch>, &Watch) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let mut plain = held(&self.plain);
+        let (producer, watch) = match plain.take() {
+            Some(open) => open,
+            None => {
+                let watch = Watch::default();
+                let made = self.cluster.producer().create_with_context(watch.clone());
+                (made.map_err(|e| self.cluster.failed(&watch, "making a producer", &e))?, watch)
+            }
+        };
+        let done = work(&producer, &watch);
+        *plain = Some((producer, watch));
+        done
+    }
+
+    /// Writes records one by one and waits for all of them.
+    fn append<'a>(&self, records: impl Iterator<Item = Outgoing<'a>>) -> Result<(), LogError> {
+        let last = self.with_plain(|producer, watch| {
+            let until = Instant::now() + self.cluster.timeout();
+            drop(watch.take_deliveries());
+            let sent = records.into_iter().try_for_each(|record| owner::send(producer, record, until));
+            sent.and_then(|()| owner::drain(producer, until))
+                .map_err(|e| self.cluster.failed(watch, "appending", &e))?;
+            let deliveries = watch.take_deliveries();
+            match deliveries.failed {
+                Some(error) => Err(self.cluster.failed(watch, "appending", &error)),
+                None => Ok(deliveries.last),
+            }
+        })?;
+        self.written(&last);
+        Ok(())
+    }
+
+    /// Tells memory records and read positions apart.
+    fn sort(&self, partition: u32, raw: Vec<lane::Raw>, batch: &mut Batch) -> Result<(), LogError> {
+        for raw in raw {
+            let Some(turns) = position::partition_of_key(&raw.record.key) else {
+                batch.records.push(raw.record);
+                continue;
+            };
+            let read = raw.record.value.as_deref().ok_or_else(|| "it is removed".to_owned()).and_then(position::parse);
+            let next = read.map_err(|problem| LogError::Cluster {
+                brokers: self.cluster.settings.brokers.clone(),
+                doing: format!("reading the position at {}/{partition}, offset {}", self.memory, raw.record.offset),
+                problem,
+                remedy: "restore the topic from a copy",
+                passing: false,
+            })?;
+            batch.covers.retain(|(p, _)| *p != turns);
+            batch.covers.push((turns, next));
+        }
+        Ok(())
+    }
+
+    /// Where reading begins, given the position that was found.
+    fn start_of(&self, partition: u32, found: Option<u64>) -> Result<u64, LogError> {
+        let lane = self.lane(Topic::Turns, partition)?;
+        let (earliest, _) = held(&lane).span(&self.cluster)?;
+        let position = match found {
+            None => earliest,
+            Some(position) if position >= earliest => position,
+            Some(_) if self.cluster.settings.expired == Expired::Earliest => earliest,
+            Some(position) => return Err(LogError::Expired { partition, position, earliest }),
+        };
+        // Others may commit to a partition that is not ours: only our own is worth keeping.
+        if held(&self.owners).contains_key(&partition) {
+            held(&self.positions).insert(partition, position);
+        }
+        Ok(position)
+    }
+}
+
+impl Log for KafkaLog {
+    fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+        let values = json_of(Topic::Turns, events)?;
+        self.append(events.iter().zip(&values).map(|(event, value)| self.turn(event, value)))
+    }
+
+    fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
+        let values = json_of(Topic::DeadLetters, letters)?;
+        self.append(letters.iter().zip(&values).map(|(letter, value)| self.letter(letter, value)))
+    }
+
+    fn own(&self, partition: u32) -> Result<(), LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        // Positions and readers from before belong to a time when another may have committed.
+        self.disown(partition);
+        held(&self.positions).remove(&partition);
+        let owner = Owner::take(&self.cluster, partition)?;
+        held(&self.owners).insert(partition, Arc::new(Mutex::new(owner)));
+        Ok(())
+    }
+
+    fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
+        let Transaction { partition, next_offset, memory, dead_letters, forwards } = transaction;
+        let (partition, next_offset) = (*partition, *next_offset);
+        self.check_partition(if memory.is_empty() { Topic::Turns } else { Topic::Memory }, partition)?;
+        if let Some(index) = memory.iter().position(|(key, _)| key.is_empty()) {
+            let problem = "its key is empty; a memory record needs one".to_owned();
+            return Err(LogError::Record { topic: Topic::Memory, partition, index, problem });
+        }
+        let owner = held(&self.owners).get(&partition).cloned();
+        let owner = match owner {
+            Some(owner) => owner,
+            None => {
+                self.own(partition)?;
+                held(&self.owners).get(&partition).cloned().ok_or(LogError::Fenced { partition })?
+            }
+        };
+        let position = self.read_position(partition)?;
+        if next_offset < position || !self.holds(partition, next_offset)? {
+            let end = self.end(Topic::Turns, partition)?;
+            return Err(LogError::Position { partition, next_offset, position, end });
+        }
+        let home = partition % self.partitions;
+        let (letters, turns) = (json_of(Topic::DeadLetters, dead_letters)?, json_of(Topic::Turns, forwards)?);
+        let (key, value) = (position::key(partition), position::value(next_offset));
+        let records = memory.iter().map(|(key, value)| Outgoing {
+            topic: &self.memory,
+            partition: Some(home),
+            key,
+            value: value.as_deref(),
+            headers: None,
+        });
+        let records = records
+            .chain(dead_letters.iter().zip(&letters).map(|(letter, value)| self.letter(letter, value)))
+            .chain(forwards.iter().zip(&turns).map(|(event, value)| self.turn(event, value)))
+            .chain(std::iter::once(Outgoing {
+                topic: &self.memory,
+                partition: Some(home),
+                key: &key,
+                value: Some(&value),
+                headers: None,
+            }));
+        let done = held(&owner).commit(&self.cluster, records);
+        match done {
+            Ok(committed) => {
+                held(&self.positions).insert(partition, next_offset);
+                self.written(&committed.last);
+                Ok(())
+            }
+            Err(error) => {
+                self.disown(partition);
+                held(&self.positions).remove(&partition);
+                Err(error)
+            }
+        }
+    }
+
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
+        let lane = self.lane(topic, partition)?;
+        let mut lane = held(&lane);
+        if topic != Topic::Memory {
+            let raw = lane.read(&self.cluster, from, limit)?;
+            let records: Vec<Record> = raw.into_iter().map(|raw| raw.record).collect();
+            let next = records.last().map_or(from, |last| last.offset + 1);
+            return Ok(Batch { records, covers: Vec::new(), next });
+        }
+        let mut batch = Batch { next: from, ..Batch::default() };
+        // A read that brings positions and nothing else goes on: no record would mean the end.
+        while batch.records.is_empty() {
+            let raw = lane.read(&self.cluster, batch.next, limit)?;
+            let Some(last) = raw.last() else { break };
+            batch.next = last.record.offset + 1;
+            self.sort(partition, raw, &mut batch)?;
+        }
+        Ok(batch)
+    }
+
+    fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
+        let lane = self.lane(topic, partition)?;
+        let (_, end) = held(&lane).span(&self.cluster)?;
+        Ok(end)
+    }
+
+    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+        if let Some(position) = held(&self.positions).get(&partition) {
+            return Ok(*position);
+        }
+        self.replay(partition, &mut |_| {})
+    }
+
+    /// By a reader of its own, so that nobody else's place is lost.
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        self.check_partition(Topic::Turns, partition)?;
+        let home = partition % self.partitions;
+        let mut lane = Lane::open(&self.cluster, &self.memory, home, true)?;
+        let (mut from, mut found) = (lane.span(&self.cluster)?.0, None);
+        loop {
+            let raw = lane.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
+            let Some(last) = raw.last() else { return self.start_of(partition, found) };
+            from = last.record.offset + 1;
+            let mut batch = Batch::default();
+            self.sort(home, raw, &mut batch)?;
+            found = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(found);
+            if home == partition {
+                batch.records.iter().for_each(&mut *each);
+            }
+        }
+    }
+}
+
+impl KafkaLog {
+    /// Whether a turns partition reaches up to an offset; the broker is asked only when that
+    /// is not known.
+    fn holds(&self, partition: u32, next_offset: u64) -> Result<bool, LogError> {
+        let lane = self.lane(Topic::Turns, partition)?;
+        let lane = held(&lane);
+        Ok(lane.seen() >= next_offset || lane.span(&self.cluster)?.1 >= next_offset)
+    }
+
+    fn turn<'a>(&'a self, event: &'a TurnEvent, value: &'a [u8]) -> Outgoing<'a> {
+        Outgoing {
+            topic: &self.turns,
+            partition: Some(partition_of(event.bank(), self.partitions)),
+            key: event.bank().as_str().as_bytes(),
+            value: Some(value),
+            headers: None,
+        }
+    }
+
+    fn letter<'a>(&'a self, letter: &DeadLetter, value: &'a [u8]) -> Outgoing<'a> {
+        Outgoing {
+            topic: &self.dead_letters,
+            partition: Some(0),
+            key: b"",
+            value: Some(value),
+            headers: Some(error_headers(letter, &self.turns)),
+        }
+    }
+}
+
+/// Why a record was rejected, under the names that Kafka Connect uses.
+fn error_headers(letter: &DeadLetter, turns: &str) -> OwnedHeaders {
+    let mut headers = OwnedHeaders::new();
+    let mut put = |name: &str, value: &str| {
+        let key = format!("__connect.errors.{name}");
+        let taken = std::mem::take(&mut headers);
+        headers = taken.insert(Header { key: &key, value: Some(value) });
+    };
+    if let Some(place) = &letter.place {
+        put("topic", turns);
+        put("partition", &place.partition.to_string());
+        put("offset", &place.offset.to_string());
+    } else {
+        put("topic", &letter.origin);
+    }
+    put("connector.name", "ripplemem");
+    put("task.id", &letter.place.as_ref().map_or(0, |p| p.partition).to_string());
+    put("stage", "VALUE_CONVERTER");
+    put("class.name", "ripplemem::model::TurnEvent");
+    put("exception.class.name", "ripplemem.InvalidTurn");
+    put("exception.message", &letter.reason);
+    headers
+}
+
+fn json_of<T: serde::Serialize>(topic: Topic, values: &[T]) -> Result<Vec<Vec<u8>>, LogError> {
+    let json = |(index, value)| {
+        serde_json::to_vec(value).map_err(|e| LogError::Record {
+            topic,
+            partition: 0,
+            index,
+            problem: format!("it has no JSON form ({e}); report this"),
+        })
+    };
+    values.iter().enumerate().map(json).collect()
+}
+
+fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,170 @@
+//! The one producer that commits to a partition.
+//!
+//! In: transactions. Out: each there as a whole or not at all. A newer owner of the same
+//! partition fences this one: its commit fails and nothing of it appears. The queue is
+//! drained before the commit: left to itself the client sleeps up to 100 ms there.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::{
+    error::{KafkaError, RDKafkaErrorCode},
+    message::OwnedHeaders,
+    producer::{BaseProducer, BaseRecord, Producer},
+};
+
+use super::{
+    super::LogError,
+    client::{Cluster, Watch},
+};
+
+/// One record to write.
+pub(crate) struct Outgoing<'a> {
+    /// Its topic.
+    pub topic: &'a str,
+    /// Its partition; by its key without one.
+    pub partition: Option<u32>,
+    /// Its key; empty: none.
+    pub key: &'a [u8],
+    /// Its value; absent where it removes its key.
+    pub value: Option<&'a [u8]>,
+    /// Its headers.
+    pub headers: Option<OwnedHeaders>,
+}
+
+/// Hands a record to a producer, waiting for room in its queue.
+pub(crate) fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Instant) -> Result<(), KafkaError> {
+    let Outgoing { topic, partition, key, value, headers } = out;
+    let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
+    if let Some(partition) = partition {
+        record = record.partition(partition as i32);
+    }
+    if !key.is_empty() {
+        record = record.key(key);
+    }
+    if let Some(value) = value {
+        record = record.payload(value);
+    }
+    if let Some(headers) = headers {
+        record = record.headers(headers);
+    }
+    loop {
+        match producer.send(record) {
+            Ok(()) => return Ok(()),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) if Instant::now() < until => {
+                record = back;
+                producer.poll(Duration::from_millis(5));
+            }
+            Err((error, _)) => return Err(error),
+        }
+    }
+}
+
+/// Waits until everything that was sent has arrived, or was given up.
+pub(crate) fn drain(producer: &BaseProducer<Watch>, until: Instant) -> Result<(), KafkaError> {
+    while producer.in_flight_count() > 0 {
+        producer.poll(Duration::from_millis(1));
+        if Instant::now() > until {
+            return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
+        }
+    }
+    Ok(())
+}
+
+/// The owner of one partition.
+pub(super) struct Owner {
+    partition: u32,
+    watch: Watch,
+    producer: BaseProducer<Watch>,
+}
+
+/// What a commit came to.
+pub(super) struct Committed {
+    /// The last offset of each (topic, partition) that was written to.
+    pub last: std::collections::HashMap<(String, i32), i64>,
+}
+
+impl Owner {
+    /// Fences whoever owned the partition before.
+    pub(super) fn take(cluster: &Cluster, partition: u32) -> Result<Self, LogError> {
+        let watch = Watch::default();
+        let doing = || format!("taking over partition {partition}");
+        let id = format!("{}.extract.{partition}", cluster.settings.prefix);
+        let producer: BaseProducer<Watch> = cluster
+            .transactional(&id)
+            .create_with_context(watch.clone())
+            .map_err(|e| cluster.failed(&watch, doing(), &e))?;
+        let until = Instant::now() + cluster.timeout();
+        loop {
+            match producer.init_transactions(cluster.timeout()) {
+                Ok(()) => break,
+                Err(error) if retriable(&error) && Instant::now() < until => {}
+                Err(error) => {
+                    producer.poll(Duration::from_millis(10));
+                    return Err(cluster.failed(&watch, doing(), &error));
+                }
+            }
+        }
+        Ok(Self { partition, watch, producer })
+    }
+
+    /// Writes all of it or nothing. After an error this owner must not be used again.
+    pub(super) fn commit<'a>(
+        &self,
+        cluster: &Cluster,
+        records: impl Iterator<Item = Outgoing<'a>>,
+    ) -> Result<Committed, LogError> {
+        let until = Instant::now() + cluster.timeout();
+        let begun = self.producer.begin_transaction();
+        begun.map_err(|e| self.failed(cluster, "beginning a transaction", &e))?;
+        drop(self.watch.take_deliveries());
+        for record in records {
+            let (topic, length) = (record.topic.to_owned(), record.value.map_or(0, <[u8]>::len));
+            if let Err(error) = send(&self.producer, record, until) {
+                self.abort(cluster);
+                let doing = format!("writing a record of {length} bytes to {topic}");
+                return Err(self.failed(cluster, &doing, &error));
+            }
+        }
+        if let Err(error) = drain(&self.producer, until) {
+            return Err(self.failed(cluster, "writing a transaction", &error));
+        }
+        let deliveries = self.watch.take_deliveries();
+        if let Some(error) = deliveries.failed {
+            self.abort(cluster);
+            return Err(self.failed(cluster, "writing a transaction", &error));
+        }
+        loop {
+            match self.producer.commit_transaction(cluster.timeout()) {
+                Ok(()) => return Ok(Committed { last: deliveries.last }),
+                Err(error) if retriable(&error) && Instant::now() < until => {}
+                Err(error) => {
+                    if matches!(&error, KafkaError::Transaction(e) if e.txn_requires_abort()) {
+                        self.abort(cluster);
+                    }
+                    return Err(self.failed(cluster, "committing a transaction", &error));
+                }
+            }
+        }
+    }
+
+    /// The next owner, or the broker's own clock, ends what cannot be ended here.
+    fn abort(&self, cluster: &Cluster) {
+        drop(self.producer.abort_transaction(cluster.timeout()));
+    }
+
+    fn failed(&self, cluster: &Cluster, doing: &str, error: &KafkaError) -> LogError {
+        use RDKafkaErrorCode as E;
+        let fenced = |code| {
+            matches!(code, E::Fenced | E::ProducerFenced | E::InvalidProducerEpoch | E::InvalidProducerIdMapping)
+        };
+        let fatal = self.producer.client().fatal_error().map(|(code, _)| code);
+        if error.rdkafka_error_code().into_iter().chain(fatal).any(fenced) {
+            return LogError::Fenced { partition: self.partition };
+        }
+        cluster.failed(&self.watch, format!("{doing} of partition {}", self.partition), error)
+    }
+}
+
+fn retriable(error: &KafkaError) -> bool {
+    matches!(error, KafkaError::Transaction(e) if e.is_retriable())
+}

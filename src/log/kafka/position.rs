@@ -1,0 +1,61 @@
+//! The record of the memory topic that says how far the turns were read.
+//!
+//! Key: two zero bytes, where every other key has the length of its bank, then the turns
+//! partition in four bytes, big-endian. Value: JSON. It is the last record of every
+//! transaction, so that a reader that has it has everything it covers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::SCHEMA_VERSION;
+
+#[derive(Serialize, Deserialize)]
+struct ReadPosition {
+    schema: u32,
+    next_offset: u64,
+}
+
+/// The key for a turns partition.
+pub(super) fn key(partition: u32) -> [u8; 6] {
+    let [a, b, c, d] = partition.to_be_bytes();
+    [0, 0, a, b, c, d]
+}
+
+/// The turns partition of a key; none of a key that is a memory record's.
+pub(super) fn partition_of_key(key: &[u8]) -> Option<u32> {
+    let partition = key.strip_prefix(&[0, 0])?;
+    Some(u32::from_be_bytes(partition.try_into().ok()?))
+}
+
+/// The value.
+pub(super) fn value(next_offset: u64) -> Vec<u8> {
+    // Two numbers always have a JSON form.
+    serde_json::to_vec(&ReadPosition { schema: SCHEMA_VERSION, next_offset }).unwrap_or_default()
+}
+
+/// The position in a value; what is wrong with it otherwise.
+pub(super) fn parse(value: &[u8]) -> Result<u64, String> {
+    let read: ReadPosition = serde_json::from_slice(value).map_err(|e| format!("not a read position: {e}"))?;
+    if read.schema == SCHEMA_VERSION {
+        Ok(read.next_offset)
+    } else {
+        Err(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bank, MemoryKey, SessionId, WindowId};
+
+    #[test]
+    fn a_position_reads_back_and_is_no_memory_record() {
+        assert_eq!(partition_of_key(&key(70_000)), Some(70_000));
+        assert_eq!(parse(&value(u64::MAX)), Ok(u64::MAX));
+        assert!(MemoryKey::from_bytes(&key(3)).is_err());
+        let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
+        let record = MemoryKey { bank: Bank::parse("b").unwrap(), window, turn: None };
+        assert_eq!(partition_of_key(&record.to_bytes()), None);
+        assert!(parse(b"{\"schema\": 2, \"next_offset\": 1}").unwrap_err().contains("schema 2"));
+        assert!(parse(b"").is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Extraction as a running service: the partitions that the group gives us, one after another.
+//!
+//! In: a Kafka log. Out: memory records, transaction by transaction, until told to stop. A
+//! partition is taken over before it is read: whoever had it before can commit no more. What
+//! fails because the cluster is away is taken over again; a partition that another instance
+//! has taken is let go.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    config::Pipeline,
+    extract::rules::RulesExtractor,
+    log::{
+        KafkaLog, LogError,
+        kafka::members::{Member, Membership},
+    },
+};
+
+use super::{PipelineError, stage::Stage, vectors::Vectors};
+
+/// How long the loop looks for changes of membership when there is nothing to do.
+const IDLE: Duration = Duration::from_millis(2);
+/// How long after a failure a partition is taken over again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// What extraction tells as it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progressed {
+    /// A partition was taken over, in so much time, and goes on from this offset.
+    TakenOver {
+        /// The partition.
+        partition: u32,
+        /// The first offset that is not covered.
+        position: u64,
+        /// What taking over took.
+        took: Duration,
+    },
+    /// A partition went to another instance.
+    Left {
+        /// The partition.
+        partition: u32,
+    },
+    /// A transaction was committed.
+    Committed {
+        /// The partition.
+        partition: u32,
+        /// The first offset that is not covered.
+        position: u64,
+        /// Append time of the last event that it covers, in milliseconds since 1970.
+        append_ms: Option<i64>,
+        /// Events that were read.
+        events: u64,
+        /// Of them, rejected ones.
+        rejects: u64,
+        /// Of them, those that were sent on to their bank's partition.
+        forwards: u64,
+        /// Windows that were written as final.
+        windows: u64,
+        /// Units that were written.
+        units: u64,
+        /// What the step took, extraction and embedding included.
+        took: Duration,
+    },
+    /// A transaction was not committed.
+    Aborted {
+        /// The partition.
+        partition: u32,
+        /// Why.
+        problem: String,
+    },
+    /// What a user should know.
+    Warning(String),
+}
+
+/// Extracts until `stop`.
+///
+/// # Errors
+/// [`PipelineError`] for what does not pass by itself; everything acknowledged is in the log.
+pub fn extract(
+    pipeline: &Pipeline,
+    log: &KafkaLog,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Progressed),
+) -> Result<(), PipelineError> {
+    let extractor = RulesExtractor::new(&pipeline.extract);
+    let mut vectors = Vectors::new(pipeline);
+    // Opened now: the first turn should not wait for the model.
+    vectors.embedder()?;
+    let member = Member::join(log)?;
+    let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();
+    let mut due: BTreeMap<u32, Instant> = BTreeMap::new();
+    let mut idle = Duration::ZERO;
+    while !stop.load(Ordering::Relaxed) {
+        for change in member.changes(idle)? {
+            match change {
+                Membership::Assigned(partitions) => due.extend(partitions.iter().map(|p| (*p, Instant::now()))),
+                Membership::Revoked(partitions) => {
+                    for partition in partitions {
+                        due.remove(&partition);
+                        if stages.remove(&partition).is_some() {
+                            tell(Progressed::Left { partition });
+                        }
+                        log.disown(partition);
+                    }
+                }
+            }
+        }
+        idle = IDLE;
+        let now = Instant::now();
+        let ready: Vec<u32> = due.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p).collect();
+        for partition in ready {
+            let begun = Instant::now();
+            match Stage::take_over(partition, pipeline, log) {
+                Ok(stage) => {
+                    let position = stage.position();
+                    tell(Progressed::TakenOver { partition, position, took: begun.elapsed() });
+                    member.show_position(partition, position);
+                    stages.insert(partition, stage);
+                    due.remove(&partition);
+                }
+                Err(error) => set_aside(partition, error, &mut due, tell)?,
+            }
+        }
+        let mut lost = Vec::new();
+        for (partition, stage) in &mut stages {
+            let begun = Instant::now();
+            let step = stage.step(log, &extractor, &mut vectors, pipeline.embed.read_turns);
+            vectors.take_warnings().into_iter().for_each(|w| tell(Progressed::Warning(w)));
+            match step {
+                Ok(None) => {}
+                Ok(Some(done)) => {
+                    idle = Duration::ZERO;
+                    member.show_position(*partition, stage.position());
+                    tell(Progressed::Committed {
+                        partition: *partition,
+                        position: stage.position(),
+                        append_ms: done.append_ms,
+                        events: done.events,
+                        rejects: done.rejects,
+                        forwards: done.forwards,
+                        windows: done.windows,
+                        units: done.units,
+                        took: begun.elapsed(),
+                    });
+                }
+                Err(error) => lost.push((*partition, error)),
+            }
+        }
+        for (partition, error) in lost {
+            stages.remove(&partition);
+            log.disown(partition);
+            set_aside(partition, error, &mut due, tell)?;
+        }
+    }
+    Ok(())
+}
+
+/// A partition that could not be worked on: let go, or taken over again later.
+fn set_aside(
+    partition: u32,
+    error: PipelineError,
+    due: &mut BTreeMap<u32, Instant>,
+    tell: &mut dyn FnMut(Progressed),
+) -> Result<(), PipelineError> {
+    match &error {
+        PipelineError::Log(LogError::Fenced { .. }) => {
+            due.remove(&partition);
+            tell(Progressed::Left { partition });
+        }
+        PipelineError::Log(LogError::Cluster { passing: true, .. }) => {
+            due.insert(partition, Instant::now() + AGAIN);
+            tell(Progressed::Aborted { partition, problem: error.to_string() });
+        }
+        _ => return Err(error),
+    }
+    Ok(())
+}

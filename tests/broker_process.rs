@@ -1,0 +1,94 @@
+//! A real Kafka broker for a test, or the reason why there is none.
+//!
+//! Shared by the unit tests of the log and the integration tests. Each broker has a
+//! directory of its own and free ports; it is stopped when its last user drops it.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+/// A running broker, or several.
+pub(crate) struct Broker {
+    home: tempfile::TempDir,
+    /// What the script told when it started.
+    pub told: serde_json::Value,
+}
+
+impl Broker {
+    /// Starts a broker; none where Java or Kafka's jars cannot be had, with the test named.
+    pub(crate) fn start(test: &str, options: &[&str]) -> Option<Self> {
+        let fetched = script().arg("fetch").output().unwrap();
+        if matches!(fetched.status.code(), Some(4 | 5)) {
+            let why = String::from_utf8_lossy(&fetched.stderr);
+            skip(test, why.lines().last().unwrap_or("no broker"));
+            return None;
+        }
+        assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
+        let home = tempfile::Builder::new().prefix("ripplemem-broker-").tempdir().unwrap();
+        let told = run(script().arg("start").arg(home.path().join("kafka")).args(options));
+        Some(Self { home, told })
+    }
+
+    /// A broker that tests share which do it no harm.
+    pub(crate) fn shared(test: &str) -> Option<Arc<Self>> {
+        static SHARED: Mutex<Weak<Broker>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(broker) = shared.upgrade() {
+            return Some(broker);
+        }
+        let broker = Arc::new(Self::start(test, &[])?);
+        *shared = Arc::downgrade(&broker);
+        Some(broker)
+    }
+
+    /// `host:port` of every broker.
+    pub(crate) fn bootstrap(&self) -> &str {
+        self.text("bootstrap")
+    }
+
+    /// A text that the script told.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.told[key].as_str().unwrap_or_else(|| panic!("{key} is not in {}", self.told))
+    }
+
+    /// `kill`, `restart`, `pause`, `resume` or `stop`, of all or of one.
+    pub(crate) fn act(&self, command: &str, id: Option<u32>) {
+        let mut script = script();
+        script.arg(command).arg(self.directory());
+        if let Some(id) = id {
+            script.args(["--id", &id.to_string()]);
+        }
+        let output = script.output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.home.path().join("kafka")
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        drop(script().arg("stop").arg(self.directory()).output());
+    }
+}
+
+fn script() -> Command {
+    let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/broker"));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> serde_json::Value {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Names a test that cannot run here, past the harness, which hides what a passed test prints.
+fn skip(test: &str, why: &str) {
+    use std::io::Write;
+    drop(writeln!(std::io::stderr(), "SKIPPED {test}: {why}"));
+}
