@@ -5,7 +5,7 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 BINARY := target/release/ripplemem
 
-.PHONY: demo test soak bench setup check
+.PHONY: demo test soak bench setup check up down
 
 demo: setup
 	cargo build --release --locked
@@ -27,6 +27,13 @@ check:
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps
+
+# A Kafka broker on 127.0.0.1:9092, without containers; its data in ripplemem-data/kafka.
+up:
+	@scripts/broker up
+
+down:
+	@scripts/broker down
 
 setup:
 	@scripts/setup

@@ -18,6 +18,8 @@ pub mod source;
 pub mod window;
 
 pub mod pipeline;
+pub mod serve;
+pub mod telemetry;
 
 pub mod eval;
 

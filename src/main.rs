@@ -5,20 +5,23 @@
 //! pipeline file is not valid.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::{IsTerminal, Read, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ripplemem::{
-    config::{ConfigError, Fsync, Pipeline, SourceSettings},
+    config::{ConfigError, Fsync, LogKind, Pipeline, SourceSettings},
     eval::{self, Ablation, Calibration, Format},
+    log::{KafkaLog, Log, Topic},
     model::{Bank, EventTime, Question},
     pipeline::{self, Ingested, Progress, Service},
-    recall, schema, source,
+    recall, schema, serve,
+    source::{self, Source},
 };
 
 #[global_allocator]
@@ -42,7 +45,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a pipeline: its source to its end, then what the memory holds.
+    /// Run a pipeline: its source to its end, then what the memory holds; with its log on
+    /// Kafka, until it is stopped.
     Run {
         /// The pipeline file.
         pipeline: PathBuf,
@@ -75,6 +79,9 @@ enum Command {
         /// When it is asked, in RFC 3339; "yesterday" in a question means nothing without it.
         #[arg(long)]
         at: Option<String>,
+        /// A turn that the answer must reflect, as PARTITION:OFFSET of the turns topic (log on Kafka).
+        #[arg(long)]
+        after: Option<String>,
         /// Show the ripple: first hop, plan, what each hop brought, what was kept.
         #[arg(long, conflicts_with = "json")]
         trace: bool,
@@ -121,6 +128,33 @@ enum Command {
     },
     /// Score the memory on a benchmark: build it, ask every question, compare with the evidence.
     Eval(EvalArgs),
+    /// Look into a topic of the log: one JSON object a record, without vectors.
+    Tap {
+        /// turns, memory or dead-letters; on Kafka also questions, answers or edges.
+        topic: String,
+        /// Only the last so many records of each partition.
+        #[arg(long)]
+        last: Option<u64>,
+        /// Go on with what comes (log on Kafka), until stopped.
+        #[arg(long)]
+        follow: bool,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// How far the turns are extracted, by partition.
+    Lag {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Ask a running service whether it is ready; for health checks.
+    Health {
+        /// Where it tells.
+        #[arg(long, default_value = "http://127.0.0.1:9464/ready")]
+        url: String,
+    },
     /// Check a pipeline file, and that its model can be loaded.
     Validate {
         /// The pipeline file.
@@ -271,6 +305,9 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run { pipeline } => {
             let pipeline = Pipeline::read(&pipeline)?;
+            if pipeline.log.kind == LogKind::Kafka {
+                return run_service(&pipeline);
+            }
             let settings = pipeline.source.clone().context("source: missing; name a [source], or use `ingest`")?;
             ingest(&pipeline, &settings, None)
         }
@@ -278,10 +315,15 @@ fn run(command: Command) -> Result<ExitCode> {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
             ingest(&memory.pipeline()?, &SourceSettings { format, path, zone, only }, bank.as_ref())
         }
-        Command::Ask { question, bank, at, trace, json, memory } => {
+        Command::Ask { question, bank, at, after, trace, json, memory } => {
             let asked_at = at.as_deref().map(EventTime::parse).transpose()?;
             let question = Question { bank: Bank::parse(&bank)?, text: question, asked_at };
-            ask(&memory.pipeline()?, &question, trace, json)
+            let after = after
+                .map(|text| {
+                    serve::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET"))
+                })
+                .transpose()?;
+            ask(&memory.pipeline()?, &question, after, trace, json)
         }
         Command::Calibrate { files, format, bank, zone, pipeline, target, json } => {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
@@ -304,6 +346,21 @@ fn run(command: Command) -> Result<ExitCode> {
             print(&digest(&service, bank.as_ref(), json)?)?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Tap { topic, last, follow, memory } => tap(&memory.pipeline()?, &topic, last, follow),
+        Command::Lag { json, memory } => {
+            let lags = serve::lag(&memory.pipeline()?)?;
+            if json {
+                print(&format!("{}\n", serde_json::to_string(&lags)?))?;
+            } else {
+                print("partition     position          end          lag\n")?;
+                for serve::Lag { partition, position, end } in lags {
+                    let lag = end.saturating_sub(position);
+                    print(&format!("{partition:>9} {position:>12} {end:>12} {lag:>12}\n"))?;
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Health { url } => health(&url),
         Command::Eval(args) => {
             let (json, report, calibration) = (args.json, args.report.clone(), args.calibration.clone());
             evaluate(&args.request()?, json, report.as_deref(), calibration.as_deref())
@@ -333,10 +390,54 @@ fn open(pipeline: &Pipeline) -> Result<Service> {
     Ok(service)
 }
 
+/// A service on Kafka, until the process is told to end.
+fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
+    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
+    serve::run(pipeline, stop, &|text| say(text))?;
+    say("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tap(pipeline: &Pipeline, topic: &str, last: Option<u64>, follow: bool) -> Result<ExitCode> {
+    let known = if pipeline.log.kind == LogKind::Kafka { &serve::TOPICS[..] } else { &serve::TOPICS[..3] };
+    if !known.contains(&topic) {
+        anyhow::bail!("{topic:?} is not a topic of this log; write one of {}", known.join(", "));
+    }
+    let mut told = Ok(());
+    serve::tap(pipeline, topic, last, follow, &mut |record| {
+        told = serde_json::to_string(record).map_err(Into::into).and_then(|line| print(&format!("{line}\n")));
+        told.is_ok()
+    })?;
+    told.map(|()| ExitCode::SUCCESS)
+}
+
+/// One request by hand: a health check needs no client library.
+fn health(url: &str) -> Result<ExitCode> {
+    let rest = url.strip_prefix("http://").with_context(|| format!("--url {url:?}: not http://ADDRESS:PORT/PATH"))?;
+    let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let patience = Some(std::time::Duration::from_secs(5));
+    let mut stream = std::net::TcpStream::connect(address).with_context(|| format!("{address}: nobody answers"))?;
+    stream.set_read_timeout(patience)?;
+    stream.set_write_timeout(patience)?;
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).with_context(|| format!("{address}: no whole answer"))?;
+    let word = answer.split("\r\n\r\n").nth(1).unwrap_or_default().trim();
+    if answer.starts_with("HTTP/1.1 200") {
+        print(&format!("{word}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    anyhow::bail!("{url}: {}", if word.is_empty() { "not an answer of this service" } else { word })
+}
+
 fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -> Result<ExitCode> {
     let mut source = source::open(settings, bank)?;
     if let Some(notice) = source.notice() {
         say(&notice);
+    }
+    if pipeline.log.kind == LogKind::Kafka {
+        return load(pipeline, &mut *source);
     }
     let mut service = open(pipeline)?;
     let bar = Bar::new();
@@ -359,9 +460,37 @@ fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -
     Ok(ExitCode::SUCCESS)
 }
 
+/// Hands a source to the turns topic; a running service remembers it.
+fn load(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
+    let log = KafkaLog::open(&pipeline.log)?;
+    let bar = Bar::new();
+    let (mut events, mut rejects) = (0, 0);
+    while let Some(batch) = source.next(pipeline.embed.read_turns).with_context(|| source.describe())? {
+        log.append_dead_letters(&batch.rejects)?;
+        log.append_turns(&batch.events)?;
+        events += batch.events.len();
+        rejects += batch.rejects.len();
+        let at = source.progress();
+        bar.show(Progress { doing: "loading", done: at.done, total: at.total, unit: at.unit });
+    }
+    bar.clear();
+    print(&format!("{}: {events} events in the turns topic, {rejects} rejected\n", source.describe()))?;
+    for partition in 0..log.partitions() {
+        if let Some(last) = log.end(Topic::Turns, partition)?.checked_sub(1) {
+            say(&format!("to ask when all of partition {partition} is remembered: --after {partition}:{last}"));
+        }
+    }
+    if rejects > 0 {
+        say(&format!("{rejects} records were rejected; `ripplemem tap dead-letters` says why"));
+        return Ok(ExitCode::from(REJECTED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Builds a memory of the sources in a directory of its own, which is gone afterwards.
 fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
     let directory = tempfile::tempdir().context("no temporary directory could be made; set TMPDIR")?;
+    pipeline.log.kind = LogKind::Embedded;
     pipeline.log.directory = directory.path().join("log");
     pipeline.log.fsync = Fsync::System;
     let mut opened = sources.iter().map(|s| source::open(s, bank)).collect::<Result<Vec<_>, _>>()?;
@@ -396,11 +525,21 @@ fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&B
     Ok(ExitCode::SUCCESS)
 }
 
-fn ask(pipeline: &Pipeline, question: &Question, trace: bool, json: bool) -> Result<ExitCode> {
-    let mut service = open(pipeline)?;
-    service.catch_up()?;
-    service.take_warnings().iter().for_each(|w| say(w));
-    let evidence = service.ask(question)?;
+fn ask(
+    pipeline: &Pipeline,
+    question: &Question,
+    after: Option<(u32, u64)>,
+    trace: bool,
+    json: bool,
+) -> Result<ExitCode> {
+    let evidence = if pipeline.log.kind == LogKind::Kafka {
+        serve::ask(pipeline, question, after)?
+    } else {
+        let mut service = open(pipeline)?;
+        service.catch_up()?;
+        service.take_warnings().iter().for_each(|w| say(w));
+        service.ask(question)?
+    };
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&evidence)?))?;
     } else if trace {

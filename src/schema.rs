@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
 use crate::{
     eval::EvalResult,
-    model::{DeadLetter, Evidence, MemoryRecord, Question, TurnEvent},
+    model::{DeadLetter, EdgeRecord, Evidence, MemoryRecord, Question, Refusal, TurnEvent},
 };
 
 /// Every schema by the name of its topic.
@@ -19,9 +19,17 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
             "memory",
             of(
                 MemoryRecord::json_schema,
-                "One value of the memory topic. The key is bank, session, start (4 bytes, big-endian) and, for one turn of an open window, the turn, each field behind its length in 2 bytes, big-endian; a null value removes it.",
+                "One value of the memory topic. The key is bank, session, start (4 bytes, big-endian) and, for one turn of an open window, the turn, each field behind its length in 2 bytes, big-endian; a null value removes it. A key that begins with two zero bytes is a read position, not a record: the turns partition in 4 bytes, big-endian; its value is `{\"schema\": 1, \"next_offset\": N}`.",
             ),
         ),
+        (
+            "edges",
+            of(
+                EdgeRecord::json_schema,
+                "One value of the edges topic. The key is bank, channel, a (8 bytes, big-endian) and b, each field behind its length in 2 bytes, big-endian; a null value removes it.",
+            ),
+        ),
+        ("refusals", of(Refusal::json_schema, "What comes back instead of an answer.")),
         ("dead-letters", of(DeadLetter::json_schema, "One rejected input record.")),
         ("questions", of(Question::json_schema, "One question.")),
         (

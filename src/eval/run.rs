@@ -121,6 +121,7 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     let directory = tempfile::tempdir().map_err(EvalError::Directory)?;
     let zone = EventTime::parse(&format!("2000-01-01T00:00:00{}", request.zone)).map_or(0, |t| t.offset_seconds);
     let mut pipeline = request.pipeline.clone();
+    pipeline.log.kind = crate::config::LogKind::Embedded;
     pipeline.log.directory = directory.path().join("log");
     // The source speaks first of a file that is not of its format, or an unknown conversation.
     drop(open_source(request)?);

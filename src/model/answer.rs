@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, Cues, EventTime, UnitId};
+use super::{Bank, Cues, EventTime, SCHEMA_VERSION, UnitId};
 
 /// A score in fixed point, so that no processor or summation order changes a comparison.
 ///
@@ -81,6 +81,91 @@ pub struct Question {
     /// When it is asked; "yesterday" means nothing without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<EventTime>,
+}
+
+/// Why a question got no evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalCode {
+    /// The record or one of its headers is not as it should be.
+    Invalid,
+    /// The bank holds nothing.
+    UnknownBank,
+    /// The reply topic is not allowed.
+    ReplyTopic,
+    /// The deadline came first.
+    Deadline,
+    /// Something on our side; asking again may help.
+    Failed,
+}
+
+impl RefusalCode {
+    /// As in its JSON form.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::UnknownBank => "unknown_bank",
+            Self::ReplyTopic => "reply_topic",
+            Self::Deadline => "deadline",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What comes back instead of evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// Version of this schema: 1.
+    pub schema: u32,
+    /// For programs.
+    pub code: RefusalCode,
+    /// For people: where, why and what to do.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal.
+    #[must_use]
+    pub fn new(code: RefusalCode, message: String) -> Self {
+        Self { schema: SCHEMA_VERSION, code, message }
+    }
+}
+
+/// An edge of the graph as the edges topic has it; its key is bank, channel, `a` and `b`, each
+/// behind its length in 2 bytes, big-endian.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeRecord {
+    /// Version of this schema: 1.
+    pub schema: u32,
+    /// The tenant.
+    pub bank: Bank,
+    /// Which kind of edge.
+    pub channel: Channel,
+    /// The unit with the lesser id.
+    pub a: UnitId,
+    /// The other unit.
+    pub b: UnitId,
+    /// How strongly they are associated.
+    pub weight: f64,
+}
+
+impl EdgeRecord {
+    /// The key of the record.
+    #[must_use]
+    pub fn key(&self) -> Vec<u8> {
+        let channel = self.channel.to_string();
+        let (a, b) = (self.a.0.to_be_bytes(), self.b.0.to_be_bytes());
+        let mut key = Vec::with_capacity(64);
+        for field in [self.bank.as_str().as_bytes(), channel.as_bytes(), &a, &b] {
+            // The longest is a bank of 128 bytes.
+            key.extend_from_slice(&(field.len() as u16).to_be_bytes());
+            key.extend_from_slice(field);
+        }
+        key
+    }
 }
 
 /// What a question is looked up by (paper, section 3.4 and the cue contract).

@@ -12,8 +12,8 @@ mod turn;
 mod unit;
 
 pub use answer::{
-    Channel, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question, QuestionCues,
-    Round, Score, Seen, Step, Target, Trace,
+    Channel, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question,
+    QuestionCues, Refusal, RefusalCode, Round, Score, Seen, Step, Target, Trace,
 };
 pub use bank::{Bank, BankKey};
 pub use time::{EventTime, Interval};

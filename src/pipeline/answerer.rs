@@ -71,6 +71,12 @@ impl Answerer {
         Ok(true)
     }
 
+    /// The first offset of a turns partition that the memory does not reflect, where known.
+    #[must_use]
+    pub fn position(&self, partition: u32) -> Option<u64> {
+        self.reached().get(&partition).copied()
+    }
+
     /// Waits until the memory reflects a turns partition up to an offset; false when `until`
     /// came first.
     pub fn wait_for(&self, partition: u32, next_offset: u64, until: Instant) -> bool {

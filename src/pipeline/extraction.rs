@@ -30,6 +30,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// What extraction tells as it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progressed {
+    /// This instance asked to be a member of the group.
+    Joined,
     /// A partition was taken over, in so much time, and goes on from this offset.
     TakenOver {
         /// The partition.
@@ -91,6 +93,7 @@ pub fn extract(
     // Opened now: the first turn should not wait for the model.
     vectors.embedder()?;
     let member = Member::join(log)?;
+    tell(Progressed::Joined);
     let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();
     let mut due: BTreeMap<u32, Instant> = BTreeMap::new();
     let mut idle = Duration::ZERO;

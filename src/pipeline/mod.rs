@@ -156,7 +156,11 @@ impl Service {
                 held.take(key, record.map(|r| r.turns.clone()));
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
             })? {}
-            stages.push(Stage::new(partition, pipeline, &held, log.read_position(partition)?));
+            let position = match answerer.position(partition) {
+                Some(position) => position,
+                None => log.read_position(partition)?,
+            };
+            stages.push(Stage::new(partition, pipeline, &held, position));
         }
         Ok(Self {
             pipeline: pipeline.clone(),

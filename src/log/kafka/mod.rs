@@ -83,6 +83,14 @@ impl KafkaLog {
         })
     }
 
+    /// Makes the topic of edges, or compares it.
+    ///
+    /// # Errors
+    /// [`LogError`], as [`Self::open`].
+    pub fn ensure_edges(&self) -> Result<(), LogError> {
+        topics::ensure(&self.cluster, self.partitions, true)
+    }
+
     /// How the cluster is reached.
     pub(crate) fn cluster(&self) -> &Cluster {
         &self.cluster
@@ -381,6 +389,19 @@ impl KafkaLog {
             headers: Some(error_headers(letter, &self.turns)),
         }
     }
+}
+
+/// Partitions of a topic by its whole name; 0 when it is not there.
+///
+/// # Errors
+/// [`LogError::Cluster`].
+pub(crate) fn partitions_of(cluster: &Cluster, topic: &str) -> Result<u32, LogError> {
+    use rdkafka::producer::Producer;
+    let watch = Watch::default();
+    let failed = |e: &_| cluster.failed(&watch, "asking for the topics", e);
+    let asking: BaseProducer<Watch> = cluster.client().create_with_context(watch.clone()).map_err(|e| failed(&e))?;
+    let there = asking.client().fetch_metadata(Some(topic), cluster.timeout()).map_err(|e| failed(&e))?;
+    Ok(topics::count(&there, topic).unwrap_or_default())
 }
 
 /// Why a record was rejected, under the names that Kafka Connect uses.

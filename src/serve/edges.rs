@@ -1,0 +1,154 @@
+//! The graph's edges as a compacted topic.
+//!
+//! In: the changes of each complete epoch. Out: a record an edge, a null where one is gone.
+//! After a start the topic is compared with the memory: edges that went while nobody was
+//! there to say so are removed, those that came are written.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::Receiver;
+use rdkafka::producer::BaseProducer;
+
+use super::{ServeError, State};
+use crate::{
+    log::{
+        KafkaLog, Log, LogError,
+        kafka::{
+            client::Watch,
+            lane::Lane,
+            owner::{Outgoing, drain, send},
+        },
+        partition_of,
+    },
+    memory::{EdgeChanges, GraphEdge},
+    model::{EdgeRecord, SCHEMA_VERSION},
+    pipeline::Answerer,
+};
+
+/// How long a failed write is put off.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// One record to write: its partition, key and value.
+struct Change {
+    partition: u32,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+}
+
+/// Publishes until `over`.
+pub(super) fn publish(
+    log: &KafkaLog,
+    answerer: &Answerer,
+    state: &State,
+    changes: &Receiver<EdgeChanges>,
+    over: &AtomicBool,
+) -> Result<(), ServeError> {
+    let cluster = log.cluster();
+    let topic = cluster.topic("edges");
+    let watch = Watch::default();
+    let producer: BaseProducer<Watch> = cluster
+        .producer()
+        .create_with_context(watch.clone())
+        .map_err(|e| cluster.failed(&watch, "making a producer of edges", &e))?;
+    let write = |changes: Vec<Change>| -> Result<(), ServeError> {
+        while !over.load(Ordering::Relaxed) {
+            let until = Instant::now() + cluster.timeout();
+            drop(watch.take_deliveries());
+            let sent = changes.iter().try_for_each(|change| {
+                let out = Outgoing {
+                    topic: &topic,
+                    partition: Some(change.partition),
+                    key: &change.key,
+                    value: change.value.as_deref(),
+                    headers: None,
+                };
+                send(&producer, out, until)
+            });
+            let arrived = sent.and_then(|()| drain(&producer, until));
+            match arrived.err().or(watch.take_deliveries().failed) {
+                None => {
+                    state.metrics.edges.inc_by(changes.len() as u64);
+                    return Ok(());
+                }
+                Some(error) => {
+                    let told = cluster.failed(&watch, "writing edges", &error);
+                    if matches!(told, LogError::Cluster { passing: false, .. }) {
+                        return Err(told.into());
+                    }
+                    std::thread::sleep(AGAIN);
+                }
+            }
+        }
+        Ok(())
+    };
+
+    // First what went: an edge whose weight changed goes and comes under one key.
+    let take = |net: &mut BTreeMap<Vec<u8>, Change>, told: EdgeChanges| {
+        for (edge, came) in told.went.iter().map(|e| (e, false)).chain(told.came.iter().map(|e| (e, true))) {
+            if let Some(change) = change(log, answerer, edge, came) {
+                net.insert(change.key.clone(), change);
+            }
+        }
+    };
+    let mut graph = BTreeMap::new();
+    while !state.loaded.load(Ordering::Relaxed) {
+        if over.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        changes.recv_timeout(Duration::from_millis(20)).into_iter().for_each(|told| take(&mut graph, told));
+    }
+    changes.try_iter().for_each(|told| take(&mut graph, told));
+    write(differences(log, &topic, graph)?)?;
+    while !over.load(Ordering::Relaxed) {
+        let Ok(first) = changes.recv_timeout(Duration::from_millis(100)) else { continue };
+        let mut net = BTreeMap::new();
+        std::iter::once(first).chain(changes.try_iter()).for_each(|told| take(&mut net, told));
+        write(net.into_values().collect())?;
+    }
+    Ok(())
+}
+
+/// None for a bank whose name is not known, which no live edge has.
+fn change(log: &KafkaLog, answerer: &Answerer, edge: &GraphEdge, came: bool) -> Option<Change> {
+    let bank = answerer.bank(edge.bank)?;
+    let partition = partition_of(&bank, log.partitions());
+    let (a, b, weight) = (edge.a, edge.b, edge.weight.as_f64());
+    let record = EdgeRecord { schema: SCHEMA_VERSION, bank, channel: edge.channel, a, b, weight };
+    let value = if came { Some(serde_json::to_vec(&record).ok()?) } else { None };
+    Some(Change { partition, key: record.key(), value })
+}
+
+/// What must be written so that the topic says what the graph is.
+fn differences(log: &KafkaLog, topic: &str, graph: BTreeMap<Vec<u8>, Change>) -> Result<Vec<Change>, ServeError> {
+    let mut wanted: BTreeMap<Vec<u8>, Change> = graph.into_iter().filter(|(_, c)| c.value.is_some()).collect();
+    let mut changes = Vec::new();
+    for partition in 0..log.partitions() {
+        let mut lane = Lane::open(log.cluster(), topic, partition, false)?;
+        let mut from = lane.span(log.cluster())?.0;
+        let mut there: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+        loop {
+            let raw = lane.read(log.cluster(), from, 1_024)?;
+            let Some(last) = raw.last() else { break };
+            from = last.record.offset + 1;
+            for raw in raw {
+                match raw.record.value {
+                    Some(value) => drop(there.insert(raw.record.key, value)),
+                    None => drop(there.remove(&raw.record.key)),
+                }
+            }
+        }
+        for (key, value) in there {
+            match wanted.get(&key) {
+                Some(change) if change.value.as_ref() == Some(&value) => drop(wanted.remove(&key)),
+                Some(_) => {}
+                None => changes.push(Change { partition, key, value: None }),
+            }
+        }
+    }
+    changes.extend(wanted.into_values());
+    Ok(changes)
+}

@@ -1,0 +1,277 @@
+//! A running service: turns from Kafka in, memory kept, questions answered, until stopped.
+//!
+//! In: a pipeline whose log is on Kafka. Out: what its roles say. `extract` turns the
+//! partitions that the group gives it into memory records; `serve` follows the memory topic
+//! of every partition and answers questions from it. Both run side by side in one process,
+//! or in processes apart that share nothing but the topics. What is in flight when the
+//! service stops is in the topics, and is done by whoever comes next.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    config::{Pipeline, Role},
+    embed::EmbedError,
+    log::{KafkaLog, Log, LogError, Topic},
+    pipeline::{self, Answerer, PipelineError, Progressed},
+    telemetry::{Metrics, OfPartition},
+};
+
+mod client;
+mod edges;
+mod http;
+mod questions;
+mod request;
+mod tap;
+
+pub use client::{AskError, ask};
+pub use request::parse_after;
+pub use tap::{Lag, TOPICS, Tapped, lag, tap};
+
+/// How long a follower of the memory topic rests when there is nothing new.
+const IDLE: Duration = Duration::from_millis(2);
+/// How long it rests when the cluster is away.
+const AWAY: Duration = Duration::from_millis(500);
+/// How often the lag is looked at.
+const LAG: Duration = Duration::from_secs(1);
+
+/// Why a service stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A room failed.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// The address of the metrics cannot be had.
+    #[error("metrics.listen: {listen} cannot be listened on: {problem}; name another address")]
+    Listen {
+        /// The address.
+        listen: String,
+        /// Why.
+        problem: String,
+    },
+    /// A thread cannot be started.
+    #[error("a thread cannot be started: {0}; the system has too many")]
+    Thread(std::io::Error),
+    /// A part ended without a word.
+    #[error("{0} has stopped; start again, the topics hold everything")]
+    Ended(&'static str),
+}
+
+impl From<LogError> for ServeError {
+    fn from(error: LogError) -> Self {
+        Self::Pipeline(error.into())
+    }
+}
+
+impl From<EmbedError> for ServeError {
+    fn from(error: EmbedError) -> Self {
+        Self::Pipeline(error.into())
+    }
+}
+
+/// What the parts of a service share.
+struct State {
+    metrics: Metrics,
+    /// The memory reflects what its log held at the start; true without `serve`.
+    loaded: AtomicBool,
+    /// Extraction is a member of its group; true without `extract`.
+    joined: AtomicBool,
+    /// Ends of owned partitions are compared with these.
+    positions: Mutex<std::collections::BTreeMap<u32, u64>>,
+}
+
+impl State {
+    /// What a service that is not ready waits for.
+    fn waiting_for(&self) -> Option<&'static str> {
+        if !self.loaded.load(Ordering::Relaxed) {
+            Some("the memory to be loaded")
+        } else if !self.joined.load(Ordering::Relaxed) {
+            Some("the group of extractors")
+        } else {
+            None
+        }
+    }
+}
+
+/// Runs until `stop`. `say` is told what a person should know.
+///
+/// # Errors
+/// [`ServeError`] for what does not pass by itself. A cluster that is away passes: the
+/// service waits and goes on.
+pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) -> Result<(), ServeError> {
+    let begun = Instant::now();
+    let roles = |role| pipeline.roles.contains(&role);
+    let log = KafkaLog::open(&pipeline.log)?;
+    if pipeline.serve.edges && roles(Role::Serve) {
+        log.ensure_edges()?;
+    }
+    let state = Arc::new(State {
+        metrics: Metrics::new(),
+        loaded: AtomicBool::new(!roles(Role::Serve)),
+        joined: AtomicBool::new(!roles(Role::Extract)),
+        positions: Mutex::default(),
+    });
+    if !pipeline.metrics.listen.is_empty() {
+        http::start(&pipeline.metrics.listen, Arc::clone(&state))?;
+    }
+    let (edges_out, edges_in) = crossbeam_channel::unbounded();
+    let told = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
+    let answerer = if roles(Role::Serve) { Some(Answerer::new(pipeline, log.partitions(), told)?) } else { None };
+    // The first part that fails stops the others.
+    let over = AtomicBool::new(false);
+    let failure: Mutex<Option<ServeError>> = Mutex::new(None);
+    let ended = |result: Result<(), ServeError>| {
+        if let Err(error) = result {
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+        over.store(true, Ordering::Relaxed);
+    };
+    std::thread::scope(|scope| {
+        let (log, state, over, ended) = (&log, &*state, &over, &ended);
+        if roles(Role::Extract) {
+            scope.spawn(move || ended(extract(pipeline, log, state, over, say)));
+        }
+        if let Some(answerer) = &answerer {
+            scope.spawn(move || ended(follow(log, answerer, state, over, begun, say)));
+            scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, state, over)));
+            if pipeline.serve.edges {
+                scope.spawn(move || ended(edges::publish(log, answerer, state, &edges_in, over)));
+            }
+        }
+        let mut looked = Instant::now();
+        while !over.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+            if looked.elapsed() > LAG {
+                look_at_lag(log, state);
+                looked = Instant::now();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+fn extract(
+    pipeline: &Pipeline,
+    log: &KafkaLog,
+    state: &State,
+    over: &AtomicBool,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<(), ServeError> {
+    let metrics = &state.metrics;
+    let mut complained = None;
+    pipeline::extract(pipeline, log, over, &mut |told| {
+        state.joined.store(true, Ordering::Relaxed);
+        let mut positions = state.positions.lock().unwrap_or_else(PoisonError::into_inner);
+        match told {
+            Progressed::Joined => {}
+            Progressed::TakenOver { partition, position, took } => {
+                positions.insert(partition, position);
+                metrics.owned.set(positions.len() as i64);
+                metrics.takeover_seconds.set(took.as_secs_f64());
+                complained = None;
+                say(&format!("partition {partition}: ours, from offset {position} ({:.2} s)", took.as_secs_f64()));
+            }
+            Progressed::Left { partition } => {
+                positions.remove(&partition);
+                metrics.owned.set(positions.len() as i64);
+                metrics.lag.remove(&OfPartition { partition });
+                metrics.watermark_seconds.remove(&OfPartition { partition });
+                say(&format!("partition {partition}: another instance has it"));
+            }
+            Progressed::Committed {
+                partition,
+                position,
+                append_ms,
+                events,
+                rejects,
+                forwards,
+                windows,
+                units,
+                took,
+            } => {
+                positions.insert(partition, position);
+                metrics.commits.inc();
+                metrics.events.inc_by(events);
+                metrics.rejects.inc_by(rejects);
+                metrics.forwards.inc_by(forwards);
+                metrics.firings.inc_by(windows);
+                metrics.units.inc_by(units);
+                metrics.step_seconds.observe(took.as_secs_f64());
+                if let Some(append_ms) = append_ms {
+                    let of = OfPartition { partition };
+                    metrics.watermark_seconds.get_or_create(&of).set(append_ms as f64 / 1_000.0);
+                }
+            }
+            Progressed::Aborted { partition, problem } => {
+                metrics.aborts.inc();
+                if complained.as_ref() != Some(&problem) {
+                    say(&format!("partition {partition}: {problem}; trying again"));
+                }
+                complained = Some(problem);
+            }
+            Progressed::Warning(warning) => say(&warning),
+        }
+    })?;
+    Ok(())
+}
+
+/// Follows every partition of the memory topic.
+fn follow(
+    log: &KafkaLog,
+    answerer: &Answerer,
+    state: &State,
+    over: &AtomicBool,
+    begun: Instant,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<(), ServeError> {
+    let mut complained = false;
+    while !over.load(Ordering::Relaxed) {
+        let mut any = false;
+        for partition in 0..log.partitions() {
+            let mut records = 0;
+            match answerer.follow(log, partition, |_, _, _| records += 1) {
+                Ok(some) => any |= some,
+                Err(PipelineError::Log(error @ LogError::Cluster { passing: true, .. })) => {
+                    state.metrics.read_failures.inc();
+                    if !complained {
+                        say(&format!("{error}; trying again"));
+                    }
+                    complained = true;
+                    std::thread::sleep(AWAY);
+                }
+                Err(error) => return Err(error.into()),
+            }
+            state.metrics.records.inc_by(records);
+        }
+        if any {
+            complained = false;
+            continue;
+        }
+        if !complained && !state.loaded.load(Ordering::Relaxed) {
+            answerer.settle()?;
+            let took = begun.elapsed().as_secs_f64();
+            state.metrics.recovery_seconds.set(took);
+            state.loaded.store(true, Ordering::Relaxed);
+            say(&format!("ready: the memory reflects its log ({took:.2} s)"));
+        }
+        std::thread::sleep(IDLE);
+    }
+    Ok(())
+}
+
+/// Only for show: a cluster that is away leaves the last figures standing.
+fn look_at_lag(log: &KafkaLog, state: &State) {
+    let positions = state.positions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for (partition, position) in positions {
+        if let Ok(end) = log.end(Topic::Turns, partition) {
+            let lag = end.saturating_sub(position).min(i64::MAX.unsigned_abs());
+            state.metrics.lag.get_or_create(&OfPartition { partition }).set(lag as i64);
+        }
+    }
+}

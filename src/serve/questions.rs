@@ -1,0 +1,296 @@
+//! Questions from a topic, answers to a topic.
+//!
+//! In: records of the questions topic, shared among the instances by a group. Out: one
+//! answer or refusal each, on the topic that it asks for. A question's offset counts as
+//! done when its answer is with the cluster: killed before, it is answered again, with the
+//! same identity. A question that waits for a turn waits here and keeps no thread.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use rdkafka::{
+    Message,
+    consumer::{BaseConsumer, Consumer},
+    error::KafkaError,
+    producer::BaseProducer,
+};
+
+use super::{
+    ServeError, State,
+    request::{Asked, Request, Rules, reply},
+};
+use crate::{
+    config::Pipeline,
+    embed::{self, Embedder},
+    log::kafka::{
+        client::{Cluster, Watch},
+        lane::Raw,
+        owner::{Outgoing, drain, send},
+    },
+    model::{Evidence, Refusal, RefusalCode},
+    pipeline::{Answerer, PipelineError},
+    recall::RecallError,
+    telemetry::Outcome,
+};
+
+/// Questions in hand at most; more stay in the topic.
+const IN_HAND: usize = 256;
+/// One wait for a question.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Answers until `over`.
+pub(super) fn answer(
+    pipeline: &Pipeline,
+    cluster: &Cluster,
+    answerer: &Answerer,
+    state: &State,
+    over: &AtomicBool,
+) -> Result<(), ServeError> {
+    let rules = rules(pipeline, cluster);
+    let producer_watch = Watch::default();
+    let producer: BaseProducer<Watch> = cluster
+        .producer()
+        .create_with_context(producer_watch.clone())
+        .map_err(|e| cluster.failed(&producer_watch, "making a producer of answers", &e))?;
+    let mut embedders: Vec<Box<dyn Embedder>> = Vec::new();
+    for _ in 0..pipeline.serve.threads {
+        embedders.push(embed::open(&pipeline.embed, &pipeline.model())?);
+    }
+    let (work_out, work) = bounded::<Request>(IN_HAND);
+    let (done_out, done) = unbounded();
+    std::thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for mut embedder in embedders {
+            let (work, done_out, rules, producer) = (work.clone(), done_out.clone(), &rules, &producer);
+            let worker = Worker { cluster, answerer, state, rules, producer };
+            workers.push(scope.spawn(move || worker.run(&mut *embedder, &work, &done_out)));
+        }
+        drop((work, done_out));
+        let taken = take(cluster, &rules, answerer, state, over, work_out, &done);
+        for worker in workers {
+            worker.join().map_err(|_| ServeError::Ended("a thread that answers questions"))?;
+        }
+        taken
+    })
+}
+
+fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
+    let reply_topic = cluster.topic("answers");
+    let named = &pipeline.serve.reply_prefix;
+    Rules {
+        reply_prefix: if named.is_empty() { reply_topic.clone() } else { named.clone() },
+        reply_topic,
+        patience: Duration::from_millis(pipeline.serve.deadline_ms),
+        source: format!("/ripplemem/{}", cluster.settings.prefix),
+        partitions: pipeline.log.partitions,
+    }
+}
+
+/// Reads questions, hands them out, and notes which are done.
+fn take(
+    cluster: &Cluster,
+    rules: &Rules,
+    answerer: &Answerer,
+    state: &State,
+    over: &AtomicBool,
+    work: Sender<Request>,
+    done: &Receiver<(u32, u64)>,
+) -> Result<(), ServeError> {
+    let watch = Watch::default();
+    let failed = |e: &KafkaError| cluster.failed(&watch, "reading questions", e);
+    let topic = cluster.topic("questions");
+    let consumer: BaseConsumer<Watch> = cluster
+        .member("questions")
+        .set("enable.auto.commit", "true")
+        .set("auto.commit.interval.ms", "200")
+        .create_with_context(watch.clone())
+        .map_err(|e| failed(&e))?;
+    let mut in_hand = InHand::default();
+    let mut waiting: Vec<Request> = Vec::new();
+    let mut subscribed = false;
+    while !over.load(Ordering::Relaxed) {
+        // Before the memory is loaded it would answer that it knows nothing.
+        if !subscribed && state.loaded.load(Ordering::Relaxed) {
+            consumer.subscribe(&[&topic]).map_err(|e| failed(&e))?;
+            subscribed = true;
+        }
+        for (partition, offset) in done.try_iter() {
+            if let Some(next) = in_hand.done(partition, offset) {
+                // Another instance may have the partition by now; then it answers again.
+                drop(consumer.store_offset(&topic, partition as i32, next as i64 - 1));
+            }
+        }
+        let (ready, later): (Vec<Request>, Vec<Request>) = waiting.into_iter().partition(|r| may_go(r, answerer));
+        waiting = later;
+        for request in ready {
+            work.send(request).map_err(|_| ServeError::Ended("answering questions"))?;
+        }
+        if in_hand.count() >= IN_HAND || !subscribed {
+            std::thread::sleep(POLL);
+            continue;
+        }
+        match consumer.poll(POLL) {
+            None => {}
+            Some(Ok(message)) => {
+                let raw = Raw::of(&message);
+                let partition = message.partition().unsigned_abs();
+                in_hand.take(partition, raw.record.offset);
+                let asked = Asked {
+                    partition,
+                    offset: raw.record.offset,
+                    key: &raw.record.key,
+                    value: raw.record.value.as_deref().unwrap_or_default(),
+                    headers: &raw.headers,
+                };
+                let request = Request::read(&asked, rules, Instant::now(), now_ms());
+                if may_go(&request, answerer) {
+                    work.send(request).map_err(|_| ServeError::Ended("answering questions"))?;
+                } else {
+                    waiting.push(request);
+                }
+            }
+            Some(Err(error)) => {
+                let told = failed(&error);
+                if matches!(told, crate::log::LogError::Cluster { passing: false, .. }) {
+                    return Err(told.into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a question need not wait for a turn, or not any longer.
+fn may_go(request: &Request, answerer: &Answerer) -> bool {
+    let now = Instant::now();
+    request.question.is_err()
+        || now >= request.deadline
+        || request.after.is_none_or(|(partition, next)| answerer.wait_for(partition, next, now))
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
+}
+
+/// One thread that answers.
+struct Worker<'a> {
+    cluster: &'a Cluster,
+    answerer: &'a Answerer,
+    state: &'a State,
+    rules: &'a Rules,
+    producer: &'a BaseProducer<Watch>,
+}
+
+impl Worker<'_> {
+    fn run(&self, embedder: &mut dyn Embedder, work: &Receiver<Request>, done: &Sender<(u32, u64)>) {
+        for request in work {
+            let result = self.evidence(&request, embedder);
+            let outcome = result.as_ref().map_or_else(|refusal| refusal.code.name(), |_| "answered");
+            self.send(&request, &result);
+            self.state.metrics.questions.get_or_create(&Outcome { outcome }).inc();
+            self.state.metrics.question_seconds.observe(request.arrived.elapsed().as_secs_f64());
+            if done.send((request.partition, request.offset)).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn evidence(&self, request: &Request, embedder: &mut dyn Embedder) -> Result<Evidence, Refusal> {
+        let question = request.question.as_ref().map_err(Clone::clone)?;
+        let now = Instant::now();
+        if now >= request.deadline {
+            let missing = request.after.filter(|(p, next)| !self.answerer.wait_for(*p, *next, now));
+            let message = match missing {
+                Some((partition, next)) => format!(
+                    "the deadline came before turns/{partition} was remembered up to offset {}; ask again, or allow \
+                     more time in ripplemem_deadline",
+                    next - 1
+                ),
+                None => {
+                    "the deadline came before the question's turn; allow more time in ripplemem_deadline".to_owned()
+                }
+            };
+            return Err(Refusal::new(RefusalCode::Deadline, message));
+        }
+        self.answerer.ask(question, embedder).map_err(|error| {
+            let code = match &error {
+                PipelineError::UnknownBank { .. } => RefusalCode::UnknownBank,
+                PipelineError::Recall(RecallError::EmptyQuestion) => RefusalCode::Invalid,
+                _ => RefusalCode::Failed,
+            };
+            Refusal::new(code, error.to_string())
+        })
+    }
+
+    /// Sends until the cluster has it; what can never be sent goes back as a refusal.
+    fn send(&self, request: &Request, result: &Result<Evidence, Refusal>) {
+        let (kind, value) = reply(result);
+        let until = Instant::now() + self.cluster.timeout();
+        let out = |topic, partition, value| Outgoing {
+            topic,
+            partition,
+            key: &request.key,
+            value: Some(value),
+            headers: Some(request.answer_headers(kind, self.rules)),
+        };
+        let sent = send(self.producer, out(&request.reply_topic, request.reply_partition, &value), until);
+        let fallback = match sent {
+            Ok(()) => None,
+            Err(error) => {
+                let message = format!("{}: {error}; name another kafka_replyTopic or partition", request.reply_topic);
+                Some(Refusal::new(RefusalCode::ReplyTopic, message))
+            }
+        };
+        if let Some(refusal) = fallback {
+            let (_, value) = reply(&Err(refusal));
+            // The topic of last resort: when it fails, too, the question is done all the same.
+            drop(send(self.producer, out(&self.rules.reply_topic, None, &value), until));
+        }
+        // An answer that does not arrive is one that its asker asks for again.
+        drop(drain(self.producer, until));
+    }
+}
+
+/// Which questions of each partition are in hand.
+#[derive(Debug, Default)]
+struct InHand(BTreeMap<u32, (BTreeSet<u64>, u64)>);
+
+impl InHand {
+    fn count(&self) -> usize {
+        self.0.values().map(|(offsets, _)| offsets.len()).sum()
+    }
+
+    fn take(&mut self, partition: u32, offset: u64) {
+        let (offsets, next) = self.0.entry(partition).or_default();
+        offsets.insert(offset);
+        *next = (*next).max(offset + 1);
+    }
+
+    /// The offset before which everything is done, when there is one.
+    fn done(&mut self, partition: u32, offset: u64) -> Option<u64> {
+        let (offsets, next) = self.0.get_mut(&partition)?;
+        offsets.remove(&offset);
+        let safe = offsets.first().copied().unwrap_or(*next);
+        (safe > 0).then_some(safe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_done_when_all_before_it_are() {
+        let mut in_hand = InHand::default();
+        (3..6).for_each(|offset| in_hand.take(0, offset));
+        assert_eq!(in_hand.count(), 3);
+        assert_eq!(in_hand.done(0, 4), Some(3), "3 is not done");
+        assert_eq!(in_hand.done(0, 3), Some(5));
+        assert_eq!(in_hand.done(0, 5), Some(6));
+        assert_eq!(in_hand.count(), 0);
+    }
+}

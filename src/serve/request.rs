@@ -1,0 +1,265 @@
+//! A question's record to what is asked, and an answer's record with what came of it.
+//!
+//! In: a record of the questions topic with its headers. Out: the question, where its
+//! answer goes, until when, and what must be remembered first; or the refusal that goes
+//! back instead. Header names are Spring's and CloudEvents', where they have one:
+//!
+//! | header | meaning |
+//! |---|---|
+//! | `kafka_correlationId` | echoed byte for byte |
+//! | `kafka_replyTopic` | where the answer goes; must begin with `serve.reply_prefix` |
+//! | `kafka_replyPartition` | its partition, 4 bytes, big-endian |
+//! | `ripplemem_deadline` | milliseconds since 1970, in digits; later the answer is a refusal |
+//! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
+//! | `traceparent` | passed on |
+
+use std::time::{Duration, Instant};
+
+use rdkafka::message::{Header, OwnedHeaders};
+
+use crate::{
+    log::partition_of,
+    model::{Evidence, Question, Refusal, RefusalCode},
+};
+
+/// How requests are judged.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    /// What a reply topic begins with.
+    pub reply_prefix: String,
+    /// The reply topic of those that name none.
+    pub reply_topic: String,
+    /// How long those may wait that name no deadline.
+    pub patience: Duration,
+    /// What the source of an answer is called.
+    pub source: String,
+    /// Partitions of the memory topic.
+    pub partitions: u32,
+}
+
+/// A question with where its answer goes.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    /// Its place among the questions, for the answer's identity.
+    pub partition: u32,
+    /// Its offset.
+    pub offset: u64,
+    /// Its key, which is the answer's.
+    pub key: Vec<u8>,
+    /// What is asked; or why it cannot be.
+    pub question: Result<Question, Refusal>,
+    /// The turns partition and the first offset that need not be reflected.
+    pub after: Option<(u32, u64)>,
+    /// When it came.
+    pub arrived: Instant,
+    /// When an answer is of no use any more.
+    pub deadline: Instant,
+    /// Where the answer goes.
+    pub reply_topic: String,
+    /// And to which partition.
+    pub reply_partition: Option<u32>,
+    /// Headers that are passed on.
+    echoed: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// A record as it is read: its place, key, value and headers.
+pub(super) struct Asked<'a> {
+    /// The partition.
+    pub partition: u32,
+    /// The offset.
+    pub offset: u64,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// The headers.
+    pub headers: &'a [(String, Option<Vec<u8>>)],
+}
+
+impl Request {
+    /// Reads a record that came at `arrived`, when the clock said `unix_ms`.
+    pub(super) fn read(asked: &Asked<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
+        let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
+        let mut request = Self {
+            partition: asked.partition,
+            offset: asked.offset,
+            key: asked.key.to_vec(),
+            question: read_question(asked.value),
+            after: None,
+            arrived,
+            deadline: arrived + rules.patience,
+            reply_topic: rules.reply_topic.clone(),
+            reply_partition: None,
+            echoed: Vec::new(),
+        };
+        for name in ["kafka_correlationId", "traceparent", "tracestate"] {
+            if let Some(value) = header(name) {
+                request.echoed.push((name.to_owned(), Some(value.clone())));
+            }
+        }
+        let mut problems: Vec<Refusal> = Vec::new();
+        if let Some(topic) = header("kafka_replyTopic") {
+            match std::str::from_utf8(topic) {
+                Ok(topic) if topic.starts_with(&rules.reply_prefix) => topic.clone_into(&mut request.reply_topic),
+                _ => problems.push(Refusal::new(
+                    RefusalCode::ReplyTopic,
+                    format!(
+                        "kafka_replyTopic: {:?} does not begin with {:?}; name a topic that does",
+                        String::from_utf8_lossy(topic),
+                        rules.reply_prefix
+                    ),
+                )),
+            }
+        }
+        if let Some(partition) = header("kafka_replyPartition") {
+            match <[u8; 4]>::try_from(partition.as_slice()).map(i32::from_be_bytes) {
+                Ok(partition) if partition >= 0 => request.reply_partition = Some(partition.unsigned_abs()),
+                _ => problems.push(invalid("kafka_replyPartition: not a partition in 4 bytes, big-endian")),
+            }
+        }
+        if let Some(deadline) = header("ripplemem_deadline") {
+            match std::str::from_utf8(deadline).ok().and_then(|d| d.trim().parse::<i64>().ok()) {
+                Some(deadline_ms) => {
+                    let left_ms = deadline_ms.saturating_sub(unix_ms).clamp(0, 3_600_000).unsigned_abs();
+                    request.deadline = arrived + Duration::from_millis(left_ms);
+                }
+                None => problems.push(invalid("ripplemem_deadline: not milliseconds since 1970 in digits")),
+            }
+        }
+        if let Some(after) = header("ripplemem_after") {
+            match std::str::from_utf8(after).ok().and_then(parse_after) {
+                Some((partition, offset)) => {
+                    let home = request.question.as_ref().ok().map(|q| partition_of(&q.bank, rules.partitions));
+                    if home.is_some_and(|home| home != partition) {
+                        let home = home.unwrap_or_default();
+                        problems.push(invalid(&format!(
+                            "ripplemem_after: turns of this bank are remembered through partition {home}, not \
+                             {partition}; name the offset that its turn got there"
+                        )));
+                    }
+                    request.after = Some((partition, offset.saturating_add(1)));
+                }
+                None => problems.push(invalid("ripplemem_after: not PARTITION:OFFSET")),
+            }
+        }
+        if let Some(problem) = problems.into_iter().next() {
+            request.question = request.question.and(Err(problem));
+        }
+        request
+    }
+
+    /// The headers of its answer.
+    pub(super) fn answer_headers(&self, kind: &str, rules: &Rules) -> OwnedHeaders {
+        let id = format!("{}/{}", self.partition, self.offset);
+        let mut headers = OwnedHeaders::new();
+        for (key, value) in &self.echoed {
+            headers = headers.insert(Header { key, value: value.as_deref() });
+        }
+        let ours = [
+            ("ce_specversion", "1.0"),
+            ("ce_id", id.as_str()),
+            ("ce_source", rules.source.as_str()),
+            ("ce_type", kind),
+            ("content-type", "application/json"),
+        ];
+        ours.iter().fold(headers, |headers, (key, value)| headers.insert(Header { key, value: Some(*value) }))
+    }
+}
+
+/// The type of an answer (`schemas/topics/answers.v1.json`).
+pub(super) const ANSWER: &str = "ripplemem.answer.v1";
+/// The type of a refusal (`schemas/topics/refusals.v1.json`).
+pub(super) const REFUSAL: &str = "ripplemem.refusal.v1";
+
+/// The type and the value of what came of a question.
+pub(super) fn reply(result: &Result<Evidence, Refusal>) -> (&'static str, Vec<u8>) {
+    // Both have a JSON form: their schemas are made from it.
+    match result {
+        Ok(evidence) => (ANSWER, serde_json::to_vec(evidence).unwrap_or_default()),
+        Err(refusal) => (REFUSAL, serde_json::to_vec(refusal).unwrap_or_default()),
+    }
+}
+
+/// `PARTITION:OFFSET` of a turn.
+#[must_use]
+pub fn parse_after(text: &str) -> Option<(u32, u64)> {
+    let (partition, offset) = text.trim().split_once(':')?;
+    Some((partition.parse().ok()?, offset.parse().ok()?))
+}
+
+fn read_question(value: &[u8]) -> Result<Question, Refusal> {
+    serde_json::from_slice(value)
+        .map_err(|e| invalid(&format!("not a question: {e}; see schemas/topics/questions.v1.json")))
+}
+
+fn invalid(problem: &str) -> Refusal {
+    Refusal::new(RefusalCode::Invalid, problem.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        Rules {
+            reply_prefix: "app.answers".to_owned(),
+            reply_topic: "app.answers".to_owned(),
+            patience: Duration::from_secs(10),
+            source: "/ripplemem/app".to_owned(),
+            partitions: 1,
+        }
+    }
+
+    fn read(value: &str, headers: &[(&str, &[u8])]) -> Request {
+        let headers: Vec<_> = headers.iter().map(|(k, v)| ((*k).to_owned(), Some(v.to_vec()))).collect();
+        let asked = Asked { partition: 2, offset: 9, key: b"k", value: value.as_bytes(), headers: &headers };
+        Request::read(&asked, &rules(), Instant::now(), 1_000_000)
+    }
+
+    const QUESTION: &str = r#"{"bank": "acme", "text": "Where?"}"#;
+
+    #[test]
+    fn headers_are_understood() {
+        let correlation = [0xff, 0x00, 0xfe];
+        let request = read(
+            QUESTION,
+            &[
+                ("kafka_correlationId", &correlation),
+                ("kafka_replyTopic", b"app.answers.me"),
+                ("kafka_replyPartition", &[0, 0, 0, 3]),
+                ("ripplemem_deadline", b"1000500"),
+                ("ripplemem_after", b"0:41"),
+                ("traceparent", b"00-x-y-01"),
+            ],
+        );
+        assert!(request.question.is_ok());
+        assert_eq!((request.reply_topic.as_str(), request.reply_partition), ("app.answers.me", Some(3)));
+        assert_eq!(request.after, Some((0, 42)));
+        assert_eq!(request.deadline - request.arrived, Duration::from_millis(500));
+        use rdkafka::message::Headers;
+        let headers = request.answer_headers(ANSWER, &rules());
+        let value = |name: &str| headers.iter().find(|h| h.key == name).and_then(|h| h.value.map(<[u8]>::to_vec));
+        assert_eq!(value("kafka_correlationId").unwrap(), correlation);
+        assert_eq!(value("traceparent").unwrap(), b"00-x-y-01");
+        assert_eq!(value("ce_id").unwrap(), b"2/9");
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused_by_name() {
+        for (value, headers, code, word) in [
+            ("{", &[][..], RefusalCode::Invalid, "not a question"),
+            (r#"{"bank": "a//b", "text": "x"}"#, &[], RefusalCode::Invalid, "bank"),
+            (QUESTION, &[("kafka_replyTopic", &b"other"[..])], RefusalCode::ReplyTopic, "app.answers"),
+            (QUESTION, &[("kafka_replyPartition", b"1")], RefusalCode::Invalid, "big-endian"),
+            (QUESTION, &[("ripplemem_deadline", b"soon")], RefusalCode::Invalid, "milliseconds"),
+            (QUESTION, &[("ripplemem_after", b"7:1")], RefusalCode::Invalid, "partition 0"),
+            (QUESTION, &[("ripplemem_after", b"x")], RefusalCode::Invalid, "PARTITION:OFFSET"),
+        ] {
+            let request = read(value, headers);
+            let refusal = request.question.unwrap_err();
+            assert_eq!(refusal.code, code, "{value}");
+            assert!(refusal.message.contains(word), "{word} is not in {}", refusal.message);
+            assert_eq!(request.reply_topic, "app.answers", "a refusal goes where it may");
+        }
+    }
+}

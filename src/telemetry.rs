@@ -1,0 +1,157 @@
+//! Every metric's name and meaning, in one place.
+//!
+//! In: what happened. Out: the text that Prometheus reads. Counters end in `_total`, units
+//! stand in the names, and a bank is never a label: it would tell who uses the service.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+
+type Seconds = Gauge<f64, AtomicU64>;
+
+/// A partition of the turns topic.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfPartition {
+    /// Its number.
+    pub partition: u32,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Outcome {
+    /// `answered`, or the code of the refusal.
+    pub outcome: &'static str,
+}
+
+/// The metrics of a running service.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// Events read from the turns topic.
+    pub events: Counter,
+    /// Events that went to the dead letters.
+    pub rejects: Counter,
+    /// Events that were sent on to their bank's partition.
+    pub forwards: Counter,
+    /// Windows that fired as final.
+    pub firings: Counter,
+    /// Units written.
+    pub units: Counter,
+    /// Transactions committed.
+    pub commits: Counter,
+    /// Transactions given up.
+    pub aborts: Counter,
+    /// Reads of the memory topic that failed because the cluster was away.
+    pub read_failures: Counter,
+    /// Seconds of a step: read, extract, embed, commit.
+    pub step_seconds: Histogram,
+    /// Turns that are not extracted yet.
+    pub lag: Family<OfPartition, Gauge>,
+    /// Append time of the last turn that is extracted, in seconds since 1970.
+    pub watermark_seconds: Family<OfPartition, Seconds>,
+    /// Partitions that are ours.
+    pub owned: Gauge,
+    /// Seconds that the last taking over of a partition took.
+    pub takeover_seconds: Seconds,
+    /// Seconds from the start until the memory reflected its log.
+    pub recovery_seconds: Seconds,
+    /// Records that the memory took from its log.
+    pub records: Counter,
+    /// Questions by what became of them.
+    pub questions: Family<Outcome, Counter>,
+    /// Seconds from a question's arrival to its answer.
+    pub question_seconds: Histogram,
+    /// Changes written to the edges topic.
+    pub edges: Counter,
+}
+
+impl Metrics {
+    /// All of them, at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("ripplemem");
+        let step_seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
+        let question_seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
+        macro_rules! named {
+            ($name:literal, $help:literal, $metric:expr) => {{
+                let metric = $metric;
+                registry.register($name, $help, metric.clone());
+                metric
+            }};
+        }
+        Self {
+            events: named!("turn_events", "Events read from the turns topic", Counter::default()),
+            rejects: named!("rejects", "Events that went to the dead letters", Counter::default()),
+            forwards: named!("forwards", "Events sent on to the partition of their bank", Counter::default()),
+            firings: named!("window_firings", "Windows that fired as final", Counter::default()),
+            units: named!("units_written", "Units written to the memory topic", Counter::default()),
+            commits: named!("transactions", "Transactions committed", Counter::default()),
+            aborts: named!("transaction_aborts", "Transactions given up", Counter::default()),
+            read_failures: named!("read_failures", "Failed reads of the memory topic", Counter::default()),
+            step_seconds: named!("step_seconds", "Read, extract, embed and commit", step_seconds),
+            lag: named!("turns_lag", "Turns that are not extracted yet", Family::default()),
+            watermark_seconds: named!(
+                "watermark_timestamp_seconds",
+                "Append time of the last turn that is extracted",
+                Family::default()
+            ),
+            owned: named!("owned_partitions", "Partitions that this instance extracts", Gauge::default()),
+            takeover_seconds: named!("takeover_seconds", "Taking over of the last partition", Seconds::default()),
+            recovery_seconds: named!(
+                "recovery_seconds",
+                "From the start until the memory reflected its log",
+                Seconds::default()
+            ),
+            records: named!("memory_records", "Records that the memory took from its log", Counter::default()),
+            questions: named!("questions", "Questions by outcome", Family::default()),
+            question_seconds: named!("question_seconds", "From a question's arrival to its answer", question_seconds),
+            edges: named!("edge_changes", "Changes written to the edges topic", Counter::default()),
+            registry,
+        }
+    }
+
+    /// The text form (`/metrics`).
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_carry_their_units_and_counters_end_in_total() {
+        let metrics = Metrics::new();
+        metrics.questions.get_or_create(&Outcome { outcome: "answered" }).inc();
+        metrics.lag.get_or_create(&OfPartition { partition: 3 }).set(7);
+        let text = metrics.text();
+        for expected in [
+            "ripplemem_questions_total{outcome=\"answered\"} 1",
+            "ripplemem_turns_lag{partition=\"3\"} 7",
+            "# TYPE ripplemem_transactions counter",
+            "ripplemem_recovery_seconds",
+        ] {
+            assert!(text.contains(expected), "{expected} is not in {text}");
+        }
+    }
+}
