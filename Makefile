@@ -15,9 +15,10 @@ test: setup
 	cargo test --release --locked
 	cargo build --release --locked
 
-# The kill test with its full number of seeded rounds.
+# The kill tests with their full number of seeded rounds.
 soak: setup
 	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem recovery -- --nocapture
+	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka::killed -- --nocapture
 
 bench: setup
 	cargo bench --locked

@@ -132,7 +132,7 @@ enum Command {
     Tap {
         /// turns, memory or dead-letters; on Kafka also questions, answers or edges.
         topic: String,
-        /// Only the last so many records of each partition.
+        /// Only from the last so many offsets of each partition on; on Kafka, marks of transactions count.
         #[arg(long)]
         last: Option<u64>,
         /// Go on with what comes (log on Kafka), until stopped.

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod bad_input;
+mod broker_process;
 mod calibrate;
 mod eval;
+mod kafka;
 mod oracle;
 mod path;
 mod pipelines;

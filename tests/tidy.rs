@@ -88,6 +88,8 @@ fn rooms_import_in_the_datas_direction() {
         ),
         ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline"]),
         ("schema", &["model", "eval"]),
+        ("telemetry", &[]),
+        ("serve", &["model", "config", "log", "embed", "memory", "recall", "pipeline", "telemetry"]),
     ]);
     let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();
     let mut seen = 0;

@@ -106,7 +106,7 @@ pub(super) fn build(
             .arrange_by_key_named("Adjacency");
         if let Some(changed) = changed {
             // Both ends may have chosen the edge: it is one.
-            let edges = adjacency.clone().as_collection(|key, (channel, choice)| (*key, *channel, choice.clone()));
+            let edges = adjacency.clone().as_collection(|key, (channel, choice)| (*key, *channel, *choice));
             edges
                 .filter(|(key, _, choice)| key.id < choice.id)
                 .map(|(key, channel, choice)| GraphEdge {

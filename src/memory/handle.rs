@@ -238,12 +238,15 @@ fn run(
     guards.join().into_iter().collect()
 }
 
+/// Changes as the workers see them, and who is told of an epoch's sum.
+type EdgeFeed = (Receiver<(GraphEdge, isize)>, Sender<EdgeChanges>);
+
 /// The first worker's loop: commands to inputs, epoch by epoch, and rows to replies.
 struct Feeder {
     inputs: Inputs,
     incoming: Receiver<Command>,
     rows_in: Receiver<(ProbeId, Row)>,
-    edges: Option<(Receiver<(GraphEdge, isize)>, Sender<EdgeChanges>)>,
+    edges: Option<EdgeFeed>,
     epoch: Epoch,
     reflects: BTreeMap<(String, u32), u64>,
 }

@@ -40,6 +40,14 @@ pub(crate) struct Deliveries {
 }
 
 impl Watch {
+    /// That all brokers are down follows every complaint and explains none.
+    fn note(&self, said: &str) {
+        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        if complaint.is_none() || !said.ends_with("brokers are down") {
+            *complaint = Some(said.to_owned());
+        }
+    }
+
     fn complaint(&self) -> Option<String> {
         self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -56,12 +64,12 @@ impl ClientContext for Watch {
             level,
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical | RDKafkaLogLevel::Error
         ) {
-            *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.to_owned());
+            self.note(message);
         }
     }
 
     fn error(&self, _error: KafkaError, reason: &str) {
-        *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+        self.note(reason);
     }
 }
 

@@ -91,11 +91,21 @@ impl Lane {
 
     /// The first offset that is left, and the one after the last that is committed.
     pub(crate) fn span(&self, cluster: &Cluster) -> Result<(u64, u64), LogError> {
-        let (low, high) = self
-            .consumer
-            .fetch_watermarks(&self.topic, self.partition, cluster.timeout())
-            .map_err(|e| cluster.failed(&self.watch, format!("asking for the end of {}", self.name()), &e))?;
-        Ok((low.unsigned_abs(), high.unsigned_abs()))
+        // A leader that moves, or a topic that is new, is known again in a moment.
+        let until = Instant::now() + cluster.timeout();
+        loop {
+            match self.consumer.fetch_watermarks(&self.topic, self.partition, cluster.timeout()) {
+                Ok((low, high)) => return Ok((low.unsigned_abs(), high.unsigned_abs())),
+                Err(error) => {
+                    let doing = format!("asking for the end of {}", self.name());
+                    let told = cluster.failed(&self.watch, doing, &error);
+                    if !matches!(told, LogError::Cluster { passing: true, .. }) || Instant::now() > until {
+                        return Err(told);
+                    }
+                    std::thread::sleep(POLL);
+                }
+            }
+        }
     }
 
     /// A record before this offset was written by this process and must be seen.

@@ -47,6 +47,9 @@ use crate::{
 /// Records of one read of a replay.
 const REPLAYED_AT_ONCE: usize = 256;
 
+/// Readers by topic and partition.
+type Lanes = HashMap<(Topic, u32), Arc<Mutex<Lane>>>;
+
 /// A log on a Kafka cluster.
 pub struct KafkaLog {
     cluster: Cluster,
@@ -54,7 +57,7 @@ pub struct KafkaLog {
     turns: String,
     memory: String,
     dead_letters: String,
-    lanes: Mutex<HashMap<(Topic, u32), Arc<Mutex<Lane>>>>,
+    lanes: Mutex<Lanes>,
     owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
     /// Read positions by turns partition, as far as they are known to be committed.
     positions: Mutex<BTreeMap<u32, u64>>,

@@ -6,6 +6,7 @@ use super::{super::suite, *};
 use crate::config::Pipeline;
 
 #[path = "../../../tests/broker_process.rs"]
+#[allow(dead_code, reason = "the integration tests kill brokers, too")]
 mod broker_process;
 use broker_process::Broker;
 

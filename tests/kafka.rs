@@ -1,0 +1,347 @@
+//! The service on a real broker: killed, divided, fed with what it cannot read.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use ripplemem::{
+    config::{LogKind, Pipeline},
+    log::{KafkaLog, Log, Topic},
+    memory::Census,
+    model::{DeadLetter, TurnEvent},
+    pipeline::Service,
+};
+
+use super::{
+    broker_process::Broker,
+    oracle::Dice,
+    pipelines,
+    support::{census, data, fails, ingest, open, pipeline, ripplemem, write},
+};
+
+/// A pipeline file of a test, with the deterministic embedder.
+struct Home {
+    directory: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl Home {
+    fn new(broker: &Broker, prefix: &str, extra: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!(
+            "version = 1\nembed.model = \"fixed\"\nembed.read_turns = 16\n{extra}\n[log]\nkind = \"kafka\"\n\
+             directory = \"local\"\npartitions = 2\n[log.kafka]\nbrokers = \"{}\"\nprefix = \"{prefix}\"\n\
+             session_seconds = 2\n",
+            broker.bootstrap()
+        );
+        let file = write(&directory.path().join("p.toml"), text);
+        Self { directory, file }
+    }
+
+    fn path(&self) -> &str {
+        self.file.to_str().unwrap()
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        Pipeline::read(&self.file).unwrap()
+    }
+
+    fn log(&self) -> KafkaLog {
+        KafkaLog::open(&self.pipeline().log).unwrap()
+    }
+
+    fn run(&self) -> Running {
+        let told = fs::File::options().create(true).append(true).open(self.directory.path().join("told")).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+            .args(["run", self.path()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(told)
+            .spawn()
+            .unwrap();
+        Running(child)
+    }
+
+    fn told(&self) -> String {
+        fs::read_to_string(self.directory.path().join("told")).unwrap_or_default()
+    }
+
+    /// Waits until every turn is extracted.
+    fn extracted(&self) {
+        let log = self.log();
+        wait(&|| self.told(), || (0..2).all(|p| log.read_position(p).unwrap() == log.end(Topic::Turns, p).unwrap()));
+    }
+
+    fn census(&self) -> Census {
+        census(&Service::open(&self.pipeline(), &mut |_| {}).unwrap())
+    }
+}
+
+/// A service that dies with the test.
+struct Running(Child);
+
+impl Running {
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !until() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came: {}", told());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// One at a time: a service, a broker and a client are busy enough.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a run on the embedded log, never killed, remembers of the sample.
+fn calm() -> Census {
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&pipeline(home.path(), "embed.read_turns = 16"));
+    ingest(&mut service, &data("sample.jsonl"));
+    census(&service)
+}
+
+fn load(home: &Home) {
+    let output = ripplemem(&["ingest", "jsonl", data("sample.jsonl").to_str().unwrap(), "--pipeline", home.path()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn turns(log: &dyn Log) -> Vec<TurnEvent> {
+    let records = (0..2).flat_map(|p| log.read(Topic::Turns, p, 0, usize::MAX).unwrap().records);
+    records.map(|r| TurnEvent::from_json(r.value.as_deref().unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::turns_arrive_and_a_question_is_answered_as_of_its_turn") else { return };
+    let home = Home::new(&broker, "answered", "[serve]\nedges = true\n");
+    let service = home.run();
+    load(&home);
+    let ends: BTreeMap<u32, u64> = (0..2).map(|p| (p, home.log().end(Topic::Turns, p).unwrap())).collect();
+    let (partition, end) = ends.into_iter().find(|(_, end)| *end > 0).unwrap();
+    let after = format!("{partition}:{}", end - 1);
+    let ask = |bank: &str, after: &str| {
+        ripplemem(&["ask", "Which books?", "--bank", bank, "--after", after, "--json", "--pipeline", home.path()])
+    };
+    let answered = ask("sample/harbour", &after);
+    assert!(answered.status.success(), "{}{}", String::from_utf8_lossy(&answered.stderr), home.told());
+    let answer: serde_json::Value = serde_json::from_slice(&answered.stdout).unwrap();
+    let reflects = answer["reflects"].as_array().unwrap();
+    let reached = reflects.iter().find(|p| p["topic"] == "turns" && p["partition"] == partition).unwrap();
+    assert_eq!(reached["next_offset"], end);
+    assert!(!answer["units"].as_array().unwrap().is_empty());
+    fails(&ask("sample/harbour", &format!("{}:0", 1 - partition)), 1, &["ripplemem_after", "partition"]);
+    // The memory is that of the embedded log, and the edges topic says what the graph is.
+    let expected = calm();
+    assert_eq!(home.census(), expected);
+    let edges = || {
+        let output = ripplemem(&["tap", "edges", "--pipeline", home.path()]);
+        let mut live = BTreeMap::new();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            live.insert(record["key"].to_string(), !record["value"].is_null());
+        }
+        live.values().filter(|there| **there).count() as u64
+    };
+    wait(&|| home.told(), || edges() == expected.semantic_edges + expected.structural_edges);
+    service.kill();
+}
+
+#[test]
+fn killed_at_any_moment_on_kafka() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::killed_at_any_moment_on_kafka") else { return };
+    let rounds = std::env::var("RIPPLEMEM_KAFKA_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
+    let expected = calm();
+    let (mut kills, mut partial) = (0, 0);
+    for round in 0..rounds {
+        let mut dice = Dice(round);
+        let home = Home::new(&broker, &format!("killed-{round}"), "");
+        load(&home);
+        let said = turns(&home.log());
+        for _ in 0..1 + dice.below(3) {
+            let service = home.run();
+            std::thread::sleep(Duration::from_millis(300 + dice.below(1_500)));
+            service.kill();
+            kills += 1;
+        }
+        let log = home.log();
+        let position: u64 = (0..2).map(|p| log.read_position(p).unwrap()).sum();
+        partial += u64::from(position > 0 && position < said.len() as u64);
+        let service = home.run();
+        home.extracted();
+        // Every acknowledged turn, none twice, none invented; and the memory that never saw a kill.
+        assert_eq!(turns(&home.log()), said, "round {round}");
+        assert_eq!(home.census(), expected, "round {round}: {}", home.told());
+        // Fresh turns flow, and a redelivery changes nothing.
+        load(&home);
+        home.extracted();
+        assert_eq!(home.census(), expected, "round {round}, read again");
+        service.kill();
+    }
+    println!("{kills} kills in {rounds} rounds on Kafka, {partial} of them in the middle of the turns");
+}
+
+#[test]
+fn what_cannot_be_read_goes_to_the_dead_letters() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::what_cannot_be_read_goes_to_the_dead_letters") else { return };
+    let home = Home::new(&broker, "poison", "");
+    drop(home.log());
+    let turn =
+        r#"{"bank": "b", "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.", "time": "2024-05-06T09:00:00Z"}"#;
+    let long = turn.replace("I moved to Lisbon.", &"long ".repeat(14_000));
+    let newer = turn.replace("{\"bank\"", "{\"schema\": 2, \"bank\"");
+    let lines: String = [("b", "{"), ("b", long.as_str()), ("b", newer.as_str()), ("", turn), ("b", turn)]
+        .iter()
+        .map(|(key, value)| format!("{key}\t{value}\n"))
+        .collect();
+    let output = produce(&broker, "poison.turns", &lines);
+    assert!(output.contains('\t'), "{output}");
+    let _service = home.run();
+    home.extracted();
+    let letters = home.log().read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
+    let letters: Vec<DeadLetter> =
+        letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect();
+    for word in ["not JSON", "65536", "schema: 2", "no key"] {
+        assert!(letters.iter().any(|l| l.reason.contains(word) && l.place.is_some()), "{word}: {letters:?}");
+    }
+    assert_eq!(letters.len(), 4);
+    let tapped = ripplemem(&["tap", "dead-letters", "--pipeline", home.path()]);
+    let tapped = String::from_utf8(tapped.stdout).unwrap();
+    for header in ["__connect.errors.topic", "__connect.errors.offset", "__connect.errors.exception.message"] {
+        assert_eq!(tapped.matches(header).count(), 4, "{header}");
+    }
+    assert_eq!(home.census().units, 1, "the stream went on");
+}
+
+/// Writes `key<TAB>value` lines with Kafka's own Java client, whose partitioner is ours.
+fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
+    use std::io::Write;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let libraries = Command::new(root.join("scripts/broker")).arg("fetch").output().unwrap().stdout;
+    let libraries = format!("{}/*", String::from_utf8(libraries).unwrap().trim());
+    let mut java = Command::new("java")
+        .args(["-cp", &libraries])
+        .arg(root.join("tests/java/Produce.java"))
+        .args([broker.bootstrap(), topic])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    java.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    String::from_utf8(java.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn two_services_share_the_partitions_and_one_takes_over() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::two_services_share_the_partitions_and_one_takes_over") else { return };
+    let (one, two) = (Home::new(&broker, "shared", ""), Home::new(&broker, "shared", ""));
+    let first = one.run();
+    wait(&|| one.told(), || one.told().matches(": ours").count() == 2);
+    let _second = two.run();
+    wait(&|| two.told(), || two.told().contains(": ours"));
+    load(&one);
+    first.kill();
+    wait(&|| two.told(), || two.told().matches(": ours").count() == 2);
+    two.extracted();
+    assert_eq!(two.census(), calm());
+}
+
+#[test]
+fn the_service_outlives_a_broker_that_is_killed() {
+    let _turn = turn();
+    let Some(broker) = Broker::start("kafka::the_service_outlives_a_broker_that_is_killed", &[]) else { return };
+    let home = Home::new(&broker, "outlived", "");
+    let _service = home.run();
+    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    load(&home);
+    broker.act("kill", None);
+    std::thread::sleep(Duration::from_secs(2));
+    broker.act("restart", None);
+    home.extracted();
+    assert_eq!(home.census(), calm());
+}
+
+#[test]
+fn a_secure_listener_lets_in_whom_it_knows() {
+    let _turn = turn();
+    let test = "kafka::a_secure_listener_lets_in_whom_it_knows";
+    let Some(broker) = Broker::start(test, &["--secure"]) else { return };
+    let secure = |user: &str, variable: &str| {
+        let mut log = Pipeline::parse("version = 1").unwrap().log;
+        log.kind = LogKind::Kafka;
+        log.kafka.brokers = broker.text("secure_bootstrap").to_owned();
+        log.kafka.timeout_seconds = 5;
+        log.kafka.security = Some(ripplemem::config::SecuritySettings {
+            protocol: "sasl_ssl".to_owned(),
+            ca_file: Some(PathBuf::from(broker.text("ca_pem"))),
+            mechanism: Some("SCRAM-SHA-512".to_owned()),
+            username: Some(user.to_owned()),
+            password_env: Some(variable.to_owned()),
+        });
+        let home = tempfile::tempdir().unwrap();
+        let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").unwrap();
+        pipeline.log = log;
+        pipeline.log.directory = home.path().join("local");
+        let file = write(&home.path().join("p.toml"), toml::to_string(&pipeline).unwrap());
+        Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+            .args(["lag", "--pipeline", file.to_str().unwrap()])
+            .env("RIGHT", broker.text("password"))
+            .env("GUEST", broker.text("guest_password"))
+            .env("WRONG", "wrong")
+            .output()
+            .unwrap()
+    };
+    let known = secure(broker.text("username"), "RIGHT");
+    assert!(known.status.success(), "{}", String::from_utf8_lossy(&known.stderr));
+    fails(&secure(broker.text("username"), "WRONG"), 1, &["log.kafka.security"]);
+    fails(&secure(broker.text("guest_username"), "GUEST"), 1, &["rights"]);
+    fails(&secure(broker.text("username"), "NOT_SET_AT_ALL"), 1, &["NOT_SET_AT_ALL", "not set"]);
+}
+
+/// With the real model, and the topics under a prefix of their own.
+#[test]
+fn every_pipeline_on_kafka_runs() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::every_pipeline_on_kafka_runs") else { return };
+    for file in pipelines::files() {
+        let mut pipeline = Pipeline::read(&file).unwrap();
+        if pipeline.log.kind != LogKind::Kafka {
+            continue;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        pipeline.log.directory = directory.path().join("local");
+        pipeline.log.kafka.brokers = broker.bootstrap().to_owned();
+        pipeline.log.kafka.prefix = format!("file-{}", file.file_stem().unwrap().to_str().unwrap());
+        pipeline.metrics.listen = "127.0.0.1:0".to_owned();
+        let copy = write(&directory.path().join("p.toml"), toml::to_string(&pipeline).unwrap());
+        let home = Home { directory, file: copy };
+        let _service = home.run();
+
+        let word = if pipeline.roles == [ripplemem::config::Role::Serve] { "ready" } else { ": ours" };
+        wait(&|| home.told(), || home.told().contains(word));
+    }
+}
