@@ -11,9 +11,9 @@ use std::{
 
 use ripplemem::{
     config::{LogKind, Pipeline},
-    log::{KafkaLog, Log, Topic},
+    log::{KafkaLog, Log, Topic, partition_of},
     memory::Census,
-    model::{DeadLetter, TurnEvent},
+    model::{Bank, DeadLetter, TurnEvent},
     pipeline::Service,
 };
 
@@ -234,6 +234,32 @@ fn what_cannot_be_read_goes_to_the_dead_letters() {
         assert_eq!(tapped.matches(header).count(), 4, "{header}");
     }
     assert_eq!(home.census().units, 1, "the stream went on");
+}
+
+/// A key that is not the bank puts a turn where Java's partitioner would not put its bank.
+#[test]
+fn a_turn_in_another_partition_is_sent_to_its_banks() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::a_turn_in_another_partition_is_sent_to_its_banks") else { return };
+    let home = Home::new(&broker, "forwarded", "");
+    let log = home.log();
+    let partition = |name: &str| partition_of(&Bank::parse(name).unwrap(), 2);
+    let stray = (0..).map(|n| format!("key-{n}")).find(|key| partition(key) != partition("b")).unwrap();
+    let say = |turn: u32, text: &str| {
+        serde_json::json!({"bank": "b", "turn": turn.to_string(), "speaker": "Ann", "text": text,
+            "time": "2024-05-06T09:00:00Z"})
+    };
+    let lines = format!("b\t{}\n{stray}\t{}\n", say(1, "I moved to Lisbon."), say(2, "Now I live near Porto."));
+    let placed = produce(&broker, "forwarded.turns", &lines);
+    let expected = format!("{}\t0\n{}\t0\n", partition("b"), partition(&stray));
+    assert_eq!(placed, expected, "Kafka's own client puts a bank where we look for it");
+    let _service = home.run();
+    wait(&|| home.told(), || log.read_position(partition("b")).unwrap() == 2);
+    let there = log.read(Topic::Turns, partition("b"), 0, 10).unwrap().records;
+    assert_eq!(there.len(), 2, "sent on once");
+    assert_eq!(log.read_position(partition(&stray)).unwrap(), 1);
+    assert_eq!(home.census().units, 2);
+    assert!(there.iter().all(|record| record.key == b"b"));
 }
 
 /// Writes `key<TAB>value` lines with Kafka's own Java client, whose partitioner is ours.
