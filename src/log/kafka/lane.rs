@@ -57,10 +57,11 @@ pub(crate) struct Lane {
     consumer: BaseConsumer<Watch>,
     /// Where the consumer goes on; none before it was told.
     next: Option<u64>,
-    /// Everything before this must be seen before the end is.
+    /// Where the partition ended when it was opened.
     reach: u64,
-    /// What `reach` was when the consumer was told where to begin.
-    reach_at_begin: u64,
+    /// Everything before this was written by this process: the end cannot lie before it,
+    /// also while the mark that makes it visible is still on its way.
+    must: u64,
     /// There is no more, but for what others write.
     ended: bool,
 }
@@ -82,7 +83,7 @@ impl Lane {
             consumer,
             next: None,
             reach: 0,
-            reach_at_begin: 0,
+            must: 0,
             ended: false,
         };
         lane.reach = lane.span(cluster)?.1.saturating_sub(u64::from(marked));
@@ -110,15 +111,15 @@ impl Lane {
 
     /// A record before this offset was written by this process and must be seen.
     pub(crate) fn must_reach(&mut self, offset: u64) {
-        if offset > self.reach {
-            self.reach = offset;
+        if offset > self.must {
+            self.must = offset;
             self.ended = false;
         }
     }
 
     /// Everything before this offset is known to be there.
     pub(crate) fn seen(&self) -> u64 {
-        self.next.unwrap_or_default().max(self.reach)
+        self.next.unwrap_or_default().max(self.reach).max(self.must)
     }
 
     /// At most `limit` records from `from` on; fewer only when the end was reached.
@@ -129,15 +130,15 @@ impl Lane {
         }
         if self.next != Some(from) {
             let end = self.span(cluster)?.1;
-            if from > end {
+            if from > end.max(self.must) {
                 return Ok(records);
             }
             self.begin(cluster, from)?;
-            self.ended = from == end;
+            self.ended = from >= end && from >= self.must;
         }
         let mut patience = Instant::now() + cluster.timeout();
         while records.len() < limit {
-            let at_end = self.ended || self.next.is_some_and(|next| next >= self.reach);
+            let at_end = self.ended || self.next.is_some_and(|next| next >= self.reach && next >= self.must);
             let wait = if at_end { Timeout::from(std::time::Duration::ZERO) } else { POLL.into() };
             match self.consumer.poll(wait) {
                 Some(Ok(message)) => {
@@ -146,7 +147,7 @@ impl Lane {
                     patience = Instant::now() + cluster.timeout();
                     records.push(raw);
                 }
-                Some(Err(KafkaError::PartitionEOF(_))) => self.end_seen(cluster)?,
+                Some(Err(KafkaError::PartitionEOF(_))) => self.ended = self.next.is_some_and(|next| next >= self.must),
                 Some(Err(error)) => self.judge(cluster, &error)?,
                 None if at_end => break,
                 None if Instant::now() > patience => {
@@ -170,20 +171,8 @@ impl Lane {
         list.add_partition_offset(&self.topic, self.partition, Offset::Offset(from as i64)).map_err(|e| failed(&e))?;
         self.consumer.assign(&list).map_err(|e| failed(&e))?;
         self.next = Some(from);
-        self.reach_at_begin = self.reach;
         self.ended = false;
         Ok(())
-    }
-
-    /// The broker's word may be older than what this process wrote: then it is asked again.
-    fn end_seen(&mut self, cluster: &Cluster) -> Result<(), LogError> {
-        match self.next {
-            Some(next) if next < self.reach && self.reach > self.reach_at_begin => self.begin(cluster, next),
-            _ => {
-                self.ended = true;
-                Ok(())
-            }
-        }
     }
 
     fn judge(&self, cluster: &Cluster, error: &KafkaError) -> Result<(), LogError> {
