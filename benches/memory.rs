@@ -134,7 +134,7 @@ type Change = (RecordKey, Option<Arc<Extraction>>);
 
 fn change(bank: &Bank, window: u32, units: Vec<Unit>) -> Change {
     let window = WindowId { session: SessionId("bank".into()), start: window };
-    let key = MemoryKey { bank: bank.clone(), window: window.clone(), turn: None };
+    let key = MemoryKey { bank: bank.clone(), window: window.clone(), turn: None, part: 0 };
     let record = MemoryRecord {
         schema: SCHEMA_VERSION,
         bank: bank.clone(),

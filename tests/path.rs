@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ripplemem::{
     log::Topic,
-    model::{MemoryRecord, Provenance, WindowState},
+    model::{MemoryKey, MemoryRecord, Provenance, WindowState},
 };
 
 use super::support::{ask, census, data, ingest, lines, open, pipeline, write};
@@ -193,4 +193,62 @@ fn no_answer_depends_on_another_bank() {
         }
         assert_eq!(a, b, "{question}");
     }
+}
+
+/// A record that no topic would take is several; together they are the same memory, and what
+/// an edit makes superfluous goes, also after a restart.
+#[test]
+fn documents_pasted_into_a_chat_are_recalled_and_shrink_again() {
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&pipeline(home.path(), ""));
+    let document = |n: usize| -> String {
+        let sentences = (0..).map(|line| format!("Harbour report {n} counts in its line {line} some blue boats. "));
+        sentences.take(1_000).collect::<String>().chars().take(60_000).collect()
+    };
+    let event = |n: usize, version: u64, text: &str| {
+        let turn = serde_json::json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": text,
+            "version": version, "time": format!("2024-05-06T09:{n:02}:00Z"), "session": "s"});
+        ripplemem::model::TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
+    };
+    let end = ripplemem::model::TurnEvent::from_json(br#"{"type":"session_end","bank":"b","session":"s"}"#).unwrap();
+    let mut events: Vec<_> = (0..40).map(|n| event(n, 1, &document(n))).collect();
+    events.push(end.clone());
+    service.log().append_turns(&events).unwrap();
+    service.catch_up().unwrap();
+    let parts = |service: &ripplemem::pipeline::Service| -> BTreeSet<u32> {
+        let mut live = BTreeSet::new();
+        for record in service.log().read(Topic::Memory, 0, 0, 1_000).unwrap().records {
+            let part = MemoryKey::from_bytes(&record.key).unwrap().part;
+            assert!(record.value.as_ref().is_none_or(|v| v.len() < 8_000_000));
+            if record.value.is_some() {
+                live.insert(part)
+            } else {
+                live.remove(&part)
+            };
+        }
+        live
+    };
+    let whole = parts(&service);
+    assert!(whole.len() > 2 && whole.iter().copied().eq(0..whole.len() as u32), "{whole:?}");
+    assert_eq!(census(&service).units, 10);
+    let evidence = ask(&service, "b", "What does harbour report 17 count?");
+    assert!(evidence.units[0].sources.iter().any(|turn| turn == "17"), "{:?}", evidence.units[0].sources);
+
+    drop(service);
+    let mut service = open(&pipeline(home.path(), ""));
+    assert_eq!(census(&service).units, 10);
+    let edits: Vec<_> = (0..30).map(|n| event(n, 2, "The report was withdrawn by the harbour office")).collect();
+    service.log().append_turns(&edits).unwrap();
+    service.catch_up().unwrap();
+    let fewer = parts(&service);
+    assert!(fewer.len() < whole.len() && fewer.iter().copied().eq(0..fewer.len() as u32), "{fewer:?} of {whole:?}");
+    // As if it had never been otherwise.
+    let other = tempfile::tempdir().unwrap();
+    let mut fresh = open(&pipeline(other.path(), ""));
+    let mut events = edits;
+    events.extend((30..40).map(|n| event(n, 1, &document(n))));
+    events.push(end);
+    fresh.log().append_turns(&events).unwrap();
+    fresh.catch_up().unwrap();
+    assert_eq!(census(&service), census(&fresh));
 }

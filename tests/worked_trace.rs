@@ -115,7 +115,7 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
             turns: Vec::new(),
             units: units.collect(),
         };
-        let key = RecordKey::from(&MemoryKey { bank: bank.clone(), window, turn: None });
+        let key = RecordKey::from(&MemoryKey { bank: bank.clone(), window, turn: None, part: 0 });
         let extraction = Arc::new(Extraction::new(&record, AXES).unwrap());
         let reflects = vec![Position { topic: "memory".into(), partition: 0, next_offset: 4 }];
         memory.load(Load { changes: vec![(key, Some(extraction))], reflects }).unwrap();

@@ -155,11 +155,10 @@ fn live_units<'scope>(
     extractions
         .map(|(key, extraction)| (key.window, extraction))
         .reduce_named("HideOpen", |_, records, visible| {
-            let closed = records.iter().find(|(extraction, _)| extraction.closes);
-            match closed {
-                Some((extraction, _)) => visible.push(((*extraction).clone(), 1)),
-                None => visible.extend(records.iter().map(|(extraction, _)| ((*extraction).clone(), 1))),
-            }
+            // The parts of a closed window, or the turns of an open one.
+            let closed = records.iter().any(|(extraction, _)| extraction.closes);
+            let shown = records.iter().filter(|(extraction, _)| extraction.closes == closed);
+            visible.extend(shown.map(|(extraction, _)| ((*extraction).clone(), 1)));
         })
         .flat_map(|(window, extraction)| {
             let bank = window.bank;

@@ -72,13 +72,15 @@ impl Hash for WindowKey {
     }
 }
 
-/// A memory record's key: a window, or a turn of an open one. Hashes as its bank.
+/// A memory record's key: a window or a part of it, or a turn of an open one. Hashes as its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordKey {
     /// The window.
     pub window: WindowKey,
     /// The turn, as 128 bits of BLAKE3, for the record of a turn.
     pub turn: Option<u128>,
+    /// The part.
+    pub part: u32,
 }
 
 impl Hash for RecordKey {
@@ -99,6 +101,7 @@ impl From<&MemoryKey> for RecordKey {
         Self {
             window: WindowKey { bank: key.bank.key(), window: hash(&window) },
             turn: key.turn.as_ref().map(|t| hash(t.as_bytes())),
+            part: key.part,
         }
     }
 }

@@ -298,10 +298,13 @@ pub struct MemoryKey {
     pub window: WindowId,
     /// The turn, for the record of a turn in an open window.
     pub turn: Option<String>,
+    /// Which part, where a window's record is too large for one: from 0.
+    pub part: u32,
 }
 
 impl MemoryKey {
-    /// Length-prefixed bytes: bank, session, start, turn. All keys of a bank share a prefix.
+    /// Length-prefixed bytes: bank, session, start; then the turn of an open window, or,
+    /// after an empty field, a part that is not the first. All keys of a bank share a prefix.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
@@ -315,6 +318,9 @@ impl MemoryKey {
         put(&self.window.start.to_be_bytes());
         if let Some(turn) = &self.turn {
             put(turn.as_bytes());
+        } else if self.part > 0 {
+            put(b"");
+            put(&self.part.to_be_bytes());
         }
         out
     }
@@ -325,7 +331,7 @@ impl MemoryKey {
     /// [`Invalid`] when the bytes are not such a key.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Invalid> {
         let bad = || Invalid::new("key", format!("{} bytes that are not a memory key", bytes.len()), "check the topic");
-        let mut fields: Vec<&[u8]> = Vec::with_capacity(4);
+        let mut fields: Vec<&[u8]> = Vec::with_capacity(5);
         let mut rest = bytes;
         while let Some((length, tail)) = rest.split_first_chunk::<2>() {
             let (field, tail) = tail.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or_else(bad)?;
@@ -333,15 +339,19 @@ impl MemoryKey {
             rest = tail;
         }
         let text = |b: &[u8]| std::str::from_utf8(b).map(str::to_owned).map_err(|_| bad());
-        let (&[bank, session, start], turn) = fields.split_first_chunk::<3>().ok_or_else(bad)?;
-        if !rest.is_empty() || turn.len() > 1 {
+        let number = |b: &[u8]| b.try_into().map(u32::from_be_bytes).map_err(|_| bad());
+        let (&[bank, session, start], more) = fields.split_first_chunk::<3>().ok_or_else(bad)?;
+        let (turn, part) = match more {
+            [] => (None, 0),
+            [turn] => (Some(text(turn)?), 0),
+            [b"", part] => (None, number(part)?),
+            _ => return Err(bad()),
+        };
+        if !rest.is_empty() {
             return Err(bad());
         }
-        let window = WindowId {
-            session: SessionId(text(session)?),
-            start: u32::from_be_bytes(start.try_into().map_err(|_| bad())?),
-        };
-        Ok(Self { bank: Bank::parse(&text(bank)?)?, window, turn: turn.first().map(|t| text(t)).transpose()? })
+        let window = WindowId { session: SessionId(text(session)?), start: number(start)? };
+        Ok(Self { bank: Bank::parse(&text(bank)?)?, window, turn, part })
     }
 }
 
@@ -363,9 +373,10 @@ mod tests {
     proptest! {
         /// Keys read back equal, and keys of one bank share a prefix that no other bank has.
         #[test]
-        fn keys_read_back_equal(bank in "[a-z]{1,5}(/[a-z]{1,5})?", session in "\\PC{0,20}", start: u32, turn in proptest::option::of("\\PC{1,20}")) {
+        fn keys_read_back_equal(bank in "[a-z]{1,5}(/[a-z]{1,5})?", session in "\\PC{0,20}", start: u32, turn in proptest::option::of("\\PC{1,20}"), part in 0u32..3) {
             let window = WindowId { session: SessionId(session), start };
-            let key = MemoryKey { bank: Bank::parse(&bank).expect("a good name"), window, turn };
+            let part = if turn.is_some() { 0 } else { part };
+            let key = MemoryKey { bank: Bank::parse(&bank).expect("a good name"), window, turn, part };
             let bytes = key.to_bytes();
             prop_assert_eq!(MemoryKey::from_bytes(&bytes), Ok(key));
             let prefix = [&(bank.len() as u16).to_be_bytes()[..], bank.as_bytes()].concat();

@@ -28,6 +28,7 @@ mod answerer;
 mod extraction;
 mod parts;
 mod reader;
+mod split;
 mod stage;
 mod synonyms;
 mod vectors;

@@ -16,6 +16,10 @@ use crate::{
     model::{SpannedText, Vector},
 };
 
+/// Most vectors of the sentences of one part: of a longer text, neighbouring sentences share one,
+/// so that a document pasted into a chat neither stops ingestion nor outgrows a record.
+const MAX_SENTENCE_VECTORS: usize = 256;
+
 /// Which text, and which span of it, gives which vector.
 pub(super) struct Layout {
     /// The texts, in an order of their own; one may stand there twice.
@@ -122,8 +126,12 @@ fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) ->
     }
     let long = |piece: &&str| caption(piece).unwrap_or(piece).split_whitespace().count() >= settings.sentence_words;
     // Without a span the model pools a text as it does a question, its own marks included.
-    let plain = |piece| SpannedText { spans: Vec::new(), ..render_parts(template, &[(speaker, piece)]) };
-    pieces.into_iter().filter(long).map(plain).collect()
+    let plain = |several: &[&str]| SpannedText {
+        spans: Vec::new(),
+        ..render_parts(template, &[(speaker, &several.join(" "))])
+    };
+    let sentences: Vec<&str> = pieces.into_iter().filter(long).collect();
+    sentences.chunks(sentences.len().div_ceil(MAX_SENTENCE_VECTORS).max(1)).map(plain).collect()
 }
 
 /// The sentences of a part; what was shared with it is one of its own. Chat is careless of

@@ -5,7 +5,7 @@
 //! replace, rejects, and the new position. A crash before the transaction repeats the
 //! read; the records have the same keys, so a repetition replaces itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     config::Pipeline,
@@ -20,6 +20,7 @@ use crate::{
 
 use super::{
     PipelineError,
+    split::{self, MAX_VALUE_BYTES},
     vectors::{Drafted, Vectors},
 };
 
@@ -29,6 +30,8 @@ pub(super) struct Stage {
     windower: Windower,
     position: u64,
     least_content_words: u32,
+    /// How many parts each window has that has more than one, by the key of its first.
+    parts: HashMap<MemoryKey, u32>,
     /// A read failed between its drain and its commit.
     halted: bool,
 }
@@ -83,9 +86,16 @@ impl Stage {
     /// A stage that goes on from what the partition holds, and from a position of its turns.
     pub(super) fn new(partition: u32, pipeline: &Pipeline, held: &HeldTurns, position: u64) -> Self {
         let mut windower = Windower::new(&pipeline.window);
-        held.0.iter().for_each(|(key, turns)| windower.restore(key, turns));
+        let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
+        for (key, turns) in &held.0 {
+            windower.restore(key, turns);
+            if key.part > 0 {
+                let count = parts.entry(MemoryKey { part: 0, ..key.clone() }).or_default();
+                *count = (*count).max(key.part + 1);
+            }
+        }
         let least_content_words = pipeline.extract.least_content_words;
-        Self { partition, windower, position, least_content_words, halted: false }
+        Self { partition, windower, position, least_content_words, parts, halted: false }
     }
 
     /// Takes a partition over: nobody else commits to it from now on.
@@ -154,6 +164,7 @@ impl Stage {
             return Ok(None);
         }
         let mut memory = Vec::new();
+        let mut counts = BTreeMap::new();
         let mut planned = Vec::new();
         for change in changes {
             plan(change, extractor, self.least_content_words, &mut planned, &mut memory)?;
@@ -182,17 +193,26 @@ impl Stage {
                     turns: planned.turns.clone(),
                     units,
                 };
-                let value = serde_json::to_vec(&record).map_err(|e| PipelineError::Record {
+                let values = split::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
                     partition: self.partition,
                     offset: next_offset,
                     problem: format!("window {:?} has no JSON form: {e}", record.window),
                 })?;
-                memory.push((planned.key.to_bytes(), Some(value)));
+                let count = values.len() as u32;
+                let before = self.parts.get(&planned.key).copied().unwrap_or(1);
+                let gone = std::iter::repeat_n(None, before.saturating_sub(count) as usize);
+                let key = |part| MemoryKey { part, ..planned.key.clone() }.to_bytes();
+                memory.extend((0..).map(key).zip(values.into_iter().map(Some).chain(gone)));
+                if count != before {
+                    counts.insert(planned.key.clone(), count);
+                }
             }
         }
         log.commit(&Transaction { partition: self.partition, next_offset, memory, dead_letters, forwards })?;
         self.position = next_offset;
         self.halted = false;
+        self.parts.extend(counts);
+        self.parts.retain(|_, count| *count > 1);
         for (planned, drafted) in planned.iter().zip(&drafted) {
             if planned.state == WindowState::Final {
                 vectors.release(drafted)?;
@@ -211,7 +231,7 @@ fn plan(
     memory: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>,
 ) -> Result<(), PipelineError> {
     let WindowChange { window, closed, write_open, remove_open } = change;
-    let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn };
+    let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn, part: 0 };
     memory.extend(remove_open.into_iter().map(|turn| (key(Some(turn)).to_bytes(), None)));
     if closed {
         let final_record = Planned {

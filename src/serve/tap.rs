@@ -133,9 +133,10 @@ fn tap_kafka(
 
 fn tapped(topic: &str, partition: u32, record: Record, headers: &[(String, Option<Vec<u8>>)]) -> Tapped {
     let key = match (topic, MemoryKey::from_bytes(&record.key)) {
-        ("memory", Ok(MemoryKey { bank, window, turn })) => {
+        ("memory", Ok(MemoryKey { bank, window, turn, part })) => {
             let turn = turn.map_or_else(String::new, |turn| format!(" turn {turn}"));
-            format!("{bank} {} {}{turn}", window.session.0, window.start)
+            let part = if part == 0 { String::new() } else { format!(" part {part}") };
+            format!("{bank} {} {}{turn}{part}", window.session.0, window.start)
         }
         _ => readable(&record.key),
     };

@@ -17,7 +17,7 @@ impl Ledger {
     pub(super) fn write(&mut self, changes: &[WindowChange]) {
         for change in changes {
             let Window { bank, id, turns } = &change.window;
-            let key = |turn| MemoryKey { bank: bank.clone(), window: id.clone(), turn };
+            let key = |turn| MemoryKey { bank: bank.clone(), window: id.clone(), turn, part: 0 };
             for turn in &change.remove_open {
                 assert!(self.0.remove(&key(Some(turn.clone()))).is_some(), "{turn} of {id:?} was not in the log");
             }

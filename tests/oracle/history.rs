@@ -51,7 +51,8 @@ impl History {
                     start: (dice.below(6) * 10) as u32,
                 };
                 let turn = (dice.below(3) == 0).then(|| format!("t{}", dice.below(3)));
-                let key = MemoryKey { bank, window, turn };
+                let part = if turn.is_none() { dice.below(2) as u32 } else { 0 };
+                let key = MemoryKey { bank, window, turn, part };
                 let record = (dice.below(5) > 0).then(|| record(&key, &mut dice));
                 Operation { key, record }
             })

@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(parse(&value(u64::MAX)), Ok(u64::MAX));
         assert!(MemoryKey::from_bytes(&key(3)).is_err());
         let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
-        let record = MemoryKey { bank: Bank::parse("b").unwrap(), window, turn: None };
+        let record = MemoryKey { bank: Bank::parse("b").unwrap(), window, turn: None, part: 0 };
         assert_eq!(partition_of_key(&record.to_bytes()), None);
         assert!(parse(b"{\"schema\": 2, \"next_offset\": 1}").unwrap_err().contains("schema 2"));
         assert!(parse(b"").is_err());

@@ -1,0 +1,95 @@
+//! A memory record to the values that the log takes.
+//!
+//! In: a record. Out: its JSON, or that of several records with the same head, each with the
+//! next of the turns and then of the units, none larger than asked unless one unit or turn
+//! is. Pure arithmetic.
+
+use crate::model::{MemoryRecord, Unit, WindowTurn};
+
+/// Largest value, in bytes: half of what a topic takes, since one turn or unit more may
+/// still go in, and neither can be larger than the other half.
+pub(super) const MAX_VALUE_BYTES: usize = 4 << 20;
+
+/// The values of a record, in the order of their parts.
+///
+/// # Errors
+/// What has no JSON form.
+pub(super) fn values(record: &MemoryRecord, limit_bytes: usize) -> Result<Vec<Vec<u8>>, serde_json::Error> {
+    let whole = serde_json::to_vec(record)?;
+    if whole.len() <= limit_bytes {
+        return Ok(vec![whole]);
+    }
+    let head = MemoryRecord { turns: Vec::new(), units: Vec::new(), ..record.clone() };
+    let empty = serde_json::to_vec(&head)?.len();
+    let (mut parts, mut bytes) = (vec![head.clone()], empty);
+    let mut room = |parts: &mut Vec<MemoryRecord>, more: usize| {
+        let full = parts.last().is_none_or(|part| !(part.turns.is_empty() && part.units.is_empty()));
+        if full && bytes + more > limit_bytes {
+            parts.push(head.clone());
+            bytes = empty;
+        }
+        // The comma before the next.
+        bytes += more + 1;
+    };
+    for turn in &record.turns {
+        room(&mut parts, serde_json::to_vec::<WindowTurn>(turn)?.len());
+        parts.last_mut().into_iter().for_each(|part| part.turns.push(turn.clone()));
+    }
+    for unit in &record.units {
+        room(&mut parts, serde_json::to_vec::<Unit>(unit)?.len());
+        parts.last_mut().into_iter().for_each(|part| part.units.push(unit.clone()));
+    }
+    parts.iter().map(serde_json::to_vec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bank, MemoryKey, ModelRef, SCHEMA_VERSION, SessionId, TurnEvent, WindowId, WindowState};
+
+    fn record(turns: usize) -> MemoryRecord {
+        let key = MemoryKey {
+            bank: Bank::parse("b").unwrap(),
+            window: WindowId { session: SessionId("s".to_owned()), start: 0 },
+            turn: None,
+            part: 0,
+        };
+        let turn = |n: usize| {
+            let text = format!(
+                r#"{{"bank": "b", "turn": "{n}", "speaker": "A", "text": "{}", "time": "2024-05-06T09:00:00Z"}}"#,
+                "word ".repeat(20 + n)
+            );
+            let TurnEvent::Turn(turn) = TurnEvent::from_json(text.as_bytes()).unwrap() else { panic!("not a turn") };
+            WindowTurn { turn: turn.into(), ordinal: n as u32, context: false, deleted: false, source_offset: n as u64 }
+        };
+        MemoryRecord {
+            schema: SCHEMA_VERSION,
+            bank: key.bank,
+            window: key.window,
+            state: WindowState::Final,
+            turns_hash: String::new(),
+            extractor: "none/1".to_owned(),
+            model: ModelRef { name: "none".to_owned(), hash: String::new() },
+            turns: (0..turns).map(turn).collect(),
+            units: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn parts_fit_and_together_are_the_whole() {
+        let whole = record(12);
+        for limit in [0, 700, 1_500, 1 << 20] {
+            let values = values(&whole, limit).unwrap();
+            let parts: Vec<MemoryRecord> = values.iter().map(|v| serde_json::from_slice(v).unwrap()).collect();
+            assert!(values.iter().zip(&parts).all(|(v, part)| v.len() <= limit || part.turns.len() == 1), "{limit}");
+            let joined = parts.iter().flat_map(|part| part.turns.clone()).collect();
+            assert_eq!(MemoryRecord { turns: joined, ..parts[0].clone() }, whole, "{limit}");
+            let expected = match limit {
+                0 => 12,
+                l if l > 100_000 => 1,
+                _ => parts.len().clamp(2, 11),
+            };
+            assert_eq!(parts.len(), expected, "{limit}");
+        }
+    }
+}
