@@ -134,7 +134,7 @@ enum Command {
         topic: String,
         /// Only from the last so many offsets of each partition on; on Kafka, marks of transactions count.
         #[arg(long)]
-        last: Option<u64>,
+        last: Option<usize>,
         /// Go on with what comes (log on Kafka), until stopped.
         #[arg(long)]
         follow: bool,
@@ -353,8 +353,7 @@ fn run(command: Command) -> Result<ExitCode> {
                 print(&format!("{}\n", serde_json::to_string(&lags)?))?;
             } else {
                 print("partition     position          end          lag\n")?;
-                for serve::Lag { partition, position, end } in lags {
-                    let lag = end.saturating_sub(position);
+                for serve::Lag { partition, position, end, lag } in lags {
                     print(&format!("{partition:>9} {position:>12} {end:>12} {lag:>12}\n"))?;
                 }
             }
@@ -399,7 +398,7 @@ fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tap(pipeline: &Pipeline, topic: &str, last: Option<u64>, follow: bool) -> Result<ExitCode> {
+fn tap(pipeline: &Pipeline, topic: &str, last: Option<usize>, follow: bool) -> Result<ExitCode> {
     let known = if pipeline.log.kind == LogKind::Kafka { &serve::TOPICS[..] } else { &serve::TOPICS[..3] };
     if !known.contains(&topic) {
         anyhow::bail!("{topic:?} is not a topic of this log; write one of {}", known.join(", "));

@@ -21,6 +21,7 @@ pub(super) fn run(open: impl Fn(&str) -> Box<dyn Log>) {
     a_null_removes_a_key(&|| open("nulls"));
     a_transaction_is_there_as_a_whole(&|| open("transactions"));
     a_refused_transaction_leaves_nothing(&*open("refused"));
+    what_is_left_is_counted(&|| open("left"));
     everything_survives_reopening(&|| open("reopened"));
     unknown_partitions_are_refused(&*open("unknown"));
 }
@@ -56,6 +57,23 @@ pub(super) fn all(log: &dyn Log, topic: Topic, partition: u32, from: u64) -> Vec
     assert!(records.first().is_none_or(|r| r.offset >= from));
     assert!(records.last().is_none_or(|r| r.offset < log.end(topic, partition).unwrap()));
     records
+}
+
+fn what_is_left_is_counted(open: &dyn Fn() -> Box<dyn Log>) {
+    {
+        let log = open();
+        assert_eq!(log.behind(0, 0).unwrap(), 0);
+        let written: Vec<TurnEvent> = (0..5).map(|n| turn(&bank_in(0), n)).collect();
+        log.append_turns(&written).unwrap();
+        assert_eq!(log.behind(0, 0).unwrap(), 5);
+        assert_eq!(log.behind(0, 3).unwrap(), 2);
+        let read = all(&*log, Topic::Turns, 0, 0);
+        log.commit(&transaction(5, &[("a", Some("1"))])).unwrap();
+        assert_eq!((read.len(), log.behind(0, 5).unwrap()), (5, 0));
+        log.append_turns(&written).unwrap();
+        assert_eq!(log.behind(0, 5).unwrap(), 5);
+    }
+    assert_eq!(open().behind(0, 5).unwrap(), 5);
 }
 
 /// The values that a reader of the whole memory partition is left with.

@@ -17,7 +17,7 @@ use std::{
 use crate::{
     config::{Pipeline, Role},
     embed::EmbedError,
-    log::{KafkaLog, Log, LogError, Topic},
+    log::{KafkaLog, Log, LogError},
     pipeline::{self, Answerer, PipelineError, Progressed},
     telemetry::{Metrics, OfPartition},
 };
@@ -269,8 +269,8 @@ fn follow(
 fn look_at_lag(log: &KafkaLog, state: &State) {
     let positions = state.positions.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for (partition, position) in positions {
-        if let Ok(end) = log.end(Topic::Turns, partition) {
-            let lag = end.saturating_sub(position).min(i64::MAX.unsigned_abs());
+        if let Ok(lag) = log.behind(partition, position) {
+            let lag = lag.min(i64::MAX.unsigned_abs());
             state.metrics.lag.get_or_create(&OfPartition { partition }).set(lag as i64);
         }
     }

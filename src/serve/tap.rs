@@ -3,6 +3,8 @@
 //! In: a log and a topic's name. Out: records as JSON, without their vectors; positions and
 //! ends by partition. Writes nothing, owns nothing.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,13 +12,19 @@ use crate::{
     config::{LogKind, Pipeline},
     log::{
         self, EmbeddedLog, Log, LogError, Record, Topic,
-        kafka::{client::Cluster, lane::Lane},
+        kafka::{
+            client::Cluster,
+            lane::{Lane, Raw},
+        },
     },
     model::MemoryKey,
 };
 
 /// Topics that can be looked into.
 pub const TOPICS: [&str; 6] = ["turns", "memory", "dead-letters", "questions", "answers", "edges"];
+
+/// Records read at once.
+const READ_AT_ONCE: usize = 64;
 
 /// A record, for people.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,88 +53,116 @@ pub struct Lag {
     pub position: u64,
     /// The offset that the next turn will get.
     pub end: u64,
+    /// Offsets that are not extracted; those at the end that hold no turn are not counted.
+    pub lag: u64,
 }
 
 /// Shows the last `last` records of every partition of a topic (all without it), then goes
-/// on with `follow` until `each` says no.
+/// on with `follow` until `each` says no. An embedded log is ours alone while we look: what
+/// is followed there ends at its end.
 ///
 /// # Errors
 /// [`LogError`].
 pub fn tap(
     pipeline: &Pipeline,
     topic: &str,
-    last: Option<u64>,
+    last: Option<usize>,
     follow: bool,
     each: &mut dyn FnMut(&Tapped) -> bool,
 ) -> Result<(), LogError> {
-    match pipeline.log.kind {
-        LogKind::Kafka => tap_kafka(pipeline, topic, last, follow, each),
-        LogKind::Embedded => tap_embedded(&EmbeddedLog::open(&pipeline.log)?, topic, last, each),
-    }
-}
-
-fn tap_embedded(
-    log: &EmbeddedLog,
-    topic: &str,
-    last: Option<u64>,
-    each: &mut dyn FnMut(&Tapped) -> bool,
-) -> Result<(), LogError> {
-    let kind = match topic {
-        "turns" => Topic::Turns,
-        "memory" => Topic::Memory,
-        _ => Topic::DeadLetters,
-    };
-    let partitions = if kind == Topic::DeadLetters { 1 } else { log.partitions() };
-    for partition in 0..partitions {
-        let mut from = last.map_or(0, |last| log.end(kind, partition).unwrap_or_default().saturating_sub(last));
-        loop {
-            let batch = log.read(kind, partition, from, 64)?;
-            if batch.records.is_empty() {
-                break;
-            }
-            from = batch.next;
-            for record in batch.records {
-                if !each(&tapped(topic, partition, record, &[])) {
-                    return Ok(());
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn tap_kafka(
-    pipeline: &Pipeline,
-    topic: &str,
-    last: Option<u64>,
-    follow: bool,
-    each: &mut dyn FnMut(&Tapped) -> bool,
-) -> Result<(), LogError> {
-    let cluster = Cluster::new(&pipeline.log.kafka)?;
-    let name = cluster.topic(topic);
-    let mut lanes = Vec::new();
-    for partition in 0..log::kafka::partitions_of(&cluster, &name)? {
-        let lane = Lane::open(&cluster, &name, partition, false)?;
-        let (low, end) = lane.span(&cluster)?;
-        let from = last.map_or(low, |last| end.saturating_sub(last).max(low));
-        lanes.push((partition, lane, from));
-    }
+    let mut tapping = Tapping::open(pipeline, topic)?;
+    let partitions = tapping.partitions();
+    let mut next = (0..partitions).map(|p| tapping.start(p, last)).collect::<Result<Vec<u64>, _>>()?;
     loop {
         let mut any = false;
-        for (partition, lane, from) in &mut lanes {
-            for raw in lane.read(&cluster, *from, 64)? {
+        for (partition, from) in (0..).zip(&mut next) {
+            for raw in tapping.read(partition, *from)? {
                 any = true;
                 *from = raw.record.offset + 1;
-                if !each(&tapped(topic, *partition, raw.record, &raw.headers)) {
+                if !each(&tapped(topic, partition, raw.record, &raw.headers)) {
                     return Ok(());
                 }
             }
         }
         if !any {
-            if !follow {
+            if !follow || matches!(tapping, Tapping::Embedded(..)) {
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+/// A topic that is looked into.
+enum Tapping {
+    Embedded(EmbeddedLog, Topic),
+    Kafka(Cluster, Vec<Lane>),
+}
+
+impl Tapping {
+    fn open(pipeline: &Pipeline, topic: &str) -> Result<Self, LogError> {
+        if pipeline.log.kind == LogKind::Embedded {
+            let topic = match topic {
+                "turns" => Topic::Turns,
+                "memory" => Topic::Memory,
+                _ => Topic::DeadLetters,
+            };
+            return Ok(Self::Embedded(EmbeddedLog::open(&pipeline.log)?, topic));
+        }
+        let cluster = Cluster::new(&pipeline.log.kafka)?;
+        let name = cluster.topic(topic);
+        let partitions = log::kafka::partitions_of(&cluster, &name)?;
+        let lanes = (0..partitions).map(|p| Lane::open(&cluster, &name, p, false)).collect::<Result<_, _>>()?;
+        Ok(Self::Kafka(cluster, lanes))
+    }
+
+    fn partitions(&self) -> u32 {
+        match self {
+            Self::Embedded(_, Topic::DeadLetters) => 1,
+            Self::Embedded(log, _) => log.partitions(),
+            Self::Kafka(_, lanes) => lanes.len() as u32,
+        }
+    }
+
+    /// The next records; none at the end.
+    fn read(&mut self, partition: u32, from: u64) -> Result<Vec<Raw>, LogError> {
+        match self {
+            Self::Embedded(log, topic) => {
+                let records = log.read(*topic, partition, from, READ_AT_ONCE)?.records;
+                Ok(records.into_iter().map(|record| Raw { record, headers: Vec::new() }).collect())
+            }
+            Self::Kafka(cluster, lanes) => match lanes.get_mut(partition as usize) {
+                Some(lane) => lane.read(cluster, from, READ_AT_ONCE),
+                None => Ok(Vec::new()),
+            },
+        }
+    }
+
+    /// The offset of the last record but `last - 1`. Not every offset has a record: keys are
+    /// written again, and transactions leave marks.
+    fn start(&mut self, partition: u32, last: Option<usize>) -> Result<u64, LogError> {
+        let (low, end) = match self {
+            Self::Embedded(log, topic) => (0, log.end(*topic, partition)?),
+            Self::Kafka(cluster, lanes) => {
+                lanes.get(partition as usize).map_or(Ok((0, 0)), |lane| lane.span(cluster))?
+            }
+        };
+        let Some(last) = last else { return Ok(low) };
+        let mut back = last as u64;
+        loop {
+            let begin = end.saturating_sub(back).max(low);
+            let (mut from, mut offsets) = (begin, VecDeque::new());
+            loop {
+                let read = self.read(partition, from)?;
+                let Some(newest) = read.last() else { break };
+                from = newest.record.offset + 1;
+                offsets.extend(read.iter().map(|raw| raw.record.offset));
+                offsets.drain(..offsets.len().saturating_sub(last));
+            }
+            if offsets.len() == last || begin == low {
+                return Ok(offsets.front().copied().unwrap_or(from));
+            }
+            back = back.saturating_mul(4);
         }
     }
 }
@@ -183,8 +219,9 @@ pub fn lag(pipeline: &Pipeline) -> Result<Vec<Lag>, LogError> {
         }
     };
     let of = |partition| {
-        let (position, end) = (log.read_position(partition)?, log.end(Topic::Turns, partition)?);
-        Ok(Lag { partition, position, end })
+        let position = log.read_position(partition)?;
+        let (end, lag) = (log.end(Topic::Turns, partition)?, log.behind(partition, position)?);
+        Ok(Lag { partition, position, end, lag })
     };
     (0..partitions).map(of).collect()
 }

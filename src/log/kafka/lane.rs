@@ -122,6 +122,20 @@ impl Lane {
         self.next.unwrap_or_default().max(self.reach).max(self.must)
     }
 
+    /// Offsets from `position` on; 0 when none of them holds a record: marks of transactions
+    /// have offsets, too.
+    pub(crate) fn behind(&mut self, cluster: &Cluster, position: u64) -> Result<u64, LogError> {
+        let at_end = |lane: &Self| lane.ended && lane.next == Some(position);
+        // One who has read on is at work: there is something, and its place is left alone.
+        if !at_end(self) && self.next.is_none_or(|next| next <= position) {
+            self.read(cluster, position, 1)?;
+        }
+        if at_end(self) {
+            return Ok(0);
+        }
+        Ok(self.span(cluster)?.1.saturating_sub(position))
+    }
+
     /// At most `limit` records from `from` on; fewer only when the end was reached.
     pub(crate) fn read(&mut self, cluster: &Cluster, from: u64, limit: usize) -> Result<Vec<Raw>, LogError> {
         let mut records = Vec::new();
@@ -144,6 +158,7 @@ impl Lane {
                 Some(Ok(message)) => {
                     let raw = Raw::of(&message);
                     self.next = Some(raw.record.offset + 1);
+                    self.ended = false;
                     patience = Instant::now() + cluster.timeout();
                     records.push(raw);
                 }

@@ -337,6 +337,12 @@ impl Log for KafkaLog {
         Ok(end)
     }
 
+    fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        let lane = self.lane(Topic::Turns, partition)?;
+        let mut lane = held(&lane);
+        lane.behind(&self.cluster, position)
+    }
+
     fn read_position(&self, partition: u32) -> Result<u64, LogError> {
         if let Some(position) = held(&self.positions).get(&partition) {
             return Ok(*position);

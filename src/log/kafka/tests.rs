@@ -67,6 +67,22 @@ fn an_absent_cluster_is_named_with_what_to_do() {
     assert!(error.contains("127.0.0.1:1") && error.contains("log.kafka.brokers"), "{error}");
 }
 
+/// A transaction leaves a mark behind its turns, which has an offset and holds no turn.
+#[test]
+fn marks_of_transactions_are_not_counted_as_turns() {
+    let Some(broker) = Broker::shared("log::kafka::marks_of_transactions_are_not_counted_as_turns") else { return };
+    let settings = settings(&broker, "marks", 2);
+    let log = KafkaLog::open(&settings).unwrap();
+    let bank = (0..).map(|n| format!("b{n}")).find(|b| partition_of(suite::turn(b, 0).bank(), 2) == 1).unwrap();
+    let transaction = Transaction { forwards: vec![suite::turn(&bank, 1)], ..suite::transaction(0, &[]) };
+    log.commit(&transaction).unwrap();
+    for log in [log, KafkaLog::open(&settings).unwrap()] {
+        assert_eq!(log.end(Topic::Turns, 1).unwrap(), 2, "the turn and the mark");
+        assert_eq!(log.behind(1, 0).unwrap(), 2);
+        assert_eq!(log.behind(1, 1).unwrap(), 0);
+    }
+}
+
 /// What another process writes is seen without asking for the end.
 #[test]
 fn what_others_write_comes() {
