@@ -5,16 +5,25 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use rdkafka::{
+    ClientConfig, Offset, TopicPartitionList,
+    admin::{AdminClient, AdminOptions, NewPartitions},
+    client::DefaultClientContext,
+};
 use ripplemem::{
-    config::{LogKind, Pipeline},
+    config::{LogKind, Pipeline, SourceSettings},
     log::{KafkaLog, Log, Topic, partition_of},
     memory::Census,
-    model::{Bank, DeadLetter, TurnEvent},
+    model::{Bank, DeadLetter, MemoryKey, TurnEvent},
     pipeline::Service,
+    source,
 };
 
 use super::{
@@ -32,11 +41,16 @@ struct Home {
 
 impl Home {
     fn new(broker: &Broker, prefix: &str, extra: &str) -> Self {
+        Self::with(broker, prefix, extra, "")
+    }
+
+    /// `extra` stands before the tables, `tables` after them.
+    fn with(broker: &Broker, prefix: &str, extra: &str, tables: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let text = format!(
             "version = 1\nembed.model = \"fixed\"\nembed.read_turns = 16\n{extra}\n[log]\nkind = \"kafka\"\n\
              directory = \"local\"\npartitions = 2\n[log.kafka]\nbrokers = \"{}\"\nprefix = \"{prefix}\"\n\
-             session_seconds = 2\n",
+             session_seconds = 2\n{tables}",
             broker.bootstrap()
         );
         let file = write(&directory.path().join("p.toml"), text);
@@ -86,6 +100,12 @@ impl Home {
 struct Running(Child);
 
 impl Running {
+    /// As a user or a supervisor does it.
+    fn stop(mut self) {
+        assert!(Command::new("kill").arg(self.0.id().to_string()).status().unwrap().success());
+        assert!(self.0.wait().unwrap().success());
+    }
+
     fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -119,6 +139,23 @@ fn calm() -> Census {
     let mut service = open(&pipeline(home.path(), "embed.read_turns = 16"));
     ingest(&mut service, &data("sample.jsonl"));
     census(&service)
+}
+
+/// The events of the sample, as `ingest` hands them to the topic.
+fn sample() -> Vec<TurnEvent> {
+    let settings =
+        SourceSettings { format: "jsonl".into(), path: data("sample.jsonl"), zone: "+00:00".into(), only: Vec::new() };
+    let mut source = source::open(&settings, None).unwrap();
+    std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
+}
+
+/// What an administrator does to the cluster meanwhile.
+fn administer(broker: &Broker, work: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().unwrap();
+    let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(10)));
+    runtime.block_on(work(&admin, &options));
 }
 
 fn load(home: &Home) {
@@ -280,35 +317,182 @@ fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
     String::from_utf8(java.wait_with_output().unwrap().stdout).unwrap()
 }
 
+/// Turns go on arriving while instances come, are told to stop, and are killed.
 #[test]
-fn two_services_share_the_partitions_and_one_takes_over() {
+fn services_share_the_partitions_and_take_over_under_load() {
     let _turn = turn();
-    let Some(broker) = Broker::shared("kafka::two_services_share_the_partitions_and_one_takes_over") else { return };
-    let (one, two) = (Home::new(&broker, "shared", ""), Home::new(&broker, "shared", ""));
+    let Some(broker) = Broker::shared("kafka::services_share_the_partitions_and_take_over_under_load") else { return };
+    let home = || Home::new(&broker, "shared", "");
+    let (one, two, three) = (home(), home(), home());
+    let ours = |home: &Home| home.told().matches(": ours").count();
     let first = one.run();
-    wait(&|| one.told(), || one.told().matches(": ours").count() == 2);
-    let _second = two.run();
-    wait(&|| two.told(), || two.told().contains(": ours"));
-    load(&one);
-    first.kill();
-    wait(&|| two.told(), || two.told().matches(": ours").count() == 2);
-    two.extracted();
-    assert_eq!(two.census(), calm());
+    wait(&|| one.told(), || ours(&one) == 2);
+    let events = sample();
+    let loaded = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let log = one.log();
+            for event in &events {
+                log.append_turns(std::slice::from_ref(event)).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            loaded.store(true, Ordering::Relaxed);
+        });
+        let second = two.run();
+        wait(&|| two.told(), || ours(&two) > 0);
+        first.stop();
+        wait(&|| two.told(), || ours(&two) > 1);
+        let _third = three.run();
+        wait(&|| three.told(), || ours(&three) > 0);
+        second.kill();
+        wait(&|| three.told(), || ours(&three) > 1);
+        assert!(!loaded.load(Ordering::Relaxed), "all of it came to pass while turns arrived");
+        wait(&|| three.told(), || loaded.load(Ordering::Relaxed));
+        three.extracted();
+    });
+    assert_eq!(turns(&one.log()).len(), events.len());
+    assert_eq!(three.census(), calm());
 }
 
+/// Its broker is its own, and most of the time nothing happens: it takes no turn.
 #[test]
-fn the_service_outlives_a_broker_that_is_killed() {
-    let _turn = turn();
-    let Some(broker) = Broker::start("kafka::the_service_outlives_a_broker_that_is_killed", &[]) else { return };
+fn the_service_outlives_half_a_minute_without_its_broker() {
+    let Some(broker) = Broker::start("kafka::the_service_outlives_half_a_minute_without_its_broker", &[]) else {
+        return;
+    };
     let home = Home::new(&broker, "outlived", "");
     let _service = home.run();
     wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
     load(&home);
     broker.act("kill", None);
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(30));
     broker.act("restart", None);
     home.extracted();
     assert_eq!(home.census(), calm());
+}
+
+/// Three copies: the one that leads most is killed while turns arrive, and comes back later.
+#[test]
+fn one_of_three_brokers_is_lost() {
+    let _turn = turn();
+    let Some(broker) = Broker::start("kafka::one_of_three_brokers_is_lost", &["--brokers", "3"]) else { return };
+    let home = Home::with(&broker, "three", "", "replication = 3\n");
+    let _service = home.run();
+    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    let (log, events) = (home.log(), sample());
+    let (before, after) = events.split_at(events.len() / 3);
+    log.append_turns(before).unwrap();
+    broker.act("kill", Some(1));
+    for event in after {
+        log.append_turns(std::slice::from_ref(event)).unwrap();
+    }
+    home.extracted();
+    assert_eq!(home.census(), calm());
+    broker.act("restart", Some(1));
+    log.append_turns(&events).unwrap();
+    home.extracted();
+    assert_eq!(home.census(), calm(), "read again");
+    // What was acknowledged while one was away is there, once, in the order of each bank.
+    let there = turns(&log);
+    assert_eq!(there.len(), 2 * events.len());
+}
+
+#[test]
+fn partitions_added_while_running_are_read_and_their_turns_sent_on() {
+    let _turn = turn();
+    let test = "kafka::partitions_added_while_running_are_read_and_their_turns_sent_on";
+    let Some(broker) = Broker::shared(test) else { return };
+    let refresh = "[log.kafka.client]\n\"topic.metadata.refresh.interval.ms\" = \"500\"\n";
+    let home = Home::with(&broker, "grown", "", refresh);
+    let _service = home.run();
+    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    administer(&broker, async |admin, options| {
+        let more = [NewPartitions::new("grown.turns", 4)];
+        admin.create_partitions(&more, options).await.unwrap().into_iter().for_each(|made| drop(made.unwrap()));
+    });
+    wait(&|| home.told(), || home.told().matches(": ours").count() == 4);
+    // Where Java's partitioner puts their banks now is not where their memory is.
+    let strays: Vec<Bank> =
+        (0..).map(|n| Bank::parse(&format!("b{n}")).unwrap()).filter(|b| partition_of(b, 4) > 1).take(3).collect();
+    let say = |bank: &Bank| {
+        serde_json::json!({"bank": bank.as_str(), "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.",
+            "time": "2024-05-06T09:00:00Z"})
+    };
+    let lines: String = strays.iter().map(|bank| format!("{bank}\t{}\n", say(bank))).collect();
+    let placed = produce(&broker, "grown.turns", &lines);
+    assert!(placed.lines().all(|line| line.starts_with(['2', '3'])), "{placed}");
+    wait(&|| home.told(), || turns(&home.log()).len() == 3);
+    home.extracted();
+    assert_eq!(home.census().units, 3);
+    for partition in 2..4 {
+        assert_eq!(home.log().behind(partition, home.log().read_position(partition).unwrap()).unwrap(), 0);
+    }
+}
+
+#[test]
+fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
+    let _turn = turn();
+    let test = "kafka::turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise";
+    let Some(broker) = Broker::shared(test) else { return };
+    let home = Home::new(&broker, "expired", "");
+    let service = home.run();
+    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    let (log, events) = (home.log(), sample());
+    let (first, second) = events.split_at(40);
+    log.append_turns(first).unwrap();
+    home.extracted();
+    service.stop();
+    log.append_turns(second).unwrap();
+    let partition = partition_of(events[0].bank(), 2);
+    let end = log.end(Topic::Turns, partition).unwrap();
+    let position = home.log().read_position(partition).unwrap();
+    assert!(position < end - 10);
+    administer(&broker, async |admin, options| {
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset("expired.turns", partition as i32, Offset::Offset(end as i64 - 10)).unwrap();
+        admin.delete_records(&list, options).await.unwrap();
+    });
+    let refused = ripplemem(&["run", home.path()]);
+    fails(&refused, 1, &["have expired unread", "log.kafka.expired", &format!("stands at offset {position}")]);
+    fs::write(
+        &home.file,
+        fs::read_to_string(&home.file).unwrap().replace("[log.kafka]", "[log.kafka]\nexpired = \"earliest\""),
+    )
+    .unwrap();
+    let _service = home.run();
+    home.extracted();
+    let left = home.log().read(Topic::Turns, partition, end - 10, 100).unwrap().records;
+    assert_eq!(left.len(), 10);
+    let told: Vec<String> = left.iter().map(|r| String::from_utf8(r.value.clone().unwrap()).unwrap()).collect();
+    assert!(told.iter().all(|turn| turn.contains("bank")) && home.census().units > 0);
+}
+
+/// A window whose record no topic would take goes through as several.
+#[test]
+fn pasted_documents_go_through() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::pasted_documents_go_through") else { return };
+    let home = Home::new(&broker, "pasted", "");
+    let line = "Harbour report counts in this line some blue boats. ";
+    let turns: String = (0..40)
+        .map(|n| {
+            let text = format!("{n} {}", line.repeat(1_200));
+            let turn = serde_json::json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": text,
+                "time": format!("2024-05-06T09:{n:02}:00Z"), "session": "s"});
+            format!("{turn}\n")
+        })
+        .collect();
+    let file = write(&home.directory.path().join("turns.jsonl"), turns);
+    let output = ripplemem(&["ingest", "jsonl", file.to_str().unwrap(), "--pipeline", home.path()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let _service = home.run();
+    home.extracted();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut service = open(&pipeline(elsewhere.path(), "embed.read_turns = 16"));
+    ingest(&mut service, &file);
+    assert_eq!(home.census(), census(&service));
+    let memory = home.log().read(Topic::Memory, partition_of(&Bank::parse("b").unwrap(), 2), 0, 1_000).unwrap().records;
+    assert!(memory.iter().any(|r| MemoryKey::from_bytes(&r.key).unwrap().part > 0), "several records");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rdkafka::{
@@ -23,10 +23,13 @@ use crate::config::KafkaSettings;
 /// Largest record, in bytes.
 pub(crate) const MAX_RECORD_BYTES: usize = 8 << 20;
 
+/// How long a complaint explains what fails.
+const RECENT: Duration = Duration::from_secs(60);
+
 /// What a client complained of last, and which of its records were refused.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
-    complaint: Arc<Mutex<Option<String>>>,
+    complaint: Arc<Mutex<Option<(Instant, String)>>>,
     deliveries: Arc<Mutex<Deliveries>>,
 }
 
@@ -44,12 +47,14 @@ impl Watch {
     fn note(&self, said: &str) {
         let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         if complaint.is_none() || !said.ends_with("brokers are down") {
-            *complaint = Some(said.to_owned());
+            *complaint = Some((Instant::now(), said.to_owned()));
         }
     }
 
+    /// What was said long ago explains nothing now.
     fn complaint(&self) -> Option<String> {
-        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        complaint.filter(|(at, _)| at.elapsed() < RECENT).map(|(_, said)| said)
     }
 
     /// What became of the records since the last call.
@@ -230,8 +235,12 @@ impl Cluster {
         use RDKafkaErrorCode as E;
         let said = problem.to_lowercase();
         let (remedy, passing) = match code {
-            Some(E::TopicAuthorizationFailed | E::GroupAuthorizationFailed | E::TransactionalIdAuthorizationFailed) => {
+            // A transaction that may not be only says that its records were purged.
+            _ if said.contains("authorization failed") => {
                 ("give this user the rights (ACLs) on the topics, groups and transactional ids of the prefix", false)
+            }
+            Some(E::FencedInstanceId) => {
+                ("another process has the same group.instance.id in log.kafka.client; give each its own", false)
             }
             Some(E::UnknownTopicOrPartition | E::UnknownTopic | E::UnknownPartition) => {
                 ("the topic is gone; start again to make it, or check log.kafka.prefix", false)

@@ -20,6 +20,8 @@ mod position;
 mod topics;
 
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod tests;
 
 use std::{

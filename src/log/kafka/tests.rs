@@ -7,11 +7,11 @@ use crate::config::Pipeline;
 
 #[path = "../../../tests/broker_process.rs"]
 #[allow(dead_code, reason = "the integration tests kill brokers, too")]
-mod broker_process;
+pub(super) mod broker_process;
 use broker_process::Broker;
 
 /// Settings for topics of their own.
-fn settings(broker: &Broker, name: &str, partitions: u32) -> LogSettings {
+pub(super) fn settings(broker: &Broker, name: &str, partitions: u32) -> LogSettings {
     let mut log = Pipeline::parse("version = 1").unwrap().log;
     log.kind = crate::config::LogKind::Kafka;
     log.partitions = partitions;

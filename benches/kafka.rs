@@ -1,0 +1,404 @@
+//! The log on Kafka against a real broker of its own: `cargo bench --bench kafka`.
+//!
+//! Needs Java 17 and Maven for the broker, the set-up's model, and real chat at
+//! `RIPPLEMEM_IRC`: an archive of `*.raw.txt` files named by their dates, with lines
+//! `[HH:MM] <nick> text` (the Ubuntu channel's logs as published with "A Large-Scale Corpus for
+//! Conversation Disentanglement"). `RIPPLEMEM_BENCH` names one part of `commit`, `fresh`,
+//! `sustained`, `day`, `single`; all without it.
+#![allow(clippy::print_stdout)]
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ripplemem::{
+    config::Pipeline,
+    log::{KafkaLog, Log, Topic, Transaction, partition_of},
+    model::{Bank, Question, TurnEvent},
+    pipeline::{Answerer, Progressed, Service, extract},
+    serve,
+};
+
+#[path = "../tests/broker_process.rs"]
+#[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]
+mod broker_process;
+use broker_process::Broker;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const DEFAULT: &str = "";
+const FIXED: &str = "embed.model = \"fixed\"\n";
+const PARTITIONS: u32 = 6;
+const ROUNDS: usize = 3;
+
+fn main() {
+    let only = std::env::var("RIPPLEMEM_BENCH").ok();
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let Some(broker) = Broker::start("kafka", &[]) else { return };
+    if wanted("commit") {
+        commit(&broker);
+    }
+    let Some(archive) = std::env::var_os("RIPPLEMEM_IRC") else {
+        println!("SKIPPED fresh, sustained, day, single: RIPPLEMEM_IRC names no archive of chat");
+        return;
+    };
+    let chat = Chat::read(Path::new(&archive));
+    println!("chat: {} turns in {} files", chat.turns().count(), chat.files.len());
+    if wanted("fresh") {
+        fresh(&broker, &chat);
+    }
+    if wanted("sustained") {
+        sustained(&broker, &chat, "default embedder", DEFAULT, 1_500);
+        sustained(&broker, &chat, "deterministic embedder", FIXED, 20_000);
+    }
+    if wanted("day") {
+        volume(&broker, "day", &chat.files);
+    }
+    if wanted("single") {
+        volume(&broker, "single", &[("irc".to_owned(), chat.as_one("irc"))]);
+    }
+}
+
+/// Real chat: the events of each file, in order.
+struct Chat {
+    files: Vec<(String, Vec<TurnEvent>)>,
+}
+
+impl Chat {
+    fn read(archive: &Path) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let status = Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(home.path()).status();
+        assert!(status.is_ok_and(|s| s.success()), "{}: not an archive", archive.display());
+        let mut paths: Vec<_> = fs::read_dir(home.path()).expect("a directory").flatten().map(|e| e.path()).collect();
+        paths.sort();
+        let files = paths.iter().map(|path| {
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            let name = name.trim_end_matches(".raw.txt");
+            let bank = format!("irc/{name}");
+            let text = String::from_utf8_lossy(&fs::read(path).expect("a file")).into_owned();
+            let events = text.lines().enumerate().filter_map(|(n, line)| turn(&bank, &n.to_string(), name, line));
+            (bank.clone(), events.collect())
+        });
+        Self { files: files.collect() }
+    }
+
+    fn turns(&self) -> impl Iterator<Item = &TurnEvent> {
+        self.files.iter().flat_map(|(_, events)| events)
+    }
+
+    /// All files as one bank.
+    fn as_one(&self, bank: &str) -> Vec<TurnEvent> {
+        let bank = Bank::parse(bank).expect("a good name");
+        let one = |(n, event): (usize, &TurnEvent)| match event {
+            TurnEvent::Turn(turn) => {
+                let mut turn = turn.clone();
+                (turn.bank, turn.turn) = (bank.clone(), n.to_string());
+                TurnEvent::Turn(turn)
+            }
+            other => other.clone(),
+        };
+        self.turns().enumerate().map(one).collect()
+    }
+
+    /// So many turns of several files side by side, by the time of the day at which they were said.
+    fn live(&self, files: usize, turns: usize) -> Vec<TurnEvent> {
+        let clock = |event: &TurnEvent| match event {
+            TurnEvent::Turn(turn) => turn.time.to_string().split_once('T').map(|(_, clock)| clock.to_owned()),
+            _ => None,
+        };
+        let mut live: Vec<_> =
+            self.files.iter().take(files).flat_map(|(_, events)| events).map(|event| (clock(event), event)).collect();
+        live.sort_by(|a, b| a.0.cmp(&b.0));
+        assert!(live.len() >= turns, "too little chat for {turns} turns");
+        live.into_iter().take(turns).map(|(_, event)| event.clone()).collect()
+    }
+}
+
+/// A line of chat; none for what the server says.
+fn turn(bank: &str, id: &str, file: &str, line: &str) -> Option<TurnEvent> {
+    let (clock, rest) = line.strip_prefix('[')?.split_once("] <")?;
+    let (speaker, text) = rest.split_once("> ")?;
+    let date = file.get(..10)?;
+    let turn = serde_json::json!({
+        "bank": bank, "turn": id, "speaker": speaker, "text": text, "time": format!("{date}T{clock}:00Z"),
+    });
+    TurnEvent::from_json(turn.to_string().as_bytes()).ok()
+}
+
+/// Settings with topics and a cache of vectors of their own.
+fn pipeline(broker: &Broker, home: &Path, prefix: &str, extra: &str) -> Pipeline {
+    let text = format!(
+        "version = 1\n{extra}\n[log]\nkind = \"kafka\"\npartitions = {PARTITIONS}\n[log.kafka]\nbrokers = \"{}\"\n\
+         prefix = \"{prefix}\"\n[serve]\ndeadline_ms = 3600000\n",
+        broker.bootstrap()
+    );
+    let mut pipeline = Pipeline::parse(&text).expect("the settings are valid");
+    pipeline.log.directory = home.join("cache");
+    pipeline
+}
+
+/// Transactions of one record, one after the other.
+fn commit(broker: &Broker) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let log = KafkaLog::open(&pipeline(broker, home.path(), "commit", FIXED).log).expect("a log");
+    let value = vec![b'x'; 8_000];
+    let mut times = Vec::new();
+    for n in 0..520u32 {
+        let memory = vec![(n.to_be_bytes().to_vec(), Some(value.clone()))];
+        let transaction = Transaction { memory, ..Transaction::default() };
+        let ms = seconds(|| log.commit(&transaction).expect("a commit")) * 1e3;
+        // The first ones open connections.
+        if n >= 20 {
+            times.push(ms);
+        }
+    }
+    println!("commit of a record of 8 KB: {}", percentiles(times));
+}
+
+/// Extraction and memory at work while `work` runs; it is told of partitions that are ours.
+fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOnce(&KafkaLog, &Answerer)) {
+    let log = KafkaLog::open(&pipeline.log).expect("a log");
+    let answerer = Answerer::new(pipeline, log.partitions(), None).expect("threads start");
+    let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let result = extract(pipeline, &log, &stop, &mut |told| {
+                owned.fetch_add(usize::from(matches!(told, Progressed::TakenOver { .. })), Ordering::Relaxed);
+            });
+            result.expect("extraction goes on");
+        });
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let follow = |p| answerer.follow(&log, p, |_, _, _| {}).expect("the memory follows");
+                if (0..log.partitions()).map(follow).fold(false, |any, some| any | some) {
+                    each(&answerer);
+                } else {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
+        while owned.load(Ordering::Relaxed) < PARTITIONS as usize {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        work(&log, &answerer);
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// The first offsets after what a partition got of these events.
+fn ends(events: &[TurnEvent], from: &mut BTreeMap<u32, u64>) -> Vec<(u32, u64)> {
+    let mut places = Vec::with_capacity(events.len());
+    for event in events {
+        let partition = partition_of(event.bank(), PARTITIONS);
+        let end = from.entry(partition).or_default();
+        *end += 1;
+        places.push((partition, *end));
+    }
+    places
+}
+
+/// From handing a turn to the log until a question is answered with it, at 100 turns/s.
+fn fresh(broker: &Broker, chat: &Chat) {
+    const TURNS_A_SECOND: f64 = 100.0;
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let pipeline = pipeline(broker, home.path(), "fresh", DEFAULT);
+    let events = chat.live(20, 3_000);
+    let waiting: Mutex<BTreeMap<u32, VecDeque<(u64, Instant)>>> = Mutex::default();
+    let times = Mutex::new(Vec::new());
+    let arrived = |answerer: &Answerer| {
+        // Followed is not yet indexed.
+        answerer.settle().expect("the memory runs");
+        let now = Instant::now();
+        for (partition, turns) in waiting.lock().expect("no panic").iter_mut() {
+            let reached = answerer.position(*partition).unwrap_or_default();
+            while turns.front().is_some_and(|(next, _)| *next <= reached) {
+                let Some((_, sent)) = turns.pop_front() else { break };
+                times.lock().expect("no panic").push((now - sent).as_secs_f64() * 1e3);
+            }
+        }
+    };
+    at_work(&pipeline, arrived, |log, _| {
+        let begun = Instant::now();
+        let mut from = BTreeMap::new();
+        for (n, event) in events.iter().enumerate() {
+            let due = begun + Duration::from_secs_f64(n as f64 / TURNS_A_SECOND);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let sent = Instant::now();
+            for (partition, next) in ends(std::slice::from_ref(event), &mut from) {
+                waiting.lock().expect("no panic").entry(partition).or_default().push_back((next, sent));
+            }
+            log.append_turns(std::slice::from_ref(event)).expect("an append");
+        }
+        let rate = events.len() as f64 / begun.elapsed().as_secs_f64();
+        while times.lock().expect("no panic").len() < events.len() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut times = times.lock().expect("no panic").clone();
+        // The first seconds open connections and warm caches.
+        times.drain(..500);
+        println!("turn to recallable at {rate:.0} turns/s, default embedder: {}", percentiles(times));
+    });
+}
+
+/// The same turns through the embedded log and through Kafka, in turn.
+fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize) {
+    let events = chat.live(20, turns);
+    let (mut embedded, mut kafka) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let mut here = Pipeline::parse(&format!("version = 1\n{extra}")).expect("the settings are valid");
+        here.log.directory = home.path().join("log");
+        let mut service = Service::open(&here, &mut |_| {}).expect("a log");
+        // The model is loaded with the first turn.
+        service.log().append_turns(&[warm()]).expect("an append");
+        service.catch_up().expect("the path runs");
+        let t_embedded = seconds(|| {
+            for batch in events.chunks(here.embed.read_turns) {
+                service.log().append_turns(batch).expect("an append");
+                service.catch_up().expect("the path runs");
+            }
+        });
+        drop(service);
+        let there = pipeline(broker, home.path(), &format!("sustained-{turns}-{round}"), extra);
+        let mut t_kafka = 0.0;
+        at_work(
+            &there,
+            |_| {},
+            |log, answerer| {
+                t_kafka = seconds(|| {
+                    let mut from = BTreeMap::new();
+                    for batch in events.chunks(there.embed.read_turns) {
+                        ends(batch, &mut from);
+                        log.append_turns(batch).expect("an append");
+                    }
+                    for (partition, end) in from {
+                        answerer.wait_for(partition, end, Instant::now() + Duration::from_secs(3_600));
+                    }
+                    answerer.settle().expect("the memory runs");
+                });
+            },
+        );
+        // The first round warms caches.
+        if round > 0 {
+            embedded.push(turns as f64 / t_embedded);
+            kafka.push(turns as f64 / t_kafka);
+        }
+    }
+    let ratios = kafka.iter().zip(&embedded).map(|(k, e)| k / e).collect();
+    println!(
+        "sustained, {name}: {:.0} turns/s through Kafka, {:.0} through the embedded log, ratio {:.2}",
+        median(kafka),
+        median(embedded),
+        median(ratios)
+    );
+}
+
+fn warm() -> TurnEvent {
+    turn("warm", "1", "2024-05-06", "[09:00] <Ann> A first turn opens the model").expect("a turn")
+}
+
+/// A service of its own.
+struct Running(Child);
+
+impl Running {
+    fn start(file: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
+        command.arg("run").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().expect("the binary starts"))
+    }
+
+    /// Most memory that it ever had, in megabytes.
+    fn peak_megabytes(&self) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+        peak.split_whitespace().next().and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1_024.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Banks go through a service with the deterministic embedder; then it is killed and comes back.
+fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let mut pipeline = pipeline(broker, home.path(), &format!("volume-{name}"), FIXED);
+    pipeline.metrics.listen = "127.0.0.1:0".to_owned();
+    let file = home.path().join("pipeline.toml");
+    fs::write(&file, toml::to_string(&pipeline).expect("it has a TOML form")).expect("a write");
+    let log = KafkaLog::open(&pipeline.log).expect("a log");
+    let service = Running::start(&file);
+    let question = |bank: &str| Question {
+        bank: Bank::parse(bank).expect("a good name"),
+        text: "Which sound card works with ALSA?".to_owned(),
+        asked_at: None,
+    };
+    let begun = Instant::now();
+    let (mut from, mut asked, mut turns) = (BTreeMap::new(), BTreeMap::new(), 0);
+    for (bank, events) in banks {
+        for batch in events.chunks(pipeline.embed.read_turns) {
+            ends(batch, &mut from);
+            log.append_turns(batch).expect("an append");
+            turns += batch.len();
+        }
+        asked.insert(partition_of(&Bank::parse(bank).expect("a good name"), PARTITIONS), bank);
+    }
+    let loaded = begun.elapsed().as_secs_f64();
+    for (partition, bank) in &asked {
+        let last = from.get(partition).copied().unwrap_or_default() - 1;
+        serve::ask(&pipeline, &question(bank), Some((*partition, last))).expect("an answer");
+    }
+    let took = begun.elapsed().as_secs_f64();
+    println!(
+        "{name}: {turns} turns as {} bank(s), deterministic embedder: in the topic after {loaded:.0} s, all recallable \
+         after {took:.0} s ({:.0} turns/s), at most {:.0} MB",
+        banks.len(),
+        turns as f64 / took,
+        service.peak_megabytes()
+    );
+    let killed = Instant::now();
+    drop(service);
+    let service = Running::start(&file);
+    let bank = asked.values().next().expect("a bank");
+    serve::ask(&pipeline, &question(bank), None).expect("an answer");
+    let answered = killed.elapsed().as_secs_f64();
+    let peak = service.peak_megabytes();
+    let records = (0..PARTITIONS).map(|p| log.end(Topic::Memory, p).expect("an end")).sum::<u64>();
+    let census = Service::open(&pipeline, &mut |_| {}).expect("a memory").digest(None).expect("a memory").value;
+    println!(
+        "{name}: first answer {answered:.1} s after kill -9 of a memory of {} units and {} edges ({:.1} s a 100,000 \
+         units, {records} records in the log, at most {peak:.0} MB)",
+        census.units,
+        census.semantic_edges + census.structural_edges,
+        answered * 1e5 / census.units as f64,
+    );
+}
+
+fn seconds(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn percentiles(mut ms: Vec<f64>) -> String {
+    ms.sort_by(f64::total_cmp);
+    let at = |share: usize| ms.get(ms.len() * share / 100).copied().unwrap_or(f64::NAN);
+    format!("p50 {:.1} ms, p99 {:.1} ms", at(50), at(99))
+}

@@ -1,0 +1,126 @@
+//! What goes wrong between us and a cluster: injected by the client's own mock cluster, which
+//! needs no Java, and done to a real broker. The mock proves no transaction whole; it only
+//! shows what an error comes to.
+
+use std::time::Duration;
+
+use rdkafka::{
+    mocking::MockCluster,
+    producer::{DefaultProducerContext, Producer},
+    types::{RDKafkaApiKey, RDKafkaRespErr},
+};
+
+use super::{
+    tests::{broker_process::Broker, settings},
+    *,
+};
+use crate::config::Pipeline;
+
+const TOPIC: &str = "mock.memory";
+
+/// Two brokers, one topic, and how to reach them.
+fn mocked() -> (MockCluster<'static, DefaultProducerContext>, Cluster) {
+    let mock = MockCluster::new(2).unwrap();
+    mock.create_topic(TOPIC, 1, 2).unwrap();
+    let mut settings = Pipeline::parse("version = 1").unwrap().log.kafka;
+    settings.brokers = mock.bootstrap_servers();
+    settings.prefix = "mock".to_owned();
+    settings.timeout_seconds = 3;
+    (mock, Cluster::new(&settings).unwrap())
+}
+
+fn one(value: &[u8]) -> impl Iterator<Item = Outgoing<'_>> {
+    std::iter::once(Outgoing { topic: TOPIC, partition: Some(0), key: b"k", value: Some(value), headers: None })
+}
+
+fn values(cluster: &Cluster) -> Result<Vec<Vec<u8>>, LogError> {
+    let mut lane = Lane::open(cluster, TOPIC, 0, false)?;
+    let raw = lane.read(cluster, 0, 100)?;
+    Ok(raw.into_iter().filter_map(|raw| raw.record.value).collect())
+}
+
+#[test]
+fn an_error_that_passes_does_not_end_a_commit() {
+    let (mock, cluster) = mocked();
+    let owner = Owner::take(&cluster, 0).unwrap();
+    for (request, error) in [
+        (RDKafkaApiKey::AddPartitionsToTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS),
+        (RDKafkaApiKey::Produce, RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION),
+        (RDKafkaApiKey::EndTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_COORDINATOR),
+    ] {
+        mock.request_errors(request, &[error, error]);
+        owner.commit(&cluster, one(b"whole")).unwrap_or_else(|e| panic!("{request:?}: {e}"));
+    }
+    assert_eq!(values(&cluster).unwrap(), vec![b"whole".to_vec(); 3]);
+}
+
+#[test]
+fn an_error_that_does_not_pass_says_what_it_is() {
+    for (request, error, word) in [
+        (RDKafkaApiKey::EndTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, "owns it now"),
+        (RDKafkaApiKey::AddPartitionsToTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, "ACLs"),
+        (RDKafkaApiKey::Produce, RDKafkaRespErr::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "of partition 0"),
+    ] {
+        let (mock, cluster) = mocked();
+        let owner = Owner::take(&cluster, 0).unwrap();
+        mock.request_errors(request, &[error]);
+        let told = owner.commit(&cluster, one(b"never")).err().unwrap_or_else(|| panic!("{request:?} went through"));
+        assert!(told.to_string().contains(word), "{request:?}: {told}");
+    }
+}
+
+#[test]
+fn a_reader_waits_for_a_broker_and_says_when_it_has_waited_long_enough() {
+    let (mock, cluster) = mocked();
+    let owner = Owner::take(&cluster, 0).unwrap();
+    owner.commit(&cluster, one(b"there")).unwrap();
+    let error = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
+    mock.request_errors(RDKafkaApiKey::Fetch, &[error; 3]);
+    assert_eq!(values(&cluster).unwrap(), [b"there"]);
+    mock.partition_leader(TOPIC, 0, Some(2)).unwrap();
+    assert_eq!(values(&cluster).unwrap(), [b"there"], "led by another");
+    let mut lane = Lane::open(&cluster, TOPIC, 0, false).unwrap();
+    (1..=2).for_each(|broker| mock.broker_down(broker).unwrap());
+    let told = lane.read(&cluster, 0, 1).unwrap_err();
+    assert!(matches!(told, LogError::Cluster { passing: true, .. }), "{told}");
+    (1..=2).for_each(|broker| mock.broker_up(broker).unwrap());
+    assert_eq!(lane.read(&cluster, 0, 1).unwrap().len(), 1, "the same reader goes on");
+}
+
+/// A broker that dies with a transaction open: nothing of it is ever seen, and who owns the
+/// partition next goes on at once.
+#[test]
+fn a_broker_killed_inside_an_open_transaction_leaves_nothing_of_it() {
+    let test = "log::kafka::faults::a_broker_killed_inside_an_open_transaction_leaves_nothing_of_it";
+    let Some(broker) = Broker::start(test, &[]) else { return };
+    let settings = settings(&broker, "open", 1);
+    let log = KafkaLog::open(&settings).unwrap();
+    let transaction = |value| super::super::suite::transaction(0, &[("a", Some(value))]);
+    log.commit(&transaction("committed")).unwrap();
+    // As the owner of the partition writes, up to the commit.
+    let watch = Watch::default();
+    let id = format!("{}.extract.0", settings.kafka.prefix);
+    let open: BaseProducer<Watch> = log.cluster().transactional(&id).create_with_context(watch).unwrap();
+    open.init_transactions(Duration::from_secs(30)).unwrap();
+    open.begin_transaction().unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    let out = Outgoing { topic: &log.memory, partition: Some(0), key: b"a", value: Some(b"never"), headers: None };
+    owner::send(&open, out, until).unwrap();
+    owner::drain(&open, until).unwrap();
+    broker.act("kill", None);
+    broker.act("restart", None);
+    let next = KafkaLog::open(&settings).unwrap();
+    let folded = |log: &KafkaLog| super::super::suite::folded(log, 0);
+    assert_eq!(folded(&next)["a"], "committed");
+    next.own(0).unwrap();
+    assert_eq!(next.read_position(0).unwrap(), 0);
+    next.commit(&transaction("later")).unwrap();
+    assert!(open.commit_transaction(Duration::from_secs(10)).is_err(), "fenced");
+    assert_eq!(folded(&next)["a"], "later");
+    assert_eq!(folded(&KafkaLog::open(&settings).unwrap())["a"], "later");
+    // The owner of the first log was fenced as well, and comes back when it is told to.
+    assert!(matches!(log.commit(&transaction("too late")), Err(LogError::Fenced { partition: 0 })));
+    log.own(0).unwrap();
+    log.commit(&transaction("again")).unwrap();
+    assert_eq!(folded(&next)["a"], "again");
+}
