@@ -15,10 +15,11 @@ test: setup
 	cargo test --release --locked
 	cargo build --release --locked
 
-# The kill tests with their full number of seeded rounds.
+# The kill tests with their full number of seeded rounds, and half an hour of flood.
 soak: setup
 	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem recovery -- --nocapture
 	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka::killed -- --nocapture
+	RIPPLEMEM_FLOOD_SECONDS=1800 cargo test --release --locked --test ripplemem kafka::a_flood -- --nocapture
 
 bench: setup
 	cargo bench --locked

@@ -88,7 +88,7 @@ fn run(command: &mut Command) -> serde_json::Value {
 }
 
 /// Names a test that cannot run here, past the harness, which hides what a passed test prints.
-fn skip(test: &str, why: &str) {
+pub(crate) fn skip(test: &str, why: &str) {
     use std::io::Write;
     drop(writeln!(std::io::stderr(), "SKIPPED {test}: {why}"));
 }

@@ -27,7 +27,7 @@ use ripplemem::{
 };
 
 use super::{
-    broker_process::Broker,
+    broker_process::{Broker, skip},
     oracle::Dice,
     pipelines,
     support::{census, data, fails, ingest, open, pipeline, ripplemem, write},
@@ -55,6 +55,12 @@ impl Home {
         );
         let file = write(&directory.path().join("p.toml"), text);
         Self { directory, file }
+    }
+
+    fn change(&self, from: &str, to: &str) {
+        let text = fs::read_to_string(&self.file).unwrap();
+        assert!(text.contains(from));
+        fs::write(&self.file, text.replace(from, to)).unwrap();
     }
 
     fn path(&self) -> &str {
@@ -203,6 +209,74 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     };
     wait(&|| home.told(), || edges() == expected.semantic_edges + expected.structural_edges);
     service.kill();
+}
+
+/// Python with the client that the README names; the reader there, and a question as Spring
+/// and CloudEvents write it.
+#[test]
+fn another_client_reads_the_topics_and_asks() {
+    let _turn = turn();
+    let test = "kafka::another_client_reads_the_topics_and_asks";
+    let Some(broker) = Broker::shared(test) else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let packages = Command::new(root.join("scripts/python_packages.py")).arg("confluent-kafka").output().unwrap();
+    if packages.status.code() == Some(5) {
+        return skip(test, String::from_utf8_lossy(&packages.stderr).trim());
+    }
+    let packages = String::from_utf8(packages.stdout).unwrap();
+    let python = |arguments: &[&str]| {
+        let mut python = Command::new("python3");
+        let output = python.args(arguments).env("PYTHONPATH", packages.trim()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let home = Home::new(&broker, "elsewhere", "[serve]\nedges = true\n");
+    let _service = home.run();
+    load(&home);
+    home.extracted();
+    let expected = calm();
+
+    let reader = fs::read_to_string(root.join("scripts/read_topics.py")).unwrap();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(readme.contains(&reader), "the README shows the script as it is");
+    let reader = reader.replace("127.0.0.1:9092", broker.bootstrap()).replace("ripplemem.", "elsewhere.");
+    let edges = format!("elsewhere.edges {} records", expected.semantic_edges + expected.structural_edges);
+    let mut told = String::new();
+    wait(&|| home.told(), || {
+        told = python(&["-c", &reader]);
+        told.contains(&edges)
+    });
+    assert!(told.contains(&format!(" {} units\n", expected.units)), "{told}");
+
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
+    let ask = |reply: &str, more: &[(&str, &[u8])], question: &str| -> serde_json::Value {
+        let mut headers: BTreeMap<&str, String> = more.iter().map(|(name, value)| (*name, hex(value))).collect();
+        // Bytes that are no text.
+        headers.insert("kafka_correlationId", "00ff10".to_owned());
+        headers.insert("kafka_replyTopic", hex(reply.as_bytes()));
+        let script = root.join("tests/python/ask.py");
+        let headers = serde_json::to_string(&headers).unwrap();
+        let told = python(&[script.to_str().unwrap(), broker.bootstrap(), "elsewhere", &headers, question]);
+        serde_json::from_str(&told).unwrap()
+    };
+    let question = r#"{"bank": "sample/harbour", "text": "Which books has Marta recommended to Elias?"}"#;
+    let parent = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let answer =
+        ask("elsewhere.answers", &[("kafka_replyPartition", &1u32.to_be_bytes()), ("traceparent", parent)], question);
+    assert_eq!(answer["partition"], 1);
+    assert_eq!(answer["headers"]["traceparent"], hex(parent));
+    assert_eq!(answer["headers"]["ce_type"], hex(b"ripplemem.answer.v1"));
+    assert_eq!(answer["headers"]["ce_specversion"], hex(b"1.0"));
+    assert!(answer["value"]["units"].as_array().unwrap().len() > 1);
+    let refused = |more: &[(&str, &[u8])], question: &str| {
+        let refused = ask("elsewhere.answers", more, question);
+        assert_eq!(refused["headers"]["ce_type"], hex(b"ripplemem.refusal.v1"), "{refused}");
+        refused["value"]["code"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(refused(&[("ripplemem_deadline", b"1000")], question), "deadline");
+    assert_eq!(refused(&[], r#"{"bank": "nobody", "text": "Who?"}"#), "unknown_bank");
+    assert_eq!(refused(&[], "{"), "invalid");
+    assert_eq!(refused(&[("ripplemem_after", b"soon")], question), "invalid");
 }
 
 #[test]
@@ -454,17 +528,84 @@ fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
     });
     let refused = ripplemem(&["run", home.path()]);
     fails(&refused, 1, &["have expired unread", "log.kafka.expired", &format!("stands at offset {position}")]);
-    fs::write(
-        &home.file,
-        fs::read_to_string(&home.file).unwrap().replace("[log.kafka]", "[log.kafka]\nexpired = \"earliest\""),
-    )
-    .unwrap();
+    home.change("[log.kafka]", "[log.kafka]\nexpired = \"earliest\"");
     let _service = home.run();
     home.extracted();
     let left = home.log().read(Topic::Turns, partition, end - 10, 100).unwrap().records;
     assert_eq!(left.len(), 10);
     let told: Vec<String> = left.iter().map(|r| String::from_utf8(r.value.clone().unwrap()).unwrap()).collect();
     assert!(told.iter().all(|turn| turn.contains("bank")) && home.census().units > 0);
+}
+
+/// Turns that were heard before, faster than they can be read: what the service holds does not
+/// grow with what waits for it, and a new turn gets through afterwards.
+#[test]
+fn a_flood_is_worked_off_in_bounded_memory() {
+    const GROWTH_MEGABYTES: u64 = 128;
+    const MOST: u64 = 500_000;
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka::a_flood_is_worked_off_in_bounded_memory") else { return };
+    let seconds = std::env::var("RIPPLEMEM_FLOOD_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
+    let home = Home::new(&broker, "flood", "");
+    home.change("embed.read_turns = 16", "embed.read_turns = 512");
+    let service = home.run();
+    let megabytes = |field: &str| -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", service.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
+    };
+    let mut events = Vec::new();
+    for n in 0..10 {
+        for mut event in sample() {
+            if let TurnEvent::Turn(turn) = &mut event {
+                turn.bank = Bank::parse(&format!("flood/{n}")).unwrap();
+                events.push(event);
+            }
+        }
+    }
+    let log = home.log();
+    // Twice: the second time shows what working on known turns takes.
+    for _ in 0..2 {
+        log.append_turns(&events).unwrap();
+        home.extracted();
+    }
+    let (before, remembered) = (megabytes("VmHWM"), home.census());
+    let begun = Instant::now();
+    let (mut sent, mut waiting, mut looked) = (2 * events.len() as u64, 0, Instant::now());
+    let read = || (0..2).map(|p| log.read_position(p).unwrap()).sum::<u64>();
+    while begun.elapsed() < Duration::from_secs(seconds) {
+        log.append_turns(&events).unwrap();
+        sent += events.len() as u64;
+        if looked.elapsed() > Duration::from_secs(1) {
+            let left = sent - read();
+            waiting = waiting.max(left);
+            // More would only make the end later.
+            std::thread::sleep(if left > MOST { Duration::from_secs(5) } else { Duration::ZERO });
+            looked = Instant::now();
+        }
+    }
+    let flooded = begun.elapsed().as_secs_f64();
+    while read() < sent {
+        assert!(begun.elapsed() < Duration::from_secs(60 + 10 * seconds), "it never came: {}", home.told());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let peak = megabytes("VmHWM");
+    println!(
+        "{sent} turns in a flood of {flooded:.0} s, {waiting} of them waiting at most, worked off after {:.0} s; \
+         {before} MB before, at most {peak} MB",
+        begun.elapsed().as_secs_f64()
+    );
+    assert!(waiting > 4 * events.len() as u64, "no flood: only {waiting} turns were waiting");
+    assert!(peak < before + GROWTH_MEGABYTES, "{before} MB grew to {peak} MB");
+    assert_eq!(home.census(), remembered);
+    let turn = serde_json::json!({"bank": "flood/1", "turn": "new", "speaker": "Ann", "text": "The lighthouse is green.",
+        "time": "2024-05-06T09:00:00Z"});
+    log.append_turns(&[TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()]).unwrap();
+    let partition = partition_of(&Bank::parse("flood/1").unwrap(), 2);
+    let after = format!("{partition}:{}", log.end(Topic::Turns, partition).unwrap() - 1);
+    let arguments = ["ask", "What is green?", "--bank", "flood/1", "--after", &after, "--pipeline", home.path()];
+    let answered = ripplemem(&arguments);
+    assert!(String::from_utf8_lossy(&answered.stdout).contains("lighthouse"), "{answered:?}");
 }
 
 /// A window whose record no topic would take goes through as several.

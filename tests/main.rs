@@ -5,6 +5,7 @@
 mod bad_input;
 mod broker_process;
 mod calibrate;
+mod containers;
 mod eval;
 mod kafka;
 mod oracle;

@@ -177,7 +177,7 @@ impl Cluster {
             .set("auto.offset.reset", "error")
             .set("fetch.wait.max.ms", "100")
             .set("fetch.error.backoff.ms", "50")
-            .set("fetch.message.max.bytes", "4194304")
+            .set("fetch.message.max.bytes", "262144")
             .set("receive.message.max.bytes", "134217728")
             .set("queued.max.messages.kbytes", queued_kilobytes.to_string());
         config

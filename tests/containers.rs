@@ -1,0 +1,223 @@
+//! What docker/ says, done without containers: its broker's settings, commands, health checks,
+//! paths and ports, on Kafka's own jars and our own binary.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use rdkafka::{
+    ClientConfig,
+    consumer::{BaseConsumer, Consumer},
+};
+use serde_json::Value;
+
+use super::{broker_process::skip, support::write};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn script(name: &str, arguments: &[&str]) -> Output {
+    Command::new(root().join("scripts").join(name)).args(arguments).output().unwrap()
+}
+
+#[test]
+fn files_are_as_their_schema_and_linter_say() {
+    let output = script("check_docker", &[]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    for line in told.lines().filter_map(|line| line.strip_prefix("skipped: ")) {
+        skip("containers::files_are_as_their_schema_and_linter_say", line);
+    }
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("ok: copied files"), "{told}");
+}
+
+/// The names and ports of the containers as they are on this machine alone.
+struct Outside {
+    home: tempfile::TempDir,
+    /// What stands in a file or command, and what stands for it here; longer ones first.
+    instead: Vec<(String, String)>,
+}
+
+impl Outside {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let held: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<u16> = held.iter().map(|l| l.local_addr().unwrap().port()).collect();
+        let [broker, controller, host, metrics] = ports[..] else { panic!("four ports") };
+        let here = |path: &str| home.path().join(path).to_str().unwrap().to_owned();
+        let instead = [
+            // What is published: on the host this port leads to 19092 in the container.
+            ("HOST://127.0.0.1:9092", format!("HOST://127.0.0.1:{host}")),
+            ("HOST://:19092", format!("HOST://127.0.0.1:{host}")),
+            ("INSIDE://:9092", format!("INSIDE://127.0.0.1:{broker}")),
+            ("CONTROLLER://:9093", format!("CONTROLLER://127.0.0.1:{controller}")),
+            ("broker:9092", format!("127.0.0.1:{broker}")),
+            ("broker:9093", format!("127.0.0.1:{controller}")),
+            ("127.0.0.1:9092", format!("127.0.0.1:{host}")),
+            ("0.0.0.0:9464", format!("127.0.0.1:{metrics}")),
+            ("127.0.0.1:9464", format!("127.0.0.1:{metrics}")),
+            ("/etc/ripplemem", here("etc")),
+            ("/var/lib/ripplemem", here("lib")),
+            ("/var/lib/kafka/data", here("data")),
+        ];
+        let instead = instead.map(|(there, here)| (there.to_owned(), here)).to_vec();
+        Self { home, instead }
+    }
+
+    fn read(&self, text: &str) -> String {
+        self.instead.iter().fold(text.to_owned(), |text, (there, here)| text.replace(there, here))
+    }
+
+    /// A volume `HOST:CONTAINER:ro` of one file: the file is put where the container would see it.
+    fn mount(&mut self, volume: &str) {
+        let mut fields = volume.split(':');
+        let (from, to) = (fields.next().unwrap(), fields.next().unwrap());
+        if !from.starts_with('.') {
+            return;
+        }
+        let file = root().join("docker").join(from);
+        if to.starts_with("/etc/ripplemem") {
+            let to = PathBuf::from(self.read(to));
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            write(&to, self.read(&fs::read_to_string(file).unwrap()));
+        } else {
+            self.instead.push((to.to_owned(), file.canonicalize().unwrap().to_str().unwrap().to_owned()));
+        }
+    }
+
+    /// A command of the image: its entry point is the binary.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
+        command.args(words.iter().map(|word| self.read(word))).stdin(Stdio::null());
+        command
+    }
+
+    /// The health check of a container: `CMD ripplemem health ...`.
+    fn healthy(&self, check: &[&str]) -> bool {
+        let ["CMD", "ripplemem", arguments @ ..] = check else { panic!("{check:?}") };
+        self.command(arguments).output().unwrap().status.success()
+    }
+}
+
+/// A process that ends with the test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn words(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} never came");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The broker of compose.yaml: its environment is Kafka's properties.
+fn broker(outside: &Outside, libraries: &str, environment: &Value) -> Ends {
+    let properties: String = environment
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| *name != "KAFKA_HEAP_OPTS")
+        .map(|(name, value)| {
+            let name = name.strip_prefix("KAFKA_").unwrap().to_lowercase().replace('_', ".");
+            format!("{name}={}\n", outside.read(value.as_str().unwrap()))
+        })
+        .collect();
+    let file = write(&outside.home.path().join("server.properties"), properties);
+    let java = || {
+        let mut java = Command::new("java");
+        java.args(["-cp", libraries]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        java
+    };
+    let format = ["kafka.tools.StorageTool", "format", "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--config"];
+    assert!(java().args(format).arg(&file).status().unwrap().success(), "the storage is not formatted");
+    let heap = environment["KAFKA_HEAP_OPTS"].as_str().unwrap().split(' ');
+    Ends(java().args(heap).arg("kafka.Kafka").arg(&file).spawn().unwrap())
+}
+
+#[test]
+fn every_command_of_the_containers_runs_outside_of_them() {
+    let test = "containers::every_command_of_the_containers_runs_outside_of_them";
+    let compose = script("check_docker", &["--json"]);
+    let fetched = script("broker", &["fetch"]);
+    for output in [&compose, &fetched] {
+        if matches!(output.status.code(), Some(4 | 5)) {
+            return skip(test, String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no message"));
+        }
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let compose: BTreeMap<String, Value> = serde_json::from_slice(&compose.stdout).unwrap();
+    let libraries = format!("{}/*", String::from_utf8(fetched.stdout).unwrap().trim());
+    let services = &compose["services"];
+    let mut outside = Outside::new();
+    for service in ["service", "loader"] {
+        words(&services[service]["volumes"]).into_iter().for_each(|volume| outside.mount(volume));
+    }
+
+    // The image's broker has scripts that Kafka's jars have not: the same question by our client.
+    let check = words(&services["broker"]["healthcheck"]["test"]);
+    let ["CMD", "/opt/kafka/bin/kafka-broker-api-versions.sh", "--bootstrap-server", address] = check[..] else {
+        panic!("{check:?}")
+    };
+    let _broker = broker(&outside, &libraries, &services["broker"]["environment"]);
+    let asking: BaseConsumer =
+        ClientConfig::new().set("bootstrap.servers", outside.read(address)).set("group.id", "x").create().unwrap();
+    until("the broker", || asking.fetch_metadata(None, Duration::from_secs(1)).is_ok());
+
+    let dockerfile = fs::read_to_string(root().join("docker/Dockerfile")).unwrap();
+    let json = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+    let of = |word: &str| dockerfile.lines().find_map(|line| line.trim().strip_prefix(word)).unwrap();
+    assert_eq!(json(of("ENTRYPOINT ")), serde_json::json!(["ripplemem"]));
+    let commands: Vec<Value> = dockerfile.lines().filter_map(|l| l.trim().strip_prefix("CMD ")).map(json).collect();
+    let [health, run] = &commands[..] else { panic!("{commands:?}") };
+    assert_eq!(run, &services["service"]["command"], "the image runs by itself what compose.yaml makes it run");
+
+    let service = Ends(outside.command(&words(run)).stderr(Stdio::null()).spawn().unwrap());
+    let ready = words(&services["service"]["healthcheck"]["test"]);
+    until("the service", || outside.healthy(&ready));
+    assert!(outside.healthy(&[&["CMD"], &words(health)[..]].concat()));
+    let port = of("EXPOSE ");
+    assert!(words(&services["service"]["ports"]).iter().all(|published| published.ends_with(port)));
+
+    let loaded = outside.command(&words(&services["loader"]["command"])).output().unwrap();
+    assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+    // The question of the file's head, as it stands there.
+    let head = fs::read_to_string(root().join("docker/compose.yaml")).unwrap();
+    let head: String = head.lines().map_while(|l| l.strip_prefix('#')).collect::<String>().replace("\\ ", "");
+    let (_, question) = head.split_once("exec service ripplemem ask ").unwrap();
+    let (_, quoted) = question.split_once('"').unwrap();
+    let (question, rest) = quoted.split_once('"').unwrap();
+    let rest: Vec<&str> = rest.split_whitespace().take(4).collect();
+    let ask = || outside.command(&[&["ask", question], &rest[..]].concat()).output().unwrap();
+    until("the answer", || String::from_utf8_lossy(&ask().stdout).contains("Elias"));
+
+    // On the host: where the files of pipelines/ look for a broker.
+    let pipeline = fs::read_to_string(root().join("pipelines/kafka.toml")).unwrap();
+    assert!(pipeline.contains("127.0.0.1:9092"));
+    let file = write(&outside.home.path().join("host.toml"), outside.read(&pipeline));
+    let lag = outside.command(&["lag", "--pipeline", file.to_str().unwrap()]).output().unwrap();
+    assert!(lag.status.success(), "{}", String::from_utf8_lossy(&lag.stderr));
+
+    let mut service = service;
+    assert!(Command::new("kill").arg(service.0.id().to_string()).status().unwrap().success());
+    let grace = Instant::now();
+    assert!(service.0.wait().unwrap().success());
+    assert_eq!(services["service"]["stop_grace_period"], "30s");
+    assert!(grace.elapsed() < Duration::from_secs(30));
+}
