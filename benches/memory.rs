@@ -7,6 +7,9 @@
 
 use std::{sync::Arc, time::Instant};
 
+#[allow(dead_code, reason = "the other benches use the rest")]
+mod figures;
+use figures::percentile;
 use ripplemem::{
     config::Pipeline,
     memory::{Extraction, FirstHopProbe, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise},
@@ -75,7 +78,7 @@ impl World {
                 times.push(started.elapsed().as_secs_f64() * 1e6);
             }
         }
-        println!("{name}: insert {}, delete {}", percentiles(&mut inserts), percentiles(&mut deletes));
+        println!("{name}: insert {}, delete {}", percentiles(&inserts), percentiles(&deletes));
         let many: Vec<_> = (0..1_280)
             .map(|i| change(bank, 2_000_000 + i, vec![unit(bank, self.size, self.size + 1_000 + i as usize)]))
             .collect();
@@ -120,14 +123,12 @@ impl World {
             self.memory.neighbourhood(walk).expect("the memory runs");
             both.push(started.elapsed().as_secs_f64() * 1e6);
         }
-        println!("{name}: first hop {}, first hop + two hops {}", percentiles(&mut first), percentiles(&mut both));
+        println!("{name}: first hop {}, first hop + two hops {}", percentiles(&first), percentiles(&both));
     }
 }
 
-fn percentiles(times: &mut [f64]) -> String {
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    format!("{:.0} / {:.0}", at(0.5), at(0.99))
+fn percentiles(times: &[f64]) -> String {
+    format!("{:.0} / {:.0}", percentile(times, 50), percentile(times, 99))
 }
 
 type Change = (RecordKey, Option<Arc<Extraction>>);

@@ -8,8 +8,10 @@
 //! instead, each by the whole path over one vector a raw turn at full precision.
 #![allow(clippy::print_stdout)]
 
-use std::{path::PathBuf, time::Instant};
+use std::path::PathBuf;
 
+mod figures;
+use figures::{median, percentile, seconds};
 use ripplemem::{
     config::{Pipeline, SourceSettings},
     embed::{self, Embedder},
@@ -56,11 +58,11 @@ fn main() {
         last = Some((home, service, census, texts.len()));
     }
     let Some((_home, service, census, texts)) = last else { return };
-    let ratio = |a: &[f64], b: &[f64]| median(a.iter().zip(b).map(|(a, b)| a / b).collect());
+    let ratio = |a: &[f64], b: &[f64]| median(&a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>());
     println!("{only}: {} turns, {texts} texts embedded by the path, {} units", turns.len(), census.units);
-    println!("one vector a raw turn    {:.2} s", median(raw.clone()));
-    println!("embedder alone           {:.2} s", median(alone.clone()));
-    println!("whole path               {:.2} s", median(whole.clone()));
+    println!("one vector a raw turn    {:.2} s", median(&raw));
+    println!("embedder alone           {:.2} s", median(&alone));
+    println!("whole path               {:.2} s", median(&whole));
     println!("whole path / embedder alone on the same texts  {:.3}", ratio(&whole, &alone));
     println!("whole path / one vector a raw turn             {:.3}", ratio(&whole, &raw));
     questions(&service, &mut *embedder, &file, &only);
@@ -103,9 +105,9 @@ fn compare_vectors(file: &std::path::Path, only: &str) {
         }
         println!(
             "  {name:28} {:4.0}/s, over full precision {:.2} (processor {:.2}), cosine mean {:.4}, least {:.4}",
-            median(wall.iter().map(|w| w.0).collect()),
-            median(wall.iter().map(|w| w.1).collect()),
-            median(cpu),
+            median(&wall.iter().map(|w| w.0).collect::<Vec<_>>()),
+            median(&wall.iter().map(|w| w.1).collect::<Vec<_>>()),
+            median(&cpu),
             cosines.iter().sum::<f64>() / cosines.len() as f64,
             cosines.iter().copied().fold(1.0, f64::min),
         );
@@ -128,8 +130,8 @@ fn compare_vectors(file: &std::path::Path, only: &str) {
             let (vectors, bytes) = last;
             println!(
                 "  {model_name:15} {way_name:21} {:.2} (processor {:.2}), {:.1} vectors a turn, {} KB of records",
-                median(wall),
-                median(cpu),
+                median(&wall),
+                median(&cpu),
                 vectors as f64 / turns.len() as f64,
                 bytes / 1_000,
             );
@@ -183,18 +185,18 @@ fn questions(service: &Service, embedder: &mut dyn Embedder, file: &std::path::P
         if rounds == 0 { stopped.push(ms) } else { went_on.push(ms) }
     }
     let share = stopped.len() as f64 / (stopped.len() + went_on.len()) as f64;
-    println!("question embedding alone p50 {:.2} ms", median(embedding));
+    println!("question embedding alone p50 {:.2} ms", median(&embedding));
     println!(
         "question, stops after the first hop ({:.0} %): p50 {:.2} ms, p99 {:.2} ms",
         share * 100.0,
-        median(stopped.clone()),
-        p99(stopped)
+        median(&stopped),
+        percentile(&stopped, 99)
     );
     println!(
         "question, with a second round ({:.0} %): p50 {:.2} ms, p99 {:.2} ms",
         100.0 - share * 100.0,
-        median(went_on.clone()),
-        p99(went_on)
+        median(&went_on),
+        percentile(&went_on, 99)
     );
 }
 
@@ -253,20 +255,4 @@ fn texts(service: &Service, pipeline: &Pipeline) -> Vec<SpannedText> {
             unit_texts(&pipeline.embed, &template, &parts)
         })
         .collect()
-}
-
-fn seconds(work: impl FnOnce()) -> f64 {
-    let started = Instant::now();
-    work();
-    started.elapsed().as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-fn p99(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() * 99 / 100).copied().unwrap_or(f64::NAN)
 }

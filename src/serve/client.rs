@@ -20,7 +20,7 @@ use crate::{
         LogError,
         kafka::{
             client::{Cluster, Watch},
-            lane::Raw,
+            lane::{Raw, span},
             owner::{Outgoing, drain, send},
         },
     },
@@ -66,10 +66,8 @@ pub fn ask(pipeline: &Pipeline, question: &Question, after: Option<(u32, u64)>) 
         .map_err(|e| failed("asking for the answers topic", &e))?;
     let mut list = TopicPartitionList::new();
     for partition in there.topics().iter().flat_map(|t| t.partitions()) {
-        let (_, end) = consumer
-            .fetch_watermarks(&answers, partition.id(), cluster.timeout())
-            .map_err(|e| failed("asking for the end of the answers", &e))?;
-        list.add_partition_offset(&answers, partition.id(), Offset::Offset(end))
+        let (_, end) = span(&cluster, &consumer, &watch, &answers, partition.id())?;
+        list.add_partition_offset(&answers, partition.id(), Offset::Offset(end as i64))
             .map_err(|e| failed("reading answers", &e))?;
     }
     if list.count() == 0 {

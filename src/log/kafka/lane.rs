@@ -4,7 +4,7 @@
 //! what was there when it began, and what this process wrote since. What others write comes
 //! when the broker hands it over. A position that has expired is an error, never a jump.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdkafka::{
     Message, Offset, TopicPartitionList,
@@ -22,7 +22,9 @@ use super::{
 /// Kilobytes that are fetched ahead of a partition's reader.
 const QUEUED_KILOBYTES: usize = 4_096;
 /// One wait for the broker.
-const POLL: std::time::Duration = std::time::Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
+/// How long a partition may be unknown before it counts as gone.
+const TOLD: Duration = Duration::from_secs(5);
 
 /// A record with its headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,38 @@ impl Raw {
             value: message.payload().map(<[u8]>::to_vec),
         };
         Self { record, headers }
+    }
+}
+
+/// The first offset of a partition that is left, and the one after the last that is committed.
+pub(crate) fn span(
+    cluster: &Cluster,
+    consumer: &BaseConsumer<Watch>,
+    watch: &Watch,
+    topic: &str,
+    partition: i32,
+) -> Result<(u64, u64), LogError> {
+    use RDKafkaErrorCode as E;
+    let begun = Instant::now();
+    loop {
+        let error = match consumer.fetch_watermarks(topic, partition, cluster.timeout()) {
+            Ok((low, high)) => return Ok((low.unsigned_abs(), high.unsigned_abs())),
+            Err(error) => error,
+        };
+        let told = cluster.failed(watch, format!("asking for the end of {topic}/{partition}"), &error);
+        // A leader that moves is known again in a moment. A partition is also unknown while the
+        // client is being told of its topic, or the brokers tell each other.
+        let patience = match (&told, error.rdkafka_error_code()) {
+            (_, Some(E::UnknownPartition | E::UnknownTopic | E::UnknownTopicOrPartition)) => {
+                TOLD.min(cluster.timeout())
+            }
+            (LogError::Cluster { passing: true, .. }, _) => cluster.timeout(),
+            _ => Duration::ZERO,
+        };
+        if begun.elapsed() >= patience {
+            return Err(told);
+        }
+        std::thread::sleep(POLL);
     }
 }
 
@@ -92,21 +126,7 @@ impl Lane {
 
     /// The first offset that is left, and the one after the last that is committed.
     pub(crate) fn span(&self, cluster: &Cluster) -> Result<(u64, u64), LogError> {
-        // A leader that moves, or a topic that is new, is known again in a moment.
-        let until = Instant::now() + cluster.timeout();
-        loop {
-            match self.consumer.fetch_watermarks(&self.topic, self.partition, cluster.timeout()) {
-                Ok((low, high)) => return Ok((low.unsigned_abs(), high.unsigned_abs())),
-                Err(error) => {
-                    let doing = format!("asking for the end of {}", self.name());
-                    let told = cluster.failed(&self.watch, doing, &error);
-                    if !matches!(told, LogError::Cluster { passing: true, .. }) || Instant::now() > until {
-                        return Err(told);
-                    }
-                    std::thread::sleep(POLL);
-                }
-            }
-        }
+        span(cluster, &self.consumer, &self.watch, &self.topic, self.partition)
     }
 
     /// A record before this offset was written by this process and must be seen.
@@ -153,7 +173,7 @@ impl Lane {
         let mut patience = Instant::now() + cluster.timeout();
         while records.len() < limit {
             let at_end = self.ended || self.next.is_some_and(|next| next >= self.reach && next >= self.must);
-            let wait = if at_end { Timeout::from(std::time::Duration::ZERO) } else { POLL.into() };
+            let wait = if at_end { Timeout::from(Duration::ZERO) } else { POLL.into() };
             match self.consumer.poll(wait) {
                 Some(Ok(message)) => {
                     let raw = Raw::of(&message);
