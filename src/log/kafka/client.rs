@@ -243,7 +243,8 @@ impl Cluster {
                 ("another process has the same group.instance.id in log.kafka.client; give each its own", false)
             }
             Some(E::UnknownTopicOrPartition | E::UnknownTopic | E::UnknownPartition) => {
-                ("the topic is gone; start again to make it, or check log.kafka.prefix", false)
+                // It has no leader for a while, or is gone: the client tells the one from the other late.
+                ("check that the cluster is up; if the topic is gone, start again to make it", true)
             }
             _ if said.contains("authentication") || said.contains("sasl") => {
                 ("check log.kafka.security: user, password and mechanism", false)

@@ -23,8 +23,6 @@ use super::{
 const QUEUED_KILOBYTES: usize = 4_096;
 /// One wait for the broker.
 const POLL: Duration = Duration::from_millis(20);
-/// How long a partition may be unknown before it counts as gone.
-const TOLD: Duration = Duration::from_secs(5);
 
 /// A record with its headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,27 +57,20 @@ pub(crate) fn span(
     topic: &str,
     partition: i32,
 ) -> Result<(u64, u64), LogError> {
-    use RDKafkaErrorCode as E;
-    let begun = Instant::now();
+    // A leader that moves, or that was late with its sign of life, is known again in a moment.
+    let until = Instant::now() + cluster.timeout();
     loop {
         let error = match consumer.fetch_watermarks(topic, partition, cluster.timeout()) {
             Ok((low, high)) => return Ok((low.unsigned_abs(), high.unsigned_abs())),
             Err(error) => error,
         };
         let told = cluster.failed(watch, format!("asking for the end of {topic}/{partition}"), &error);
-        // A leader that moves is known again in a moment. A partition is also unknown while the
-        // client is being told of its topic, or the brokers tell each other.
-        let patience = match (&told, error.rdkafka_error_code()) {
-            (_, Some(E::UnknownPartition | E::UnknownTopic | E::UnknownTopicOrPartition)) => {
-                TOLD.min(cluster.timeout())
-            }
-            (LogError::Cluster { passing: true, .. }, _) => cluster.timeout(),
-            _ => Duration::ZERO,
-        };
-        if begun.elapsed() >= patience {
+        if !matches!(told, LogError::Cluster { passing: true, .. }) || Instant::now() > until {
             return Err(told);
         }
         std::thread::sleep(POLL);
+        // A client that reads nothing keeps what it was told of a topic, also that nobody leads it.
+        drop(consumer.fetch_metadata(Some(topic), cluster.timeout()));
     }
 }
 
@@ -218,13 +209,9 @@ impl Lane {
                 let (earliest, _) = self.span(cluster)?;
                 Err(LogError::Expired { partition: self.partition as u32, position, earliest: earliest.max(position) })
             }
-            Some(
-                E::TopicAuthorizationFailed
-                | E::GroupAuthorizationFailed
-                | E::UnknownTopicOrPartition
-                | E::UnknownTopic
-                | E::UnknownPartition,
-            ) => Err(cluster.failed(&self.watch, format!("reading {}", self.name()), error)),
+            Some(E::TopicAuthorizationFailed | E::GroupAuthorizationFailed) => {
+                Err(cluster.failed(&self.watch, format!("reading {}", self.name()), error))
+            }
             // The client goes on trying; the patience of the read decides.
             _ => Ok(()),
         }
