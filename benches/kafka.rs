@@ -56,7 +56,9 @@ fn main() {
     let chat = Chat::read(Path::new(&archive));
     println!("chat: {} turns in {} files", chat.turns().count(), chat.files.len());
     if wanted("fresh") {
-        fresh(&broker, &chat);
+        let live = chat.live(20, 3_000);
+        fresh(&broker, "as-said", &live);
+        fresh(&broker, "in-step", &in_step(&live));
     }
     if wanted("sustained") {
         sustained(&broker, &chat, "default embedder", DEFAULT, 1_500);
@@ -123,6 +125,17 @@ impl Chat {
         assert!(live.len() >= turns, "too little chat for {turns} turns");
         live.into_iter().take(turns).map(|(_, event)| event.clone()).collect()
     }
+}
+
+/// The same turns, a channel after the other: all of them close their windows at once.
+fn in_step(live: &[TurnEvent]) -> Vec<TurnEvent> {
+    let mut channels: BTreeMap<&Bank, VecDeque<&TurnEvent>> = BTreeMap::new();
+    live.iter().for_each(|event| channels.entry(event.bank()).or_default().push_back(event));
+    let mut stepped = Vec::with_capacity(live.len());
+    while stepped.len() < live.len() {
+        stepped.extend(channels.values_mut().filter_map(|channel| channel.pop_front().cloned()));
+    }
+    stepped
 }
 
 /// A line of chat; none for what the server says.
@@ -209,11 +222,10 @@ fn ends(events: &[TurnEvent], from: &mut BTreeMap<u32, u64>) -> Vec<(u32, u64)> 
 }
 
 /// From handing a turn to the log until a question is answered with it, at 100 turns/s.
-fn fresh(broker: &Broker, chat: &Chat) {
+fn fresh(broker: &Broker, name: &str, events: &[TurnEvent]) {
     const TURNS_A_SECOND: f64 = 100.0;
     let home = tempfile::tempdir().expect("a temporary directory");
-    let pipeline = pipeline(broker, home.path(), "fresh", DEFAULT);
-    let events = chat.live(20, 3_000);
+    let pipeline = pipeline(broker, home.path(), &format!("fresh-{name}"), DEFAULT);
     let waiting: Mutex<BTreeMap<u32, VecDeque<(u64, Instant)>>> = Mutex::default();
     let times = Mutex::new(Vec::new());
     let arrived = |answerer: &Answerer| {
@@ -247,7 +259,7 @@ fn fresh(broker: &Broker, chat: &Chat) {
         let mut times = times.lock().expect("no panic").clone();
         // The first seconds open connections and warm caches.
         times.drain(..500);
-        println!("turn to recallable at {rate:.0} turns/s, default embedder: {}", percentiles(&times));
+        println!("turn to recallable at {rate:.0} turns/s, default embedder, {name}: {}", percentiles(&times));
     });
 }
 
