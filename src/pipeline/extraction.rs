@@ -23,7 +23,7 @@ use crate::{
 use super::{PipelineError, stage::Stage, vectors::Vectors};
 
 /// How long the loop looks for changes of membership when there is nothing to do.
-const IDLE: Duration = Duration::from_millis(2);
+const IDLE: Duration = Duration::from_millis(5);
 /// How long after a failure a partition is taken over again.
 const AGAIN: Duration = Duration::from_millis(500);
 

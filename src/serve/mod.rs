@@ -34,7 +34,7 @@ pub use request::parse_after;
 pub use tap::{Lag, TOPICS, Tapped, lag, tap};
 
 /// How long a follower of the memory topic rests when there is nothing new.
-const IDLE: Duration = Duration::from_millis(2);
+const IDLE: Duration = Duration::from_millis(5);
 /// How long it rests when the cluster is away.
 const AWAY: Duration = Duration::from_millis(500);
 /// How often the lag is looked at.
