@@ -64,6 +64,19 @@ impl Broker {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// What the brokers had to say for themselves, beside a test that failed.
+    fn complain(&self) {
+        for entry in std::fs::read_dir(self.directory()).into_iter().flatten().flatten() {
+            let log = std::fs::read_to_string(entry.path().join("server.log")).unwrap_or_default();
+            let words = ["ERROR", "FATAL", "OutOfMemory", "encing broker", "handleBrokerUnfenced", "shut"];
+            let said: Vec<&str> = log.lines().filter(|line| words.iter().any(|word| line.contains(word))).collect();
+            let last = said.iter().skip(said.len().saturating_sub(10));
+            let end = log.lines().last().unwrap_or_default();
+            let shown: String = last.chain([&end]).map(|line| format!("  {line:.300}\n")).collect();
+            tell(&format!("{}, now {:?}:\n{shown}", entry.path().display(), std::time::SystemTime::now()));
+        }
+    }
+
     fn directory(&self) -> PathBuf {
         self.home.path().join("kafka")
     }
@@ -71,6 +84,9 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.complain();
+        }
         drop(script().arg("stop").arg(self.directory()).output());
     }
 }
@@ -89,6 +105,10 @@ fn run(command: &mut Command) -> serde_json::Value {
 
 /// Names a test that cannot run here, past the harness, which hides what a passed test prints.
 pub(crate) fn skip(test: &str, why: &str) {
+    tell(&format!("SKIPPED {test}: {why}"));
+}
+
+fn tell(text: &str) {
     use std::io::Write;
-    drop(writeln!(std::io::stderr(), "SKIPPED {test}: {why}"));
+    drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -20,6 +20,10 @@ use super::PipelineError;
 
 /// Records read at once.
 const READ_RECORDS: usize = 64;
+/// A load is closed past so many bytes of records, or so many records: in a long log most open
+/// turns come and go within one, and what came and went costs the indexes nothing.
+const LOAD_BYTES: usize = 8 << 20;
+const LOAD_RECORDS: usize = 1_024;
 
 /// How far the dataflow was fed, and what it was fed with.
 pub(super) struct Reader {
@@ -52,9 +56,22 @@ impl Reader {
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<Option<Vec<(u32, u64)>>, PipelineError> {
         let from = self.next.get(partition as usize).copied().unwrap_or_default();
-        let batch = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
+        let mut batch = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
         if batch.next == from {
             return Ok(None);
+        }
+        let bytes = |records: &[Record]| records.iter().filter_map(|r| Some(r.value.as_ref()?.len())).sum::<usize>();
+        let mut held = bytes(&batch.records);
+        while batch.records.len() < LOAD_RECORDS && held < LOAD_BYTES {
+            let more = log.read(Topic::Memory, partition, batch.next, READ_RECORDS)?;
+            if more.next == batch.next {
+                break;
+            }
+            held += bytes(&more.records);
+            batch.next = more.next;
+            batch.covers.retain(|(turns, _)| more.covers.iter().all(|(newer, _)| newer != turns));
+            batch.covers.extend(more.covers);
+            batch.records.extend(more.records);
         }
         let mut changes = Vec::with_capacity(batch.records.len());
         for record in &batch.records {
