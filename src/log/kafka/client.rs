@@ -179,6 +179,8 @@ impl Cluster {
             .set("fetch.error.backoff.ms", "50")
             .set("fetch.message.max.bytes", "262144")
             .set("receive.message.max.bytes", "134217728")
+            // A full queue is looked at again after this long instead of a second.
+            .set("fetch.queue.backoff.ms", "10")
             .set("queued.max.messages.kbytes", queued_kilobytes.to_string());
         config
     }
