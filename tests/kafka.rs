@@ -5,7 +5,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -47,7 +50,7 @@ impl Home {
         let text = format!(
             "version = 1\nembed.model = \"fixed\"\nembed.read_turns = 16\n{extra}\n[log]\nkind = \"kafka\"\n\
              directory = \"local\"\npartitions = 2\n[log.kafka]\nbrokers = \"{}\"\nprefix = \"{prefix}\"\n\
-             session_seconds = 2\n{tables}",
+             session_seconds = 2\ntimeout_seconds = 60\n{tables}",
             broker.bootstrap()
         );
         let file = write(&directory.path().join("p.toml"), text);
@@ -130,6 +133,13 @@ fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
     }
 }
 
+/// One at a time: several brokers, services and clients on two cores stop each other for longer
+/// than a cluster may be away.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What a run on the embedded log, never killed, remembers of the sample.
 fn calm() -> Census {
     let home = tempfile::tempdir().unwrap();
@@ -167,6 +177,7 @@ fn turns(log: &dyn Log) -> Vec<TurnEvent> {
 
 #[test]
 fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
+    let _turn = turn();
     let Some(broker) = Broker::shared("kafka::turns_arrive_and_a_question_is_answered_as_of_its_turn") else { return };
     let home = Home::new(&broker, "answered", "[serve]\nedges = true\n");
     let service = home.run();
@@ -205,6 +216,7 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
 /// and CloudEvents write it.
 #[test]
 fn another_client_reads_the_topics_and_asks() {
+    let _turn = turn();
     let test = "kafka::another_client_reads_the_topics_and_asks";
     let Some(broker) = Broker::shared(test) else { return };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -271,6 +283,7 @@ fn another_client_reads_the_topics_and_asks() {
 /// The service, and in half of the rounds the loader too.
 #[test]
 fn killed_at_any_moment_on_kafka() {
+    let _turn = turn();
     let Some(broker) = Broker::shared("kafka::killed_at_any_moment_on_kafka") else { return };
     let rounds = std::env::var("RIPPLEMEM_KAFKA_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
     let (expected, events) = (calm(), sample());
@@ -331,6 +344,7 @@ fn killed_at_any_moment_on_kafka() {
 
 #[test]
 fn what_cannot_be_read_goes_to_the_dead_letters() {
+    let _turn = turn();
     let Some(broker) = Broker::shared("kafka::what_cannot_be_read_goes_to_the_dead_letters") else { return };
     let home = Home::new(&broker, "poison", "");
     drop(home.log());
@@ -364,6 +378,7 @@ fn what_cannot_be_read_goes_to_the_dead_letters() {
 /// A key that is not the bank puts a turn where Java's partitioner would not put its bank.
 #[test]
 fn a_turn_in_another_partition_is_sent_to_its_banks() {
+    let _turn = turn();
     let Some(broker) = Broker::shared("kafka::a_turn_in_another_partition_is_sent_to_its_banks") else { return };
     let home = Home::new(&broker, "forwarded", "");
     let log = home.log();
@@ -407,6 +422,7 @@ fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
 /// Turns go on arriving while instances come, are told to stop, and are killed.
 #[test]
 fn services_share_the_partitions_and_take_over_under_load() {
+    let _turn = turn();
     let Some(broker) = Broker::shared("kafka::services_share_the_partitions_and_take_over_under_load") else { return };
     let home = || Home::new(&broker, "shared", "");
     let (one, two, three) = (home(), home(), home());
@@ -440,6 +456,7 @@ fn services_share_the_partitions_and_take_over_under_load() {
     assert_eq!(three.census(), calm());
 }
 
+/// Most of the time nothing happens here: it takes no turn.
 #[test]
 fn the_service_outlives_half_a_minute_without_its_broker() {
     let Some(broker) = Broker::start("kafka::the_service_outlives_half_a_minute_without_its_broker", &[]) else {
@@ -459,6 +476,7 @@ fn the_service_outlives_half_a_minute_without_its_broker() {
 /// Three copies: the one that leads most is killed while turns arrive, and comes back later.
 #[test]
 fn one_of_three_brokers_is_lost() {
+    let _turn = turn();
     let Some(broker) = Broker::start("kafka::one_of_three_brokers_is_lost", &["--brokers", "3"]) else { return };
     let home = Home::with(&broker, "three", "", "replication = 3\n");
     let _service = home.run();
@@ -483,6 +501,7 @@ fn one_of_three_brokers_is_lost() {
 
 #[test]
 fn partitions_added_while_running_are_read_and_their_turns_sent_on() {
+    let _turn = turn();
     let test = "kafka::partitions_added_while_running_are_read_and_their_turns_sent_on";
     let Some(broker) = Broker::shared(test) else { return };
     let refresh = "[log.kafka.client]\n\"topic.metadata.refresh.interval.ms\" = \"500\"\n";
@@ -514,6 +533,7 @@ fn partitions_added_while_running_are_read_and_their_turns_sent_on() {
 
 #[test]
 fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
+    let _turn = turn();
     let test = "kafka::turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise";
     let Some(broker) = Broker::shared(test) else { return };
     let home = Home::new(&broker, "expired", "");
@@ -549,6 +569,7 @@ fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
 /// grow with what waits for it, and a new turn gets through afterwards.
 #[test]
 fn a_flood_is_worked_off_in_bounded_memory() {
+    let _turn = turn();
     const GROWTH_MEGABYTES: u64 = 128;
     const MOST: u64 = 500_000;
     let Some(broker) = Broker::shared("kafka::a_flood_is_worked_off_in_bounded_memory") else { return };
@@ -618,6 +639,7 @@ fn a_flood_is_worked_off_in_bounded_memory() {
 /// A window whose record no topic would take goes through as several.
 #[test]
 fn pasted_documents_go_through() {
+    let _turn = turn();
     let Some(broker) = Broker::shared("kafka::pasted_documents_go_through") else { return };
     let home = Home::new(&broker, "pasted", "");
     let line = "Harbour report counts in this line some blue boats. ";
@@ -644,6 +666,7 @@ fn pasted_documents_go_through() {
 
 #[test]
 fn a_secure_listener_lets_in_whom_it_knows() {
+    let _turn = turn();
     let test = "kafka::a_secure_listener_lets_in_whom_it_knows";
     let Some(broker) = Broker::start(test, &["--secure"]) else { return };
     let secure = |user: &str, variable: &str| {
@@ -681,6 +704,7 @@ fn a_secure_listener_lets_in_whom_it_knows() {
 /// With the real model, and the topics under a prefix of their own.
 #[test]
 fn every_pipeline_on_kafka_runs() {
+    let _turn = turn();
     let Some(broker) = Broker::shared("kafka::every_pipeline_on_kafka_runs") else { return };
     for file in pipelines::files() {
         let mut pipeline = Pipeline::read(&file).unwrap();
