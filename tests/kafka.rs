@@ -50,7 +50,7 @@ impl Home {
         let text = format!(
             "version = 1\nembed.model = \"fixed\"\nembed.read_turns = 16\n{extra}\n[log]\nkind = \"kafka\"\n\
              directory = \"local\"\npartitions = 2\n[log.kafka]\nbrokers = \"{}\"\nprefix = \"{prefix}\"\n\
-             session_seconds = 2\ntimeout_seconds = 60\n{tables}",
+             session_seconds = 2\ntimeout_seconds = 120\n{tables}",
             broker.bootstrap()
         );
         let file = write(&directory.path().join("p.toml"), text);
@@ -128,7 +128,7 @@ impl Drop for Running {
 fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !until() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "it never came: {}", told());
+        assert!(begun.elapsed() < Duration::from_secs(300), "it never came: {}", told());
         std::thread::sleep(Duration::from_millis(200));
     }
 }
