@@ -264,6 +264,18 @@ mod tests {
         check(0, 0, &[&format!("{first} {rest}")]);
     }
 
+    /// A document's words are all embedded, in no more texts than a part may have.
+    #[test]
+    fn sentences_of_a_document_share_vectors() {
+        let document: String = (0..1_000).map(|n| format!("Boat {n} lies there. ")).collect();
+        let drafts = [draft(None, &[("1", &document)])];
+        let layout = Layout::of(&settings(2, 3, true), TEMPLATE, &drafts);
+        let alone = &texts(&layout)[1..];
+        assert_eq!(alone.len(), 250, "four sentences each");
+        let words: Vec<&str> = alone.iter().flat_map(|text| text.trim_start_matches("A: ").split(' ')).collect();
+        assert_eq!(words, document.split_whitespace().collect::<Vec<_>>());
+    }
+
     #[test]
     fn what_was_shared_is_a_sentence() {
         assert_eq!(pieces("Look! it is mine [photo: a red kite]"), ["Look!", "it is mine", "[photo: a red kite]"]);

@@ -17,6 +17,9 @@ use super::{
     client::{Cluster, Watch},
 };
 
+/// How long one client is given to take a partition over.
+const TAKING: Duration = Duration::from_secs(5);
+
 /// One record to write.
 pub(crate) struct Outgoing<'a> {
     /// Its topic.
@@ -86,25 +89,23 @@ pub(super) struct Committed {
 impl Owner {
     /// Fences whoever owned the partition before.
     pub(super) fn take(cluster: &Cluster, partition: u32) -> Result<Self, LogError> {
-        let watch = Watch::default();
-        let doing = || format!("taking over partition {partition}");
         let id = format!("{}.extract.{partition}", cluster.settings.prefix);
-        let producer: BaseProducer<Watch> = cluster
-            .transactional(&id)
-            .create_with_context(watch.clone())
-            .map_err(|e| cluster.failed(&watch, doing(), &e))?;
         let until = Instant::now() + cluster.timeout();
         loop {
-            match producer.init_transactions(cluster.timeout()) {
-                Ok(()) => break,
+            let watch = Watch::default();
+            let failed = |e: &_| cluster.failed(&watch, format!("taking over partition {partition}"), e);
+            let producer: BaseProducer<Watch> =
+                cluster.transactional(&id).create_with_context(watch.clone()).map_err(|e| failed(&e))?;
+            match producer.init_transactions(TAKING.min(cluster.timeout())) {
+                Ok(()) => return Ok(Self { partition, watch, producer }),
+                // A client that asked while its coordinator came back may wait for ever; a new one asks anew.
                 Err(error) if retriable(&error) && Instant::now() < until => {}
                 Err(error) => {
                     producer.poll(Duration::from_millis(10));
-                    return Err(cluster.failed(&watch, doing(), &error));
+                    return Err(failed(&error));
                 }
             }
         }
-        Ok(Self { partition, watch, producer })
     }
 
     /// Writes all of it or nothing. After an error this owner must not be used again.
