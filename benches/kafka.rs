@@ -4,7 +4,7 @@
 //! `RIPPLEMEM_IRC`: an archive of `*.raw.txt` files named by their dates, with lines
 //! `[HH:MM] <nick> text` (the Ubuntu channel's logs as published with "A Large-Scale Corpus for
 //! Conversation Disentanglement"). `RIPPLEMEM_BENCH` names one part of `commit`, `fresh`,
-//! `sustained`, `day`, `single`; all without it.
+//! `sustained`, `day`, `single`, `replay`; all without it.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -19,12 +19,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rdkafka::{
+    ClientConfig, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    error::KafkaError,
+};
 use ripplemem::{
     config::Pipeline,
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
     model::{Bank, Question, TurnEvent},
-    pipeline::{Answerer, Progressed, Service, extract},
+    pipeline::{Answerer, Progressed, Replay, ReplayRequest, Service, extract},
     serve,
+    snapshot::Table,
 };
 
 #[path = "../tests/broker_process.rs"]
@@ -50,7 +56,7 @@ fn main() {
         commit(&broker);
     }
     let Some(archive) = std::env::var_os("RIPPLEMEM_IRC") else {
-        println!("SKIPPED fresh, sustained, day, single: RIPPLEMEM_IRC names no archive of chat");
+        println!("SKIPPED fresh, sustained, day, single, replay: RIPPLEMEM_IRC names no archive of chat");
         return;
     };
     let chat = Chat::read(Path::new(&archive));
@@ -69,6 +75,9 @@ fn main() {
     }
     if wanted("single") {
         volume(&broker, "single", &[("irc".to_owned(), chat.as_one("irc"))]);
+    }
+    if wanted("replay") {
+        replay(&broker, &chat);
     }
 }
 
@@ -406,6 +415,71 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
         census.semantic_edges + census.structural_edges,
         named * 1e5 / census.units as f64,
     );
+}
+
+/// Turns into Parquet, beside a client that reads the same topic and does nothing with it.
+fn replay(broker: &Broker, chat: &Chat) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let pipeline = pipeline(broker, home.path(), "replay", FIXED);
+    let log = KafkaLog::open(&pipeline.log).expect("a log");
+    let mut turns = 0;
+    for (_, events) in &chat.files {
+        for batch in events.chunks(pipeline.embed.read_turns) {
+            log.append_turns(batch).expect("an append");
+            turns += batch.len();
+        }
+    }
+    let (mut bare, mut ours, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for round in 0..=ROUNDS {
+        let t_bare = seconds(|| assert_eq!(consumed(broker, "replay.turns"), turns));
+        let to = home.path().join(round.to_string());
+        let request = ReplayRequest { table: Table::Turns, to: &to, partition: None, from: None, by_bank: false };
+        let t_ours = seconds(|| {
+            let mut replay = Replay::open(&pipeline.log, &request).expect("a log and a directory");
+            while replay.step(false).expect("a read and a write") > 0 {}
+            replay.finish().expect("a write");
+            let files = &replay.held().files;
+            assert_eq!(files.iter().map(|file| file.rows).sum::<u64>(), turns as u64);
+            bytes = files.iter().map(|file| file.bytes).sum::<u64>();
+        });
+        if round > 0 {
+            bare.push(turns as f64 / t_bare);
+            ours.push(turns as f64 / t_ours);
+        }
+    }
+    let ratios: Vec<f64> = ours.iter().zip(&bare).map(|(ours, bare)| ours / bare).collect();
+    println!(
+        "replay of {turns} turns: {:.0} turns/s into Parquet ({:.0} bytes a turn), a bare consumer {:.0}, ratio {:.2}",
+        median(&ours),
+        bytes as f64 / turns as f64,
+        median(&bare),
+        median(&ratios)
+    );
+}
+
+/// Reads a topic from its beginning to its end; gives the number of its records.
+fn consumed(broker: &Broker, topic: &str) -> usize {
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", broker.bootstrap())
+        .set("group.id", "bare")
+        .set("enable.auto.commit", "false")
+        .set("enable.partition.eof", "true")
+        .create()
+        .expect("a client");
+    let mut list = TopicPartitionList::new();
+    for partition in 0..PARTITIONS {
+        list.add_partition_offset(topic, partition as i32, Offset::Beginning).expect("an offset");
+    }
+    consumer.assign(&list).expect("partitions");
+    let (mut records, mut left) = (0, PARTITIONS);
+    while left > 0 {
+        match consumer.poll(Duration::from_secs(60)).expect("a message") {
+            Ok(_) => records += 1,
+            Err(KafkaError::PartitionEOF(_)) => left -= 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    records
 }
 
 fn percentiles(ms: &[f64]) -> String {

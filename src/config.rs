@@ -13,7 +13,8 @@ use toml::{Table, Value};
 mod service;
 
 pub use service::{
-    Expired, KafkaSettings, LogKind, LogSettings, MetricsSettings, Role, SecuritySettings, ServeSettings,
+    Expired, KafkaSettings, LogKind, LogSettings, MetricsSettings, ReplaySettings, Role, SecuritySettings,
+    ServeSettings,
 };
 
 /// What is wrong with a pipeline file.
@@ -66,6 +67,8 @@ pub struct Pipeline {
     pub recall: RecallSettings,
     /// Questions and edges over Kafka.
     pub serve: ServeSettings,
+    /// Topics written as Parquet while they grow.
+    pub replay: ReplaySettings,
     /// Where a running service tells how it is.
     pub metrics: MetricsSettings,
 }
@@ -457,6 +460,7 @@ impl Pipeline {
         let mut pipeline = Self::parse(&text).map_err(invalid)?;
         let base = path.parent().unwrap_or(Path::new(""));
         pipeline.log.directory = base.join(&pipeline.log.directory);
+        pipeline.replay.directory = base.join(&pipeline.replay.directory);
         if let Some(source) = &mut pipeline.source
             && source.path != Path::new("-")
         {

@@ -14,6 +14,7 @@ pub mod extract;
 pub mod log;
 pub mod memory;
 pub mod recall;
+pub mod snapshot;
 pub mod source;
 pub mod window;
 

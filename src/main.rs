@@ -19,8 +19,9 @@ use ripplemem::{
     eval::{self, Ablation, Calibration, Format},
     log::{KafkaLog, Log, Topic},
     model::{Bank, EventTime, Question},
-    pipeline::{self, Ingested, Progress, Service},
+    pipeline::{self, Ingested, Progress, Replay, ReplayRequest, Service},
     recall, schema, serve,
+    snapshot::Table,
     source::{self, Source},
 };
 
@@ -138,6 +139,27 @@ enum Command {
         /// Go on with what comes (log on Kafka), until stopped.
         #[arg(long)]
         follow: bool,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Write a topic of the log as Parquet, from where the last run into the directory ended.
+    Replay {
+        /// The directory; each topic has one of its own in it.
+        #[arg(long)]
+        to: PathBuf,
+        /// Where a new directory begins: earliest, an offset of each partition, or a time of appending in
+        /// RFC 3339. One that holds a replay goes on where that ended.
+        #[arg(long)]
+        from: Option<String>,
+        /// turns, memory or dead-letters.
+        #[arg(long, default_value = "turns")]
+        topic: String,
+        /// Only this partition.
+        #[arg(long)]
+        partition: Option<u32>,
+        /// Make a directory for each bank.
+        #[arg(long)]
+        by_bank: bool,
         #[command(flatten)]
         memory: MemoryArgs,
     },
@@ -347,6 +369,14 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Tap { topic, last, follow, memory } => tap(&memory.pipeline()?, &topic, last, follow),
+        Command::Replay { to, from, topic, partition, by_bank, memory } => {
+            let table = Table::parse(&topic).with_context(|| {
+                let known: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();
+                format!("--topic {topic:?} cannot be replayed; write one of {}", known.join(", "))
+            })?;
+            let request = ReplayRequest { table, to: &to, partition, from: from.as_deref(), by_bank };
+            replay(&memory.pipeline()?, &request)
+        }
         Command::Lag { json, memory } => {
             let lags = serve::lag(&memory.pipeline()?)?;
             if json {
@@ -409,6 +439,38 @@ fn tap(pipeline: &Pipeline, topic: &str, last: Option<usize>, follow: bool) -> R
         told.is_ok()
     })?;
     told.map(|()| ExitCode::SUCCESS)
+}
+
+fn replay(pipeline: &Pipeline, request: &ReplayRequest<'_>) -> Result<ExitCode> {
+    let mut replay = Replay::open(&pipeline.log, request)?;
+    if let Some(notice) = replay.notice() {
+        say(notice);
+    }
+    let bar = Bar::new();
+    let (total, before) = (replay.left(), replay.held().files.len());
+    let mut rows = 0;
+    loop {
+        let read = replay.step(false)?;
+        if read == 0 {
+            break;
+        }
+        rows += read;
+        let done = total.saturating_sub(replay.left());
+        bar.show(Progress { doing: "replaying", done, total: Some(total), unit: "offsets" });
+    }
+    replay.finish()?;
+    bar.clear();
+    let held = replay.held();
+    let next: Vec<String> = held.next.iter().map(|(partition, next)| format!("{partition}:{next}")).collect();
+    print(&format!(
+        "{}: {rows} records read, {} files more, {} rows in {} files in all; goes on at {}\n",
+        held.topic,
+        held.files.len() - before,
+        held.files.iter().map(|file| file.rows).sum::<u64>(),
+        held.files.len(),
+        next.join(", ")
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// One request by hand: a health check needs no client library.

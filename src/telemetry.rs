@@ -50,7 +50,7 @@ pub struct Metrics {
     pub commits: Counter,
     /// Transactions given up.
     pub aborts: Counter,
-    /// Reads of the memory topic that failed because the cluster was away.
+    /// Reads of a topic that failed because the cluster was away.
     pub read_failures: Counter,
     /// Seconds of a step: read, extract, embed, commit.
     pub step_seconds: Histogram,
@@ -72,6 +72,10 @@ pub struct Metrics {
     pub question_seconds: Histogram,
     /// Changes written to the edges topic.
     pub edges: Counter,
+    /// Records taken on their way to Parquet.
+    pub replayed_rows: Counter,
+    /// Files of Parquet that were finished.
+    pub replayed_files: Counter,
 }
 
 impl Metrics {
@@ -96,7 +100,7 @@ impl Metrics {
             units: named!("units_written", "Units written to the memory topic", Counter::default()),
             commits: named!("transactions", "Transactions committed", Counter::default()),
             aborts: named!("transaction_aborts", "Transactions given up", Counter::default()),
-            read_failures: named!("read_failures", "Failed reads of the memory topic", Counter::default()),
+            read_failures: named!("read_failures", "Failed reads of a topic", Counter::default()),
             step_seconds: named!("step_seconds", "Read, extract, embed and commit", step_seconds),
             lag: named!("turns_lag", "Turns that are not extracted yet", Family::default()),
             watermark_seconds: named!(
@@ -115,6 +119,8 @@ impl Metrics {
             questions: named!("questions", "Questions by outcome", Family::default()),
             question_seconds: named!("question_seconds", "From a question's arrival to its answer", question_seconds),
             edges: named!("edge_changes", "Changes written to the edges topic", Counter::default()),
+            replayed_rows: named!("replayed_rows", "Records taken on their way to Parquet", Counter::default()),
+            replayed_files: named!("replayed_files", "Files of Parquet that were finished", Counter::default()),
             registry,
         }
     }

@@ -18,7 +18,7 @@ use rdkafka::{
     client::DefaultClientContext,
 };
 use ripplemem::{
-    config::{LogKind, Pipeline, SourceSettings},
+    config::{LogKind, Pipeline, Role, SourceSettings},
     log::{KafkaLog, Log, Record, Topic, partition_of},
     memory::Census,
     model::{Bank, DeadLetter, MemoryKey, TurnEvent},
@@ -27,10 +27,10 @@ use ripplemem::{
 };
 
 use super::{
-    broker_process::{Broker, skip},
+    broker_process::Broker,
     oracle::Dice,
     pipelines,
-    support::{census, data, fails, ingest, open, pipeline, ripplemem, write},
+    support::{Python, census, data, fails, ingest, open, pipeline, ripplemem, rows, write},
 };
 
 /// A pipeline file of a test, with the deterministic embedder.
@@ -220,17 +220,7 @@ fn another_client_reads_the_topics_and_asks() {
     let test = "kafka::another_client_reads_the_topics_and_asks";
     let Some(broker) = Broker::shared(test) else { return };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let packages = Command::new(root.join("scripts/python_packages.py")).arg("confluent-kafka").output().unwrap();
-    if packages.status.code() == Some(5) {
-        return skip(test, String::from_utf8_lossy(&packages.stderr).trim());
-    }
-    let packages = String::from_utf8(packages.stdout).unwrap();
-    let python = |arguments: &[&str]| {
-        let mut python = Command::new("python3");
-        let output = python.args(arguments).env("PYTHONPATH", packages.trim()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let Some(python) = Python::with("confluent-kafka", test) else { return };
     let home = Home::new(&broker, "elsewhere", "[serve]\nedges = true\n");
     let _service = home.run();
     load(&home);
@@ -244,7 +234,7 @@ fn another_client_reads_the_topics_and_asks() {
     let edges = format!("elsewhere.edges {} records", expected.semantic_edges + expected.structural_edges);
     let mut told = String::new();
     wait(&|| home.told(), || {
-        told = python(&["-c", &reader]);
+        told = python.run(&["-c", &reader]);
         told.contains(&edges)
     });
     assert!(told.contains(&format!(" {} units\n", expected.units)), "{told}");
@@ -257,7 +247,7 @@ fn another_client_reads_the_topics_and_asks() {
         headers.insert("kafka_replyTopic", hex(reply.as_bytes()));
         let script = root.join("tests/python/ask.py");
         let headers = serde_json::to_string(&headers).unwrap();
-        let told = python(&[script.to_str().unwrap(), broker.bootstrap(), "elsewhere", &headers, question]);
+        let told = python.run(&[script.to_str().unwrap(), broker.bootstrap(), "elsewhere", &headers, question]);
         serde_json::from_str(&told).unwrap()
     };
     let question = r#"{"bank": "sample/harbour", "text": "Which books has Marta recommended to Elias?"}"#;
@@ -373,6 +363,68 @@ fn what_cannot_be_read_goes_to_the_dead_letters() {
         assert_eq!(tapped.matches(header).count(), 4, "{header}");
     }
     assert_eq!(home.census().units, 1, "the stream went on");
+}
+
+/// A service that is killed while it writes Parquet, and the command that finishes its work:
+/// another reader finds exactly what the topic holds.
+#[test]
+fn topics_are_replayed_while_they_grow_however_often_it_is_killed() {
+    let _turn = turn();
+    let test = "kafka::topics_are_replayed_while_they_grow_however_often_it_is_killed";
+    let Some(broker) = Broker::shared(test) else { return };
+    let Some(python) = Python::with("pyarrow", test) else { return };
+    let home = Home::with(&broker, "replayed", "", "[replay]\ndirectory = \"tables\"\nfinish_seconds = 1\n");
+    let (log, events, mut dice) = (home.log(), sample(), Dice(7));
+    let extracting = home.run();
+    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    home.change("version = 1", "version = 1\nroles = [\"replay\"]");
+    for some in events.chunks(events.len() / 4) {
+        let running = home.run();
+        let about = |told: &str| told.matches("replaying memory").count();
+        let before = about(&home.told());
+        wait(&|| home.told(), || about(&home.told()) > before);
+        for event in some {
+            log.append_turns(std::slice::from_ref(event)).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(dice.below(2_500)));
+        running.kill();
+    }
+    let unread = r#"{"bank": "b", "turn": 1}"#;
+    produce(&broker, "replayed.turns", &format!("b\t{unread}\n"));
+    home.extracted();
+    extracting.kill();
+    let tables = home.directory.path().join("tables");
+    let tables = tables.to_str().unwrap();
+    for topic in ["turns", "memory", "dead-letters"] {
+        let arguments = ["replay", "--to", tables, "--topic", topic, "--pipeline", home.path()];
+        let output = ripplemem(&arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let again = String::from_utf8(ripplemem(&arguments).stdout).unwrap();
+        assert!(again.contains(" 0 files more"), "{again}");
+    }
+    let replayed = rows(&python, &format!("{tables}/turns"));
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
+    let held = |topic: Topic| -> Vec<(u64, u64, String)> {
+        let partitions = if topic == Topic::DeadLetters { 0..1 } else { 0..2u32 };
+        let of = |p: u32| log.read(topic, p, 0, usize::MAX).unwrap().records.into_iter().map(move |r| (p, r));
+        let all = partitions.flat_map(of);
+        all.map(|(p, r)| (p.into(), r.offset, hex(&r.value.unwrap_or_default()))).collect()
+    };
+    let place = |row: &serde_json::Value| {
+        let number = |name: &str| row[name].as_u64().unwrap();
+        (number("partition"), number("offset"), row["value"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(replayed.iter().map(place).collect::<Vec<_>>(), held(Topic::Turns));
+    let problems: Vec<&str> = replayed.iter().filter_map(|row| row["problem"].as_str()).collect();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let letters = rows(&python, &format!("{tables}/dead-letters"));
+    assert_eq!(letters.iter().map(place).collect::<Vec<_>>(), held(Topic::DeadLetters));
+    assert!(letters[0]["headers"].as_array().unwrap().iter().any(|h| h["key"] == "__connect.errors.topic"));
+    // Our log leaves read positions out, the replay does not.
+    let memory = rows(&python, &format!("{tables}/memory"));
+    let records: Vec<_> = memory.iter().filter(|row| !row["bank"].is_null()).map(place).collect();
+    assert_eq!(records, held(Topic::Memory));
+    assert!(records.len() < memory.len());
 }
 
 /// A key that is not the bank puts a turn where Java's partitioner would not put its bank.
@@ -722,6 +774,7 @@ fn every_pipeline_on_kafka_runs() {
         }
         let directory = tempfile::tempdir().unwrap();
         pipeline.log.directory = directory.path().join("local");
+        pipeline.replay.directory = directory.path().join("replay");
         pipeline.log.kafka.brokers = broker.bootstrap().to_owned();
         pipeline.log.kafka.prefix = format!("file-{}", file.file_stem().unwrap().to_str().unwrap());
         pipeline.metrics.listen = "127.0.0.1:0".to_owned();
@@ -729,7 +782,11 @@ fn every_pipeline_on_kafka_runs() {
         let home = Home { directory, file: copy };
         let _service = home.run();
 
-        let word = if pipeline.roles == [ripplemem::config::Role::Serve] { "ready" } else { ": ours" };
+        let word = match pipeline.roles[0] {
+            Role::Extract => ": ours",
+            Role::Serve => "ready",
+            Role::Replay => "replaying memory",
+        };
         wait(&|| home.told(), || home.told().contains(word));
     }
 }

@@ -12,6 +12,7 @@ mod oracle;
 mod path;
 mod pipelines;
 mod recovery;
+mod replay;
 mod schemas;
 mod support;
 mod tidy;

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use ripplemem::schema;
+use ripplemem::{schema, snapshot::Table};
 
 /// Run with `REWRITE=1` to write them anew.
 #[test]
@@ -21,6 +21,21 @@ fn schema_files_have_not_drifted() {
     for file in fs::read_dir(&directory).unwrap() {
         assert!(expected.contains(&file.unwrap().path()), "a schema file that no type makes");
     }
+}
+
+/// Run with `REWRITE=1` to write them anew.
+#[test]
+fn statements_of_tables_have_not_drifted() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/tables");
+    for table in Table::ALL {
+        let path = directory.join(format!("{}.v1.json", table.name()));
+        if std::env::var_os("REWRITE").is_some() {
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(&path, table.statement()).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), table.statement(), "{} has drifted", path.display());
+    }
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), Table::ALL.len());
 }
 
 /// Run with `REWRITE=1` to write it anew.

@@ -14,6 +14,8 @@ use ripplemem::{
     source,
 };
 
+use super::broker_process::skip;
+
 /// A file of `tests/data`.
 pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -81,4 +83,38 @@ pub(crate) fn fails(output: &Output, code: i32, words: &[&str]) {
     for word in words {
         assert!(told.contains(word), "{word:?} is not in: {told}");
     }
+}
+
+/// Python with a package of `scripts/python_packages.py`.
+pub(crate) struct Python {
+    packages: String,
+}
+
+impl Python {
+    /// None, and the test named as skipped, where the package cannot be had.
+    pub(crate) fn with(package: &str, test: &str) -> Option<Self> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python_packages.py");
+        let output = Command::new(script).arg(package).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(5) {
+            skip(test, told.trim());
+            return None;
+        }
+        assert!(output.status.success(), "{told}");
+        Some(Self { packages: String::from_utf8(output.stdout).unwrap().trim().to_owned() })
+    }
+
+    /// What it prints.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        let output = Command::new("python3").args(arguments).env("PYTHONPATH", &self.packages).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// Every row of a directory of Parquet files, by partition and offset, as pyarrow reads them.
+pub(crate) fn rows(python: &Python, directory: &str) -> Vec<serde_json::Value> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/rows.py");
+    let told = python.run(&[script.to_str().unwrap(), directory]);
+    told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -82,14 +82,18 @@ fn rooms_import_in_the_datas_direction() {
         ("embed", &["model", "config", "language"]),
         ("memory", &["model", "config", "language"]),
         ("recall", &["model", "config", "language", "memory"]),
+        ("snapshot", &["model"]),
         (
             "pipeline",
-            &["model", "config", "language", "source", "log", "window", "extract", "embed", "memory", "recall"],
+            &[
+                "model", "config", "language", "source", "log", "window", "extract", "embed", "memory", "recall",
+                "snapshot",
+            ],
         ),
         ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline"]),
         ("schema", &["model", "eval"]),
         ("telemetry", &[]),
-        ("serve", &["model", "config", "log", "embed", "memory", "recall", "pipeline", "telemetry"]),
+        ("serve", &["model", "config", "log", "embed", "memory", "recall", "snapshot", "pipeline", "telemetry"]),
     ]);
     let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();
     let mut seen = 0;

@@ -16,6 +16,8 @@ pub enum Role {
     Extract,
     /// Memory records to the event graph, and questions to answers.
     Serve,
+    /// Topics to Parquet.
+    Replay,
 }
 
 /// Which kind of log.
@@ -122,6 +124,20 @@ pub struct ServeSettings {
     pub edges: bool,
 }
 
+/// Topics written as Parquet while they grow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaySettings {
+    /// Where the tables go. Relative to the pipeline file.
+    pub directory: PathBuf,
+    /// Of `turns`, `memory` and `dead-letters`.
+    pub topics: Vec<String>,
+    /// Whether to make a directory for each bank.
+    pub by_bank: bool,
+    /// Seconds after which files are finished, however small they are.
+    pub finish_seconds: u64,
+}
+
 /// Where a running service tells how it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,6 +175,21 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
     if pipeline.roles.is_empty() {
         return Err("roles: empty; write [\"extract\", \"serve\"], or one of them".to_owned());
     }
+    if pipeline.roles.contains(&Role::Replay) {
+        if pipeline.log.kind == LogKind::Embedded {
+            return Err(
+                "roles: \"replay\" follows topics of Kafka; for an embedded log use `ripplemem replay`".to_owned()
+            );
+        }
+        if pipeline.replay.topics.is_empty() {
+            return Err("replay.topics: empty; write [\"turns\", \"memory\"], or one of them".to_owned());
+        }
+    }
+    for topic in &pipeline.replay.topics {
+        if !["turns", "memory", "dead-letters"].contains(&topic.as_str()) {
+            return Err(format!("replay.topics: {topic:?} is not known; write turns, memory or dead-letters"));
+        }
+    }
     for (key, value, low, high) in [
         ("log.kafka.replication", kafka.replication as u64, 1, 100),
         ("log.kafka.timeout_seconds", kafka.timeout_seconds, 1, 3_600),
@@ -167,6 +198,7 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
         ("log.kafka.compaction_lag_minutes", kafka.compaction_lag_minutes, 0, 10_000_000),
         ("serve.deadline_ms", pipeline.serve.deadline_ms, 1, 3_600_000),
         ("serve.threads", pipeline.serve.threads as u64, 1, 256),
+        ("replay.finish_seconds", pipeline.replay.finish_seconds, 1, 1_000_000),
     ] {
         if !(low..=high).contains(&value) {
             return Err(format!("{key}: {value} is not within {low} to {high}"));

@@ -16,9 +16,11 @@ pub mod kafka;
 mod murmur2;
 #[cfg(test)]
 mod suite;
+mod view;
 
 pub use embedded::EmbeddedLog;
-pub use kafka::KafkaLog;
+pub use kafka::{KafkaLog, lane::Raw};
+pub use view::View;
 
 /// A topic. Dead letters have one partition. On Kafka the turns topic may have more than the
 /// memory topic: what lies in those is forwarded ([`Transaction::forwards`]).

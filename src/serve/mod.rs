@@ -2,8 +2,8 @@
 //!
 //! In: a pipeline whose log is on Kafka. Out: what its roles say. `extract` turns the
 //! partitions that the group gives it into memory records; `serve` follows the memory topic
-//! of every partition and answers questions from it. Both run side by side in one process,
-//! or in processes apart that share nothing but the topics. What is in flight when the
+//! of every partition and answers questions from it; `replay` writes topics as Parquet. All run
+//! side by side in one process, or in processes apart that share nothing but the topics. What is in flight when the
 //! service stops is in the topics, and is done by whoever comes next.
 
 use std::{
@@ -18,7 +18,8 @@ use crate::{
     config::{Pipeline, Role},
     embed::EmbedError,
     log::{KafkaLog, Log, LogError},
-    pipeline::{self, Answerer, PipelineError, Progressed},
+    pipeline::{self, Answerer, PipelineError, Progressed, ReplayError},
+    snapshot::Table,
     telemetry::{Metrics, OfPartition},
 };
 
@@ -26,6 +27,7 @@ mod client;
 mod edges;
 mod http;
 mod questions;
+mod replay;
 mod request;
 mod tap;
 
@@ -46,6 +48,9 @@ pub enum ServeError {
     /// A room failed.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// A topic could not be written as Parquet.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
     /// The address of the metrics cannot be had.
     #[error("metrics.listen: {listen} cannot be listened on: {problem}; name another address")]
     Listen {
@@ -141,6 +146,11 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, state, over)));
             if pipeline.serve.edges {
                 scope.spawn(move || ended(edges::publish(log, answerer, state, &edges_in, over)));
+            }
+        }
+        if roles(Role::Replay) {
+            for table in Table::ALL.into_iter().filter(|t| pipeline.replay.topics.iter().any(|name| name == t.name())) {
+                scope.spawn(move || ended(replay::replay(pipeline, table, state, over, say)));
             }
         }
         let mut looked = Instant::now();

@@ -10,13 +10,7 @@ use serde_json::Value;
 
 use crate::{
     config::{LogKind, Pipeline},
-    log::{
-        self, EmbeddedLog, Log, LogError, Record, Topic,
-        kafka::{
-            client::Cluster,
-            lane::{Lane, Raw},
-        },
-    },
+    log::{self, LogError, Record, Topic, View, kafka::client::Cluster},
     model::MemoryKey,
 };
 
@@ -70,13 +64,12 @@ pub fn tap(
     follow: bool,
     each: &mut dyn FnMut(&Tapped) -> bool,
 ) -> Result<(), LogError> {
-    let mut tapping = Tapping::open(pipeline, topic)?;
-    let partitions = tapping.partitions();
-    let mut next = (0..partitions).map(|p| tapping.start(p, last)).collect::<Result<Vec<u64>, _>>()?;
+    let mut view = View::open(&pipeline.log, topic)?;
+    let mut next = (0..view.partitions()).map(|p| start(&mut view, p, last)).collect::<Result<Vec<u64>, _>>()?;
     loop {
         let mut any = false;
         for (partition, from) in (0..).zip(&mut next) {
-            for raw in tapping.read(partition, *from)? {
+            for raw in view.read(partition, *from, READ_AT_ONCE)? {
                 any = true;
                 *from = raw.record.offset + 1;
                 if !each(&tapped(topic, partition, raw.record, &raw.headers)) {
@@ -85,7 +78,7 @@ pub fn tap(
             }
         }
         if !any {
-            if !follow || matches!(tapping, Tapping::Embedded(..)) {
+            if !follow || pipeline.log.kind == LogKind::Embedded {
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -93,77 +86,26 @@ pub fn tap(
     }
 }
 
-/// A topic that is looked into.
-enum Tapping {
-    Embedded(EmbeddedLog, Topic),
-    Kafka(Cluster, Vec<Lane>),
-}
-
-impl Tapping {
-    fn open(pipeline: &Pipeline, topic: &str) -> Result<Self, LogError> {
-        if pipeline.log.kind == LogKind::Embedded {
-            let topic = match topic {
-                "turns" => Topic::Turns,
-                "memory" => Topic::Memory,
-                _ => Topic::DeadLetters,
-            };
-            return Ok(Self::Embedded(EmbeddedLog::open(&pipeline.log)?, topic));
-        }
-        let cluster = Cluster::new(&pipeline.log.kafka)?;
-        let name = cluster.topic(topic);
-        let partitions = log::kafka::partitions_of(&cluster, &name)?;
-        let lanes = (0..partitions).map(|p| Lane::open(&cluster, &name, p, false)).collect::<Result<_, _>>()?;
-        Ok(Self::Kafka(cluster, lanes))
-    }
-
-    fn partitions(&self) -> u32 {
-        match self {
-            Self::Embedded(_, Topic::DeadLetters) => 1,
-            Self::Embedded(log, _) => log.partitions(),
-            Self::Kafka(_, lanes) => lanes.len() as u32,
-        }
-    }
-
-    /// The next records; none at the end.
-    fn read(&mut self, partition: u32, from: u64) -> Result<Vec<Raw>, LogError> {
-        match self {
-            Self::Embedded(log, topic) => {
-                let records = log.read(*topic, partition, from, READ_AT_ONCE)?.records;
-                Ok(records.into_iter().map(|record| Raw { record, headers: Vec::new() }).collect())
-            }
-            Self::Kafka(cluster, lanes) => match lanes.get_mut(partition as usize) {
-                Some(lane) => lane.read(cluster, from, READ_AT_ONCE),
-                None => Ok(Vec::new()),
-            },
-        }
-    }
-
-    /// The offset of the last record but `last - 1`. Not every offset has a record: keys are
-    /// written again, and transactions leave marks.
-    fn start(&mut self, partition: u32, last: Option<usize>) -> Result<u64, LogError> {
-        let (low, end) = match self {
-            Self::Embedded(log, topic) => (0, log.end(*topic, partition)?),
-            Self::Kafka(cluster, lanes) => {
-                lanes.get(partition as usize).map_or(Ok((0, 0)), |lane| lane.span(cluster))?
-            }
-        };
-        let Some(last) = last else { return Ok(low) };
-        let mut back = last as u64;
+/// The offset of the last record but `last - 1`. Not every offset has a record: keys are
+/// written again, and transactions leave marks.
+fn start(view: &mut View, partition: u32, last: Option<usize>) -> Result<u64, LogError> {
+    let (low, end) = view.span(partition)?;
+    let Some(last) = last else { return Ok(low) };
+    let mut back = last as u64;
+    loop {
+        let begin = end.saturating_sub(back).max(low);
+        let (mut from, mut offsets) = (begin, VecDeque::new());
         loop {
-            let begin = end.saturating_sub(back).max(low);
-            let (mut from, mut offsets) = (begin, VecDeque::new());
-            loop {
-                let read = self.read(partition, from)?;
-                let Some(newest) = read.last() else { break };
-                from = newest.record.offset + 1;
-                offsets.extend(read.iter().map(|raw| raw.record.offset));
-                offsets.drain(..offsets.len().saturating_sub(last));
-            }
-            if offsets.len() == last || begin == low {
-                return Ok(offsets.front().copied().unwrap_or(from));
-            }
-            back = back.saturating_mul(4);
+            let read = view.read(partition, from, READ_AT_ONCE)?;
+            let Some(newest) = read.last() else { break };
+            from = newest.record.offset + 1;
+            offsets.extend(read.iter().map(|raw| raw.record.offset));
+            offsets.drain(..offsets.len().saturating_sub(last));
         }
+        if offsets.len() == last || begin == low {
+            return Ok(offsets.front().copied().unwrap_or(from));
+        }
+        back = back.saturating_mul(4);
     }
 }
 

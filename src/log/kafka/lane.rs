@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// A record with its headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Raw {
+pub struct Raw {
     /// The record.
     pub record: Record,
     /// Its headers, in order.
@@ -118,6 +118,21 @@ impl Lane {
     /// The first offset that is left, and the one after the last that is committed.
     pub(crate) fn span(&self, cluster: &Cluster) -> Result<(u64, u64), LogError> {
         span(cluster, &self.consumer, &self.watch, &self.topic, self.partition)
+    }
+
+    /// The first offset whose record bears this time or a later one; the end where none does.
+    pub(crate) fn offset_at(&self, cluster: &Cluster, append_ms: i64) -> Result<u64, LogError> {
+        let mut list = TopicPartitionList::new();
+        let doing = || format!("asking {} for a time", self.name());
+        let failed = |e: &KafkaError| cluster.failed(&self.watch, doing(), e);
+        let asked = Offset::Offset(append_ms);
+        list.add_partition_offset(&self.topic, self.partition, asked).map_err(|e| failed(&e))?;
+        let found = self.consumer.offsets_for_times(list, cluster.timeout()).map_err(|e| failed(&e))?;
+        match found.elements().first().map(|element| (element.error(), element.offset())) {
+            Some((Ok(()), Offset::Offset(offset))) => Ok(offset.unsigned_abs()),
+            Some((Err(error), _)) => Err(failed(&error)),
+            _ => Ok(self.span(cluster)?.1),
+        }
     }
 
     /// A record before this offset was written by this process and must be seen.

@@ -1,0 +1,62 @@
+//! A topic into Parquet while it grows.
+//!
+//! In: a topic, until stopped. Out: files, each finished when it is large enough or old
+//! enough; what was read since is read again after a crash.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::{AWAY, ServeError, State};
+use crate::{
+    config::Pipeline,
+    log::LogError,
+    pipeline::{Replay, ReplayError, ReplayRequest},
+    snapshot::Table,
+};
+
+/// How long to rest when there is nothing new.
+const IDLE: Duration = Duration::from_millis(50);
+
+pub(super) fn replay(
+    pipeline: &Pipeline,
+    table: Table,
+    state: &State,
+    over: &AtomicBool,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<(), ServeError> {
+    let settings = &pipeline.replay;
+    let to: &Path = &settings.directory;
+    let request = ReplayRequest { table, to, partition: None, from: None, by_bank: settings.by_bank };
+    let every = Duration::from_secs(settings.finish_seconds);
+    let mut complained = false;
+    say(&format!("replaying {} into {}", table.name(), to.join(table.name()).display()));
+    while !over.load(Ordering::Relaxed) {
+        // Opened again for each round of files: partitions may have been added.
+        let mut replay = Replay::open(&pipeline.log, &request)?;
+        let (begun, files) = (Instant::now(), replay.held().files.len());
+        while !over.load(Ordering::Relaxed) && begun.elapsed() < every {
+            match replay.step(true) {
+                Ok(0) => std::thread::sleep(IDLE),
+                Ok(rows) => {
+                    state.metrics.replayed_rows.inc_by(rows);
+                    complained = false;
+                }
+                Err(ReplayError::Log(error @ LogError::Cluster { passing: true, .. })) => {
+                    state.metrics.read_failures.inc();
+                    if !complained {
+                        say(&format!("{error}; trying again"));
+                    }
+                    complained = true;
+                    std::thread::sleep(AWAY);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        replay.finish()?;
+        state.metrics.replayed_files.inc_by((replay.held().files.len() - files) as u64);
+    }
+    Ok(())
+}

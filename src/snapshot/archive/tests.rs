@@ -1,0 +1,181 @@
+//! Archives that are left at any moment, and read back by the Parquet library's own reader.
+
+use arrow_array::{Array, BinaryArray, Int32Array, Int64Array};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use proptest::prelude::*;
+
+use super::*;
+
+const DAY_MS: i64 = 86_400_000;
+
+fn row(partition: u32, offset: u64, day: i64, bank: &str, filler: usize) -> Row {
+    let text = format!("{offset}{}", " word".repeat(filler));
+    let value = format!(
+        r#"{{"bank": "{bank}", "turn": "{offset}", "speaker": "Ann", "text": "{text}", "time": "2024-05-06T09:00:00Z"}}"#
+    );
+    let headers = vec![("h".to_owned(), None), ("h".to_owned(), Some(offset.to_be_bytes().to_vec()))];
+    let (key, value) = (bank.as_bytes().to_vec(), Some(value.into_bytes()));
+    Row::new(Table::Turns, partition, offset, day * DAY_MS + offset as i64, key, value, headers)
+}
+
+fn open(directory: &Path, by_bank: bool, limits: Limits) -> Archive {
+    let mut archive = Archive::open(directory, Table::Turns, "t.turns", by_bank, None).unwrap();
+    archive.limits = limits;
+    archive
+}
+
+/// (partition, offset, value) of every row of every file with the right name, listed or not.
+fn rows(directory: &Path) -> Vec<(i32, i64, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![directory.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "parquet") {
+                let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+                for batch in reader.build().unwrap() {
+                    let batch = batch.unwrap();
+                    let column = |name| batch.column_by_name(name).unwrap();
+                    let partitions = column("partition").as_any().downcast_ref::<Int32Array>().unwrap();
+                    let offsets = column("offset").as_any().downcast_ref::<Int64Array>().unwrap();
+                    let values = column("value").as_any().downcast_ref::<BinaryArray>().unwrap();
+                    found.extend(
+                        (0..batch.num_rows())
+                            .map(|i| (partitions.value(i), offsets.value(i), values.value(i).to_vec())),
+                    );
+                    assert_eq!(column("headers").null_count() + column("text").null_count(), 0);
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Left without a word again and again, with files of any size: every row is there once.
+    #[test]
+    fn no_row_is_there_twice_or_missing_wherever_it_was_left(
+        by_bank: bool,
+        sizes in (1usize..40_000, 1usize..20_000, 1usize..4),
+        cuts in proptest::collection::vec((0usize..150, any::<bool>()), 0..6),
+        seed in 0u64..1_000,
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let limits = Limits { buffered_bytes: sizes.0, file_bytes: sizes.1, open_files: sizes.2 };
+        // Two partitions; days and banks come and go.
+        let all: Vec<Row> = (0..300u64)
+            .map(|n| {
+                let (partition, dice) = ((n % 2) as u32, n.wrapping_mul(seed + 7) >> 2);
+                row(partition, 10 + n / 2 * 3, (dice % 3) as i64, ["a", "a/b", "c"][(dice % 3) as usize], (dice % 50) as usize)
+            })
+            .collect();
+        let feed = |archive: &mut Archive, most: usize| {
+            let mut taken = 0;
+            for row in &all {
+                if archive.next(row.partition).is_none_or(|next| row.offset >= next) && taken < most {
+                    archive.take(row.clone()).unwrap();
+                    taken += 1;
+                }
+            }
+        };
+        for (most, orderly) in cuts {
+            let mut archive = open(home.path(), by_bank, limits);
+            feed(&mut archive, most);
+            if orderly {
+                archive.finish().unwrap();
+            }
+        }
+        let mut archive = open(home.path(), by_bank, limits);
+        feed(&mut archive, usize::MAX);
+        archive.finish().unwrap();
+        let mut expected: Vec<_> =
+            all.iter().map(|r| (r.partition as i32, r.offset as i64, r.value.clone().unwrap())).collect();
+        expected.sort();
+        prop_assert_eq!(rows(home.path()), expected);
+        let held = archive.held().clone();
+        prop_assert_eq!(held.files.iter().map(|f| f.rows).sum::<u64>(), 300);
+        for file in &held.files {
+            let bytes = fs::read(home.path().join(&file.path)).unwrap();
+            prop_assert_eq!(blake3::hash(&bytes).to_hex().to_string(), file.blake3.clone());
+            prop_assert_eq!(bytes.len() as u64, file.bytes);
+        }
+        drop(archive);
+        let again = open(home.path(), by_bank, limits);
+        prop_assert_eq!(again.held(), &held);
+    }
+}
+
+#[test]
+fn a_file_that_was_renamed_and_not_listed_is_written_again() {
+    let home = tempfile::tempdir().unwrap();
+    let mut archive = open(home.path(), false, LIMITS);
+    archive.take(row(0, 5, 0, "a", 1)).unwrap();
+    archive.finish().unwrap();
+    archive.take(row(0, 6, 0, "a", 1)).unwrap();
+    let group = archive.groups.keys().next().unwrap().clone();
+    archive.close(&group).unwrap();
+    // Killed before the list was written.
+    drop(archive);
+    assert_eq!(rows(home.path()).len(), 2);
+    let mut archive = open(home.path(), false, LIMITS);
+    assert_eq!((rows(home.path()).len(), archive.next(0)), (1, Some(6)));
+    archive.take(row(0, 6, 0, "a", 1)).unwrap();
+    archive.finish().unwrap();
+    assert_eq!(rows(home.path()).len(), 2);
+}
+
+#[test]
+fn another_topic_layout_or_writer_is_refused_and_so_is_a_damaged_list() {
+    let home = tempfile::tempdir().unwrap();
+    let mut archive = open(home.path(), false, LIMITS);
+    archive.take(row(0, 5, 0, "a", 1)).unwrap();
+    archive.finish().unwrap();
+    let again = |topic, by_bank, from| {
+        Archive::open(home.path(), Table::Turns, topic, by_bank, from).map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(again("t.turns", false, None).contains("another process"));
+    drop(archive);
+    assert!(again("u.turns", false, None).contains("it holds t.turns, not u.turns"));
+    assert!(again("t.turns", true, None).contains("no directories for banks"));
+    assert!(again("t.turns", false, Some("17")).contains("a replay from earliest"));
+    Archive::open(home.path(), Table::Turns, "t.turns", false, Some("earliest")).unwrap();
+    let list = home.path().join(LIST);
+    let text = fs::read_to_string(&list).unwrap();
+    fs::write(&list, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
+    assert!(again("t.turns", false, None).contains("version 2 is not 1"));
+    fs::write(&list, &text[..20]).unwrap();
+    assert!(again("t.turns", false, None).contains("not a list of files"));
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_says_so() {
+    let full = Path::new("/dev/full");
+    let mut file = Hashed::new(OpenOptions::new().write(true).open(full).unwrap());
+    let error = SnapshotError::disk(full, "writing", file.write_all(&[0; 8_192]).unwrap_err());
+    assert!(error.to_string().contains("make room on the disk"), "{error}");
+}
+
+/// A record that is not of its topic is kept as it stands, with the reason.
+#[test]
+fn what_cannot_be_read_is_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let mut archive = open(home.path(), true, LIMITS);
+    let value = Some(vec![0xff, 0xfe]);
+    archive.take(Row::new(Table::Turns, 0, 1, -1, b"key".to_vec(), value, Vec::new())).unwrap();
+    archive.take(Row::new(Table::Turns, 0, 2, i64::MAX, Vec::new(), None, Vec::new())).unwrap();
+    archive.finish().unwrap();
+    let paths: Vec<&str> = archive.held().files.iter().map(|f| f.path.as_str()).collect();
+    let day = "date=1969-12-31/bank=__HIVE_DEFAULT_PARTITION__/0-00000000000000000001.parquet";
+    let never = "date=__HIVE_DEFAULT_PARTITION__/bank=__HIVE_DEFAULT_PARTITION__/0-00000000000000000002.parquet";
+    assert_eq!(paths, [day, never]);
+    let reader = File::open(home.path().join(day)).unwrap();
+    let batch = ParquetRecordBatchReaderBuilder::try_new(reader).unwrap().build().unwrap().next().unwrap().unwrap();
+    let problems = batch.column_by_name("problem").unwrap();
+    let problems = problems.as_any().downcast_ref::<arrow_array::StringArray>().unwrap();
+    assert!(problems.value(0).contains("not UTF-8"), "{}", problems.value(0));
+}
