@@ -71,11 +71,11 @@ impl View {
     ///
     /// # Errors
     /// [`LogError`].
-    pub fn span(&self, partition: u32) -> Result<(u64, u64), LogError> {
-        match &self.0 {
+    pub fn span(&mut self, partition: u32) -> Result<(u64, u64), LogError> {
+        match &mut self.0 {
             Origin::Embedded { log, topic, .. } => Ok((0, log.end(*topic, partition)?)),
             Origin::Kafka { cluster, lanes, .. } => {
-                lanes.get(partition as usize).map_or(Ok((0, 0)), |lane| lane.span(cluster))
+                lanes.get_mut(partition as usize).map_or(Ok((0, 0)), |lane| lane.span(cluster))
             }
         }
     }
@@ -103,8 +103,8 @@ impl View {
     /// # Errors
     /// [`LogError`].
     pub fn offset_at(&mut self, partition: u32, append_ms: i64) -> Result<u64, LogError> {
-        if let Origin::Kafka { cluster, lanes, .. } = &self.0 {
-            return lanes.get(partition as usize).map_or(Ok(0), |lane| lane.offset_at(cluster, append_ms));
+        if let Origin::Kafka { cluster, lanes, .. } = &mut self.0 {
+            return lanes.get_mut(partition as usize).map_or(Ok(0), |lane| lane.offset_at(cluster, append_ms));
         }
         let mut from = 0;
         loop {

@@ -96,6 +96,8 @@ pub fn extract(
     tell(Progressed::Joined);
     let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();
     let mut due: BTreeMap<u32, Instant> = BTreeMap::new();
+    // Fenced though the group has not spoken: by then it has, or a transaction took too long.
+    let later = Duration::from_secs(2 * pipeline.log.kafka.session_seconds);
     let mut idle = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
         for change in member.changes(idle)? {
@@ -125,7 +127,7 @@ pub fn extract(
                     stages.insert(partition, stage);
                     due.remove(&partition);
                 }
-                Err(error) => set_aside(partition, error, &mut due, tell)?,
+                Err(error) => set_aside(partition, error, &mut due, later, tell)?,
             }
         }
         let mut lost = Vec::new();
@@ -156,22 +158,24 @@ pub fn extract(
         for (partition, error) in lost {
             stages.remove(&partition);
             log.disown(partition);
-            set_aside(partition, error, &mut due, tell)?;
+            set_aside(partition, error, &mut due, later, tell)?;
         }
     }
     Ok(())
 }
 
-/// A partition that could not be worked on: let go, or taken over again later.
+/// A partition that could not be worked on is taken over again later, unless the group gives
+/// it away until then.
 fn set_aside(
     partition: u32,
     error: PipelineError,
     due: &mut BTreeMap<u32, Instant>,
+    later: Duration,
     tell: &mut dyn FnMut(Progressed),
 ) -> Result<(), PipelineError> {
     match &error {
         PipelineError::Log(LogError::Fenced { .. }) => {
-            due.remove(&partition);
+            due.insert(partition, Instant::now() + later);
             tell(Progressed::Left { partition });
         }
         PipelineError::Log(LogError::Cluster { passing: true, .. }) => {

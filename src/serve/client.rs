@@ -66,7 +66,7 @@ pub fn ask(pipeline: &Pipeline, question: &Question, after: Option<(u32, u64)>) 
         .map_err(|e| failed("asking for the answers topic", &e))?;
     let mut list = TopicPartitionList::new();
     for partition in there.topics().iter().flat_map(|t| t.partitions()) {
-        let (_, end) = span(&cluster, &consumer, &watch, &answers, partition.id())?;
+        let (_, end) = span(&cluster, &consumer, &watch, (&answers, partition.id()), cluster.timeout())?;
         list.add_partition_offset(&answers, partition.id(), Offset::Offset(end as i64))
             .map_err(|e| failed("reading answers", &e))?;
     }

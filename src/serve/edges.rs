@@ -18,7 +18,7 @@ use crate::{
     log::{
         KafkaLog, Log, LogError,
         kafka::{
-            client::Watch,
+            client::{Watch, let_go},
             lane::Lane,
             owner::{Outgoing, drain, send},
         },
@@ -50,11 +50,12 @@ pub(super) fn publish(
     let cluster = log.cluster();
     let topic = cluster.topic("edges");
     let watch = Watch::default();
-    let producer: BaseProducer<Watch> = cluster
-        .producer()
-        .create_with_context(watch.clone())
-        .map_err(|e| cluster.failed(&watch, "making a producer of edges", &e))?;
-    let write = |changes: Vec<Change>| -> Result<(), ServeError> {
+    let make = || -> Result<BaseProducer<Watch>, LogError> {
+        let made = cluster.producer().create_with_context(watch.clone());
+        made.map_err(|e| cluster.failed(&watch, "making a producer of edges", &e))
+    };
+    let mut producer = make()?;
+    let mut write = |changes: Vec<Change>| -> Result<(), ServeError> {
         while !over.load(Ordering::Relaxed) {
             let until = Instant::now() + cluster.timeout();
             drop(watch.take_deliveries());
@@ -80,6 +81,7 @@ pub(super) fn publish(
                         return Err(told.into());
                     }
                     std::thread::sleep(AGAIN);
+                    let_go(std::mem::replace(&mut producer, make()?));
                 }
             }
         }

@@ -231,6 +231,24 @@ fn extract(
     Ok(())
 }
 
+/// A cluster that is away: told once, and waited for.
+struct Away<'s> {
+    state: &'s State,
+    say: &'s (dyn Fn(&str) + Sync),
+    told: bool,
+}
+
+impl Away<'_> {
+    fn wait(&mut self, error: &LogError) {
+        self.state.metrics.read_failures.inc();
+        if !self.told {
+            (self.say)(&format!("{error}; trying again"));
+        }
+        self.told = true;
+        std::thread::sleep(AWAY);
+    }
+}
+
 /// Follows every partition of the memory topic.
 fn follow(
     log: &KafkaLog,
@@ -240,30 +258,23 @@ fn follow(
     begun: Instant,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
-    let mut complained = false;
+    let mut away = Away { state, say, told: false };
     while !over.load(Ordering::Relaxed) {
         let mut any = false;
         for partition in 0..log.partitions() {
             let mut records = 0;
             match answerer.follow(log, partition, |_, _, _| records += 1) {
                 Ok(some) => any |= some,
-                Err(PipelineError::Log(error @ LogError::Cluster { passing: true, .. })) => {
-                    state.metrics.read_failures.inc();
-                    if !complained {
-                        say(&format!("{error}; trying again"));
-                    }
-                    complained = true;
-                    std::thread::sleep(AWAY);
-                }
+                Err(PipelineError::Log(error @ LogError::Cluster { passing: true, .. })) => away.wait(&error),
                 Err(error) => return Err(error.into()),
             }
             state.metrics.records.inc_by(records);
         }
         if any {
-            complained = false;
+            away.told = false;
             continue;
         }
-        if !complained && !state.loaded.load(Ordering::Relaxed) {
+        if !away.told && !state.loaded.load(Ordering::Relaxed) {
             answerer.settle()?;
             let took = begun.elapsed().as_secs_f64();
             state.metrics.recovery_seconds.set(took);

@@ -26,10 +26,13 @@ use super::{
 use crate::{
     config::Pipeline,
     embed::{self, Embedder},
-    log::kafka::{
-        client::{Cluster, Watch},
-        lane::Raw,
-        owner::{Outgoing, drain, send},
+    log::{
+        LogError,
+        kafka::{
+            client::{Cluster, Watch, let_go},
+            lane::Raw,
+            owner::{Outgoing, drain, send},
+        },
     },
     model::{Evidence, Refusal, RefusalCode},
     pipeline::{Answerer, PipelineError},
@@ -51,11 +54,6 @@ pub(super) fn answer(
     over: &AtomicBool,
 ) -> Result<(), ServeError> {
     let rules = rules(pipeline, cluster);
-    let producer_watch = Watch::default();
-    let producer: BaseProducer<Watch> = cluster
-        .producer()
-        .create_with_context(producer_watch.clone())
-        .map_err(|e| cluster.failed(&producer_watch, "making a producer of answers", &e))?;
     let mut embedders: Vec<Box<dyn Embedder>> = Vec::new();
     for _ in 0..pipeline.serve.threads {
         embedders.push(embed::open(&pipeline.embed, &pipeline.model())?);
@@ -65,8 +63,8 @@ pub(super) fn answer(
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for mut embedder in embedders {
-            let (work, done_out, rules, producer) = (work.clone(), done_out.clone(), &rules, &producer);
-            let worker = Worker { cluster, answerer, state, rules, producer };
+            let (work, done_out, rules, producer) = (work.clone(), done_out.clone(), &rules, producer(cluster)?);
+            let mut worker = Worker { cluster, answerer, state, rules, producer };
             workers.push(scope.spawn(move || worker.run(&mut *embedder, &work, &done_out)));
         }
         drop((work, done_out));
@@ -76,6 +74,12 @@ pub(super) fn answer(
         }
         taken
     })
+}
+
+fn producer(cluster: &Cluster) -> Result<BaseProducer<Watch>, LogError> {
+    let watch = Watch::default();
+    let made = cluster.producer().create_with_context(watch.clone());
+    made.map_err(|e| cluster.failed(&watch, "making a producer of answers", &e))
 }
 
 fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
@@ -100,23 +104,31 @@ fn take(
     work: Sender<Request>,
     done: &Receiver<(u32, u64)>,
 ) -> Result<(), ServeError> {
-    let watch = Watch::default();
-    let failed = |e: &KafkaError| cluster.failed(&watch, "reading questions", e);
     let topic = cluster.topic("questions");
-    let consumer: BaseConsumer<Watch> = cluster
-        .member("questions")
-        .set("enable.auto.commit", "true")
-        .set("auto.commit.interval.ms", "200")
-        .create_with_context(watch.clone())
-        .map_err(|e| failed(&e))?;
+    let failed = |watch: &Watch, e: &KafkaError| cluster.failed(watch, "reading questions", e);
+    let asking = || -> Result<(Watch, BaseConsumer<Watch>), LogError> {
+        let watch = Watch::default();
+        let mut member = cluster.member("questions");
+        member.set("enable.auto.commit", "true").set("auto.commit.interval.ms", "200");
+        let consumer = member.create_with_context(watch.clone()).map_err(|e| failed(&watch, &e))?;
+        Ok((watch, consumer))
+    };
+    let (mut watch, mut consumer) = asking()?;
     let mut in_hand = InHand::default();
     let mut waiting: Vec<Request> = Vec::new();
     let mut subscribed = false;
     while !over.load(Ordering::Relaxed) {
         // Before the memory is loaded it would answer that it knows nothing.
         if !subscribed && state.loaded.load(Ordering::Relaxed) {
-            consumer.subscribe(&[&topic]).map_err(|e| failed(&e))?;
+            consumer.subscribe(&[&topic]).map_err(|e| failed(&watch, &e))?;
             subscribed = true;
+        }
+        if watch.stranded() {
+            let (fresh, another) = asking()?;
+            watch = fresh;
+            let_go(std::mem::replace(&mut consumer, another));
+            subscribed = false;
+            continue;
         }
         for (partition, offset) in done.try_iter() {
             if let Some(next) = in_hand.done(partition, offset) {
@@ -154,8 +166,8 @@ fn take(
                 }
             }
             Some(Err(error)) => {
-                let told = failed(&error);
-                if matches!(told, crate::log::LogError::Cluster { passing: false, .. }) {
+                let told = failed(&watch, &error);
+                if matches!(told, LogError::Cluster { passing: false, .. }) {
                     return Err(told.into());
                 }
             }
@@ -182,11 +194,11 @@ struct Worker<'a> {
     answerer: &'a Answerer,
     state: &'a State,
     rules: &'a Rules,
-    producer: &'a BaseProducer<Watch>,
+    producer: BaseProducer<Watch>,
 }
 
 impl Worker<'_> {
-    fn run(&self, embedder: &mut dyn Embedder, work: &Receiver<Request>, done: &Sender<(u32, u64)>) {
+    fn run(&mut self, embedder: &mut dyn Embedder, work: &Receiver<Request>, done: &Sender<(u32, u64)>) {
         for request in work {
             let result = self.evidence(&request, embedder);
             let outcome = result.as_ref().map_or_else(|refusal| refusal.code.name(), |_| "answered");
@@ -227,7 +239,7 @@ impl Worker<'_> {
     }
 
     /// Sends until the cluster has it; what can never be sent goes back as a refusal.
-    fn send(&self, request: &Request, result: &Result<Evidence, Refusal>) {
+    fn send(&mut self, request: &Request, result: &Result<Evidence, Refusal>) {
         let (kind, value) = reply(result);
         let until = Instant::now() + self.cluster.timeout();
         let out = |topic, partition, value| Outgoing {
@@ -237,7 +249,7 @@ impl Worker<'_> {
             value: Some(value),
             headers: Some(request.answer_headers(kind, self.rules)),
         };
-        let sent = send(self.producer, out(&request.reply_topic, request.reply_partition, &value), until);
+        let sent = send(&self.producer, out(&request.reply_topic, request.reply_partition, &value), until);
         let fallback = match sent {
             Ok(()) => None,
             Err(error) => {
@@ -248,10 +260,14 @@ impl Worker<'_> {
         if let Some(refusal) = fallback {
             let (_, value) = reply(&Err(refusal));
             // The topic of last resort: when it fails, too, the question is done all the same.
-            drop(send(self.producer, out(&self.rules.reply_topic, None, &value), until));
+            drop(send(&self.producer, out(&self.rules.reply_topic, None, &value), until));
         }
         // An answer that does not arrive is one that its asker asks for again.
-        drop(drain(self.producer, until));
+        if drain(&self.producer, until).is_err()
+            && let Ok(another) = producer(self.cluster)
+        {
+            let_go(std::mem::replace(&mut self.producer, another));
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{AWAY, ServeError, State};
+use super::{Away, ServeError, State};
 use crate::{
     config::Pipeline,
     log::LogError,
@@ -31,27 +31,26 @@ pub(super) fn replay(
     let to: &Path = &settings.directory;
     let request = ReplayRequest { table, to, partition: None, from: None, by_bank: settings.by_bank };
     let every = Duration::from_secs(settings.finish_seconds);
-    let mut complained = false;
+    let mut away = Away { state, say, told: false };
     say(&format!("replaying {} into {}", table.name(), to.join(table.name()).display()));
     while !over.load(Ordering::Relaxed) {
         // Opened again for each round of files: partitions may have been added.
-        let mut replay = Replay::open(&pipeline.log, &request)?;
+        let mut replay = match Replay::open(&pipeline.log, &request) {
+            Err(ReplayError::Log(error @ LogError::Cluster { passing: true, .. })) => {
+                away.wait(&error);
+                continue;
+            }
+            opened => opened?,
+        };
         let (begun, files) = (Instant::now(), replay.held().files.len());
         while !over.load(Ordering::Relaxed) && begun.elapsed() < every {
             match replay.step(true) {
                 Ok(0) => std::thread::sleep(IDLE),
                 Ok(rows) => {
                     state.metrics.replayed_rows.inc_by(rows);
-                    complained = false;
+                    away.told = false;
                 }
-                Err(ReplayError::Log(error @ LogError::Cluster { passing: true, .. })) => {
-                    state.metrics.read_failures.inc();
-                    if !complained {
-                        say(&format!("{error}; trying again"));
-                    }
-                    complained = true;
-                    std::thread::sleep(AWAY);
-                }
+                Err(ReplayError::Log(error @ LogError::Cluster { passing: true, .. })) => away.wait(&error),
                 Err(error) => return Err(error.into()),
             }
         }

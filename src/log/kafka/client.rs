@@ -5,7 +5,11 @@
 //! unknown authority shows in a request only as a time-out.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -16,6 +20,7 @@ use rdkafka::{
     error::{KafkaError, RDKafkaErrorCode},
     producer::{DeliveryResult, ProducerContext},
 };
+use serde::Deserialize;
 
 use super::super::LogError;
 use crate::config::KafkaSettings;
@@ -26,11 +31,16 @@ pub(crate) const MAX_RECORD_BYTES: usize = 8 << 20;
 /// How long a complaint explains what fails.
 const RECENT: Duration = Duration::from_secs(60);
 
+/// How long one client is given where another might be luckier: one that asked while the
+/// cluster came back may wait for ever.
+pub(crate) const TRYING: Duration = Duration::from_secs(5);
+
 /// What a client complained of last, and which of its records were refused.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
     complaint: Arc<Mutex<Option<(Instant, String)>>>,
     deliveries: Arc<Mutex<Deliveries>>,
+    stranded: Arc<AtomicBool>,
 }
 
 /// What became of the records of one write.
@@ -39,7 +49,7 @@ pub(crate) struct Deliveries {
     /// The first failure.
     pub failed: Option<KafkaError>,
     /// The last offset of each (topic, partition).
-    pub last: std::collections::HashMap<(String, i32), i64>,
+    pub last: HashMap<(String, i32), i64>,
 }
 
 impl Watch {
@@ -55,6 +65,12 @@ impl Watch {
     fn complaint(&self) -> Option<String> {
         let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
         complaint.filter(|(at, _)| at.elapsed() < RECENT).map(|(_, said)| said)
+    }
+
+    /// Whether the client knows of no broker any more. It stays so: told once that no broker is
+    /// there, it forgets those that it began with (librdkafka's issue 5301). Only a new one helps.
+    pub(crate) fn stranded(&self) -> bool {
+        self.stranded.load(Ordering::Relaxed)
     }
 
     /// What became of the records since the last call.
@@ -76,9 +92,30 @@ impl ClientContext for Watch {
     fn error(&self, _error: KafkaError, reason: &str) {
         self.note(reason);
     }
+
+    fn stats_raw(&self, statistics: &[u8]) {
+        #[derive(Deserialize)]
+        struct Known {
+            brokers: HashMap<String, Broker>,
+        }
+        #[derive(Deserialize)]
+        struct Broker {
+            source: String,
+        }
+        if let Ok(Known { brokers }) = serde_json::from_slice(statistics) {
+            let some = brokers.values().any(|broker| matches!(broker.source.as_str(), "configured" | "learned"));
+            self.stranded.store(!some, Ordering::Relaxed);
+        }
+    }
 }
 
 impl ConsumerContext for Watch {}
+
+/// Lets a client go that another one has replaced: its farewell may take long.
+pub(crate) fn let_go(client: impl Send + 'static) {
+    // Without a thread it is dropped here.
+    drop(std::thread::Builder::new().name("farewell".to_owned()).spawn(move || drop(client)));
+}
 
 impl ProducerContext for Watch {
     type DeliveryOpaque = ();
@@ -119,6 +156,8 @@ impl Cluster {
             .set("reconnect.backoff.max.ms", "1000")
             .set("topic.metadata.refresh.interval.ms", "10000")
             .set("message.max.bytes", MAX_RECORD_BYTES.to_string())
+            // Shows when a client is stranded.
+            .set("statistics.interval.ms", "5000")
             .set_log_level(RDKafkaLogLevel::Error);
         if let Some(security) = &settings.security {
             base.set("security.protocol", &security.protocol);

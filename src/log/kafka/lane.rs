@@ -16,7 +16,7 @@ use rdkafka::{
 
 use super::{
     super::{LogError, Record},
-    client::{Cluster, Watch},
+    client::{Cluster, TRYING, Watch, let_go},
 };
 
 /// Kilobytes that are fetched ahead of a partition's reader.
@@ -49,18 +49,19 @@ impl Raw {
     }
 }
 
-/// The first offset of a partition that is left, and the one after the last that is committed.
+/// The first offset of a partition that is left, and the one after the last that is committed;
+/// asked for so long.
 pub(crate) fn span(
     cluster: &Cluster,
     consumer: &BaseConsumer<Watch>,
     watch: &Watch,
-    topic: &str,
-    partition: i32,
+    (topic, partition): (&str, i32),
+    patience: Duration,
 ) -> Result<(u64, u64), LogError> {
     // A leader that moves, or that was late with its sign of life, is known again in a moment.
-    let until = Instant::now() + cluster.timeout();
+    let until = Instant::now() + patience;
     loop {
-        let error = match consumer.fetch_watermarks(topic, partition, cluster.timeout()) {
+        let error = match consumer.fetch_watermarks(topic, partition, patience) {
             Ok((low, high)) => return Ok((low.unsigned_abs(), high.unsigned_abs())),
             Err(error) => error,
         };
@@ -70,15 +71,22 @@ pub(crate) fn span(
         }
         std::thread::sleep(POLL);
         // A client that reads nothing keeps what it was told of a topic, also that nobody leads it.
-        drop(consumer.fetch_metadata(Some(topic), cluster.timeout()));
+        drop(consumer.fetch_metadata(Some(topic), patience));
     }
+}
+
+fn reader(cluster: &Cluster, topic: &str) -> Result<(Watch, BaseConsumer<Watch>), LogError> {
+    let watch = Watch::default();
+    let made = cluster.reader(QUEUED_KILOBYTES).create_with_context(watch.clone());
+    let consumer = made.map_err(|e| cluster.failed(&watch, format!("opening {topic}"), &e))?;
+    Ok((watch, consumer))
 }
 
 /// A reader of one partition.
 pub(crate) struct Lane {
     topic: String,
     partition: i32,
-    watch: Watch,
+    pub(super) watch: Watch,
     consumer: BaseConsumer<Watch>,
     /// Where the consumer goes on; none before it was told.
     next: Option<u64>,
@@ -95,12 +103,7 @@ impl Lane {
     /// Reads nothing yet; notes where the partition ends now. In a topic that only
     /// transactions write to (`marked`), the last offset is the mark of the last one.
     pub(crate) fn open(cluster: &Cluster, topic: &str, partition: u32, marked: bool) -> Result<Self, LogError> {
-        let watch = Watch::default();
-        let doing = || format!("opening {topic}/{partition}");
-        let consumer: BaseConsumer<Watch> = cluster
-            .reader(QUEUED_KILOBYTES)
-            .create_with_context(watch.clone())
-            .map_err(|e| cluster.failed(&watch, doing(), &e))?;
+        let (watch, consumer) = reader(cluster, topic)?;
         let mut lane = Self {
             topic: topic.to_owned(),
             partition: partition as i32,
@@ -116,12 +119,27 @@ impl Lane {
     }
 
     /// The first offset that is left, and the one after the last that is committed.
-    pub(crate) fn span(&self, cluster: &Cluster) -> Result<(u64, u64), LogError> {
-        span(cluster, &self.consumer, &self.watch, &self.topic, self.partition)
+    pub(crate) fn span(&mut self, cluster: &Cluster) -> Result<(u64, u64), LogError> {
+        let until = Instant::now() + cluster.timeout();
+        loop {
+            let place = (self.topic.as_str(), self.partition);
+            match span(cluster, &self.consumer, &self.watch, place, TRYING.min(cluster.timeout())) {
+                Err(LogError::Cluster { passing: true, .. }) if Instant::now() < until => self.renew(cluster)?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Another client in place of one that may be stranded; it goes on where it is told.
+    fn renew(&mut self, cluster: &Cluster) -> Result<(), LogError> {
+        let (watch, consumer) = reader(cluster, &self.topic)?;
+        let_go(std::mem::replace(&mut self.consumer, consumer));
+        (self.watch, self.next, self.ended) = (watch, None, false);
+        Ok(())
     }
 
     /// The first offset whose record bears this time or a later one; the end where none does.
-    pub(crate) fn offset_at(&self, cluster: &Cluster, append_ms: i64) -> Result<u64, LogError> {
+    pub(crate) fn offset_at(&mut self, cluster: &Cluster, append_ms: i64) -> Result<u64, LogError> {
         let mut list = TopicPartitionList::new();
         let doing = || format!("asking {} for a time", self.name());
         let failed = |e: &KafkaError| cluster.failed(&self.watch, doing(), e);
@@ -164,6 +182,17 @@ impl Lane {
 
     /// At most `limit` records from `from` on; fewer only when the end was reached.
     pub(crate) fn read(&mut self, cluster: &Cluster, from: u64, limit: usize) -> Result<Vec<Raw>, LogError> {
+        if self.watch.stranded() {
+            self.renew(cluster)?;
+        }
+        let done = self.read_on(cluster, from, limit);
+        if matches!(done, Err(LogError::Cluster { passing: true, .. })) {
+            self.renew(cluster)?;
+        }
+        done
+    }
+
+    pub(super) fn read_on(&mut self, cluster: &Cluster, from: u64, limit: usize) -> Result<Vec<Raw>, LogError> {
         let mut records = Vec::new();
         if limit == 0 {
             return Ok(records);
@@ -216,7 +245,7 @@ impl Lane {
         Ok(())
     }
 
-    fn judge(&self, cluster: &Cluster, error: &KafkaError) -> Result<(), LogError> {
+    fn judge(&mut self, cluster: &Cluster, error: &KafkaError) -> Result<(), LogError> {
         use RDKafkaErrorCode as E;
         match error.rdkafka_error_code() {
             Some(E::AutoOffsetReset | E::OffsetOutOfRange) => {

@@ -3,11 +3,12 @@
 //! In: membership in a consumer group. Out: partitions that came and went. The member
 //! reads nothing: what it is assigned is paused at once, and it is polled all the time, so
 //! that long work on a turn never looks like a death. Positions are committed for tools
-//! that show lag; nobody here reads them.
+//! that show lag; nobody here reads them. A client that is stranded is replaced, and what it
+//! was assigned counts as gone.
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
@@ -23,7 +24,8 @@ use rdkafka::{
 
 use super::{
     KafkaLog,
-    client::{Cluster, Watch},
+    client::{Cluster, Watch, let_go},
+    held,
 };
 use crate::log::LogError;
 
@@ -48,6 +50,10 @@ impl ClientContext for Context {
 
     fn error(&self, error: KafkaError, reason: &str) {
         self.watch.error(error, reason);
+    }
+
+    fn stats_raw(&self, statistics: &[u8]) {
+        self.watch.stats_raw(statistics);
     }
 }
 
@@ -74,11 +80,26 @@ fn partitions(list: &TopicPartitionList) -> Vec<u32> {
 /// A member of the group of extractors. Dropping it leaves the group.
 pub struct Member {
     topic: String,
-    consumer: Arc<BaseConsumer<Context>>,
+    consumer: Arc<Mutex<Arc<BaseConsumer<Context>>>>,
     events: Receiver<Membership>,
     over: Arc<AtomicBool>,
     polling: Option<JoinHandle<()>>,
     failure: Arc<Mutex<Option<LogError>>>,
+}
+
+/// A client that asks to be a member.
+fn asking(
+    cluster: &Cluster,
+    topic: &str,
+    events: &Sender<Membership>,
+) -> Result<(Watch, BaseConsumer<Context>), LogError> {
+    let watch = Watch::default();
+    let failed = |e: &KafkaError| cluster.failed(&watch, "joining the group of extractors", e);
+    let context = Context { watch: watch.clone(), events: events.clone() };
+    let consumer: BaseConsumer<Context> =
+        cluster.member("extract").create_with_context(context).map_err(|e| failed(&e))?;
+    consumer.subscribe(&[topic]).map_err(|e| failed(&e))?;
+    Ok((watch, consumer))
 }
 
 impl Member {
@@ -89,23 +110,34 @@ impl Member {
     pub fn join(log: &KafkaLog) -> Result<Self, LogError> {
         let cluster: Cluster = log.cluster().clone();
         let (sender, events) = unbounded();
-        let watch = Watch::default();
-        let failed = |e: &KafkaError, watch: &Watch| cluster.failed(watch, "joining the group of extractors", e);
-        let context = Context { watch: watch.clone(), events: sender };
-        let consumer: BaseConsumer<Context> =
-            cluster.member("extract").create_with_context(context).map_err(|e| failed(&e, &watch))?;
         let topic = cluster.topic("turns");
-        consumer.subscribe(&[&topic]).map_err(|e| failed(&e, &watch))?;
-        let (consumer, over) = (Arc::new(consumer), Arc::new(AtomicBool::new(false)));
-        let failure = Arc::new(Mutex::new(None));
+        let (mut watch, consumer) = asking(&cluster, &topic, &sender)?;
+        let consumer = Arc::new(Mutex::new(Arc::new(consumer)));
+        let (over, failure) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
         let polling = {
-            let (consumer, over, failure) = (Arc::clone(&consumer), Arc::clone(&over), Arc::clone(&failure));
+            let (topic, consumer) = (topic.clone(), Arc::clone(&consumer));
+            let (over, failure) = (Arc::clone(&over), Arc::clone(&failure));
             let polled = move || {
                 while !over.load(Ordering::Relaxed) {
-                    let Some(Err(error)) = consumer.poll(Duration::from_millis(100)) else { continue };
-                    let told = cluster.failed(&watch, "being a member of the group of extractors", &error);
-                    if matches!(told, LogError::Cluster { passing: false, .. }) {
-                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+                    let member = Arc::clone(&held(&consumer));
+                    let polled = member.poll(Duration::from_millis(100));
+                    let mut told = polled
+                        .and_then(Result::err)
+                        .map(|error| cluster.failed(&watch, "being a member of the group of extractors", &error));
+                    if watch.stranded() {
+                        match asking(&cluster, &topic, &sender) {
+                            Ok((fresh, another)) => {
+                                // The group will find out; what it gives away we must not hold.
+                                let ours = member.assignment().map_or_else(|_| Vec::new(), |list| partitions(&list));
+                                drop(sender.send(Membership::Revoked(ours)));
+                                watch = fresh;
+                                let_go(std::mem::replace(&mut *held(&consumer), Arc::new(another)));
+                            }
+                            Err(error) => told = Some(error),
+                        }
+                    }
+                    if matches!(told, Some(LogError::Cluster { passing: false, .. })) {
+                        *held(&failure) = told;
                     }
                 }
             };
@@ -120,7 +152,7 @@ impl Member {
     /// # Errors
     /// What will not pass by itself, such as missing rights.
     pub fn changes(&self, wait: Duration) -> Result<Vec<Membership>, LogError> {
-        if let Some(failure) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(failure) = held(&self.failure).take() {
             return Err(failure);
         }
         let first = self.events.recv_timeout(wait).ok();
@@ -133,7 +165,7 @@ impl Member {
         let place = list.add_partition_offset(&self.topic, partition as i32, Offset::Offset(next_offset as i64));
         if place.is_ok() {
             // Only a display: the position that counts is in the memory topic.
-            drop(self.consumer.commit(&list, CommitMode::Async));
+            drop(held(&self.consumer).commit(&list, CommitMode::Async));
         }
     }
 }

@@ -36,7 +36,7 @@ use rdkafka::{
 };
 
 use self::{
-    client::{Cluster, Watch},
+    client::{Cluster, TRYING, Watch, let_go},
     lane::Lane,
     owner::{Outgoing, Owner},
 };
@@ -118,8 +118,9 @@ impl KafkaLog {
     fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
         let partitions = match topic {
             Topic::DeadLetters => 1,
-            Topic::Memory => self.partitions,
-            Topic::Turns => self.turns_partitions()?,
+            // The turns topic has as many at least.
+            Topic::Turns if partition >= self.partitions => self.turns_partitions()?,
+            Topic::Memory | Topic::Turns => self.partitions,
         };
         if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
     }
@@ -128,7 +129,7 @@ impl KafkaLog {
     fn turns_partitions(&self) -> Result<u32, LogError> {
         use rdkafka::producer::Producer;
         self.with_plain(|producer, watch| {
-            let asked = producer.client().fetch_metadata(Some(&self.turns), self.cluster.timeout());
+            let asked = producer.client().fetch_metadata(Some(&self.turns), TRYING.min(self.cluster.timeout()));
             let there = asked.map_err(|e| self.cluster.failed(watch, "asking for the topics", &e))?;
             Ok(topics::count(&there, &self.turns).unwrap_or(self.partitions))
         })
@@ -171,7 +172,11 @@ impl KafkaLog {
             }
         };
         let done = work(&producer, &watch);
-        *plain = Some((producer, watch));
+        match done {
+            Ok(_) => *plain = Some((producer, watch)),
+            // It may be stranded: the next one asks anew.
+            Err(_) => let_go(producer),
+        }
         done
     }
 
@@ -377,7 +382,7 @@ impl KafkaLog {
     /// is not known.
     fn holds(&self, partition: u32, next_offset: u64) -> Result<bool, LogError> {
         let lane = self.lane(Topic::Turns, partition)?;
-        let lane = held(&lane);
+        let mut lane = held(&lane);
         Ok(lane.seen() >= next_offset || lane.span(&self.cluster)?.1 >= next_offset)
     }
 

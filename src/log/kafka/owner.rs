@@ -14,11 +14,8 @@ use rdkafka::{
 
 use super::{
     super::LogError,
-    client::{Cluster, Watch},
+    client::{Cluster, TRYING, Watch},
 };
-
-/// How long one client is given to take a partition over.
-const TAKING: Duration = Duration::from_secs(5);
 
 /// One record to write.
 pub(crate) struct Outgoing<'a> {
@@ -96,9 +93,8 @@ impl Owner {
             let failed = |e: &_| cluster.failed(&watch, format!("taking over partition {partition}"), e);
             let producer: BaseProducer<Watch> =
                 cluster.transactional(&id).create_with_context(watch.clone()).map_err(|e| failed(&e))?;
-            match producer.init_transactions(TAKING.min(cluster.timeout())) {
+            match producer.init_transactions(TRYING.min(cluster.timeout())) {
                 Ok(()) => return Ok(Self { partition, watch, producer }),
-                // A client that asked while its coordinator came back may wait for ever; a new one asks anew.
                 Err(error) if retriable(&error) && Instant::now() < until => {}
                 Err(error) => {
                     producer.poll(Duration::from_millis(10));
