@@ -419,8 +419,26 @@ fn open(pipeline: &Pipeline) -> Result<Service> {
     Ok(service)
 }
 
+/// Starts this process anew with two arenas of the system's allocator, unless it was told
+/// otherwise. A Kafka client has threads of its own, each thread gets an arena, and an arena
+/// keeps what a client leaves behind: with every partition that is taken over, more.
+#[cfg(target_os = "linux")]
+fn limit_arenas() -> Result<()> {
+    use std::os::unix::process::CommandExt;
+    const ARENAS: &str = "MALLOC_ARENA_MAX";
+    if std::env::var_os(ARENAS).is_none() {
+        let mut arguments = std::env::args_os();
+        let mut anew = std::process::Command::new(std::env::current_exe()?);
+        anew.arg0(arguments.next().unwrap_or_default()).args(arguments).env(ARENAS, "2");
+        return Err(anew.exec()).context("the service could not be started anew; set MALLOC_ARENA_MAX=2");
+    }
+    Ok(())
+}
+
 /// A service on Kafka, until the process is told to end.
 fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
+    #[cfg(target_os = "linux")]
+    limit_arenas()?;
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
     serve::run(pipeline, stop, &|text| say(text))?;
