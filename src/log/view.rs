@@ -13,6 +13,9 @@ use super::{
 };
 use crate::config::{LogKind, LogSettings};
 
+/// Records read at once in search of a time.
+const READ_AT_ONCE: usize = 1_024;
+
 /// A topic that is looked into.
 pub struct View(Origin);
 
@@ -117,6 +120,3 @@ impl View {
         }
     }
 }
-
-/// Records read at once in search of a time.
-const READ_AT_ONCE: usize = 1_024;

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use crate::{
-    config::{Expired, LogKind, LogSettings},
+    config::{Expired, LogSettings},
     log::{LogError, View},
     model::EventTime,
     snapshot::{Archive, Held, Row, SnapshotError, Table},
@@ -126,7 +126,7 @@ impl Replay {
                 (None, Begin::Time(append_ms)) => view.offset_at(partition, append_ms)?.max(earliest),
             };
             if position < earliest {
-                if log.kind == LogKind::Kafka && log.kafka.expired == Expired::Stop {
+                if log.kafka.expired == Expired::Stop {
                     let topic = view.name().to_owned();
                     return Err(ReplayError::Expired { topic, partition, position, earliest });
                 }

@@ -3,8 +3,8 @@
 //! In: a pipeline whose log is on Kafka. Out: what its roles say. `extract` turns the
 //! partitions that the group gives it into memory records; `serve` follows the memory topic
 //! of every partition and answers questions from it; `replay` writes topics as Parquet. All run
-//! side by side in one process, or in processes apart that share nothing but the topics. What is in flight when the
-//! service stops is in the topics, and is done by whoever comes next.
+//! side by side in one process, or in processes apart that share nothing but the topics. What
+//! is in flight when the service stops is in the topics, and is done by whoever comes next.
 
 use std::{
     sync::{

@@ -63,8 +63,9 @@ pub(super) fn answer(
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for mut embedder in embedders {
-            let (work, done_out, rules, producer) = (work.clone(), done_out.clone(), &rules, producer(cluster)?);
-            let mut worker = Worker { cluster, answerer, state, rules, producer };
+            let (work, done_out, rules) = (work.clone(), done_out.clone(), &rules);
+            let (watch, producer) = producer(cluster)?;
+            let mut worker = Worker { cluster, answerer, state, rules, watch, producer };
             workers.push(scope.spawn(move || worker.run(&mut *embedder, &work, &done_out)));
         }
         drop((work, done_out));
@@ -76,10 +77,11 @@ pub(super) fn answer(
     })
 }
 
-fn producer(cluster: &Cluster) -> Result<BaseProducer<Watch>, LogError> {
+fn producer(cluster: &Cluster) -> Result<(Watch, BaseProducer<Watch>), LogError> {
     let watch = Watch::default();
     let made = cluster.producer().create_with_context(watch.clone());
-    made.map_err(|e| cluster.failed(&watch, "making a producer of answers", &e))
+    let producer = made.map_err(|e| cluster.failed(&watch, "making a producer of answers", &e))?;
+    Ok((watch, producer))
 }
 
 fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
@@ -194,6 +196,7 @@ struct Worker<'a> {
     answerer: &'a Answerer,
     state: &'a State,
     rules: &'a Rules,
+    watch: Watch,
     producer: BaseProducer<Watch>,
 }
 
@@ -263,9 +266,11 @@ impl Worker<'_> {
             drop(send(&self.producer, out(&self.rules.reply_topic, None, &value), until));
         }
         // An answer that does not arrive is one that its asker asks for again.
-        if drain(&self.producer, until).is_err()
-            && let Ok(another) = producer(self.cluster)
+        let drained = drain(&self.producer, until);
+        if (drained.is_err() || self.watch.take_deliveries().failed.is_some())
+            && let Ok((watch, another)) = producer(self.cluster)
         {
+            self.watch = watch;
             let_go(std::mem::replace(&mut self.producer, another));
         }
     }

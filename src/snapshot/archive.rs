@@ -302,8 +302,8 @@ impl Archive {
         if written.clone().count() > self.limits.open_files
             && let Some((_, longest)) = written.min().map(|(touched, group)| (touched, group.clone()))
         {
+            // Listed with the next that is full: a list for each of many small files would cost more than they.
             self.close(&longest)?;
-            self.save()?;
         }
         Ok(())
     }
@@ -336,10 +336,9 @@ impl Archive {
             sync(directory)?;
         }
         // Files that are still open will be renamed in theirs.
-        let open = |directory: &PathBuf| {
-            self.groups.iter().any(|(g, o)| o.file.is_some() && self.directory.join(&g.directory) == *directory)
-        };
-        self.unsynced.retain(open);
+        let open = self.groups.iter().filter(|(_, open)| open.file.is_some());
+        let open: BTreeSet<PathBuf> = open.map(|(group, _)| self.directory.join(&group.directory)).collect();
+        self.unsynced.retain(|directory| open.contains(directory));
         let list = self.directory.join(LIST);
         let fresh = self.directory.join(format!("{LIST}{PARTIAL}"));
         let json = serde_json::to_vec_pretty(&self.held).unwrap_or_default();

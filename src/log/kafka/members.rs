@@ -131,7 +131,9 @@ impl Member {
                                 let ours = member.assignment().map_or_else(|_| Vec::new(), |list| partitions(&list));
                                 drop(sender.send(Membership::Revoked(ours)));
                                 watch = fresh;
-                                let_go(std::mem::replace(&mut *held(&consumer), Arc::new(another)));
+                                let old = std::mem::replace(&mut *held(&consumer), Arc::new(another));
+                                drop(member);
+                                let_go(old);
                             }
                             Err(error) => told = Some(error),
                         }
