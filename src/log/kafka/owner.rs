@@ -59,10 +59,14 @@ pub(crate) fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Ins
     }
 }
 
+/// How long a wait for arrivals rests: the client's own, of a millisecond, keeps a core busy.
+const DRAINING: Duration = Duration::from_micros(200);
+
 /// Waits until everything that was sent has arrived, or was given up.
 pub(crate) fn drain(producer: &BaseProducer<Watch>, until: Instant) -> Result<(), KafkaError> {
     while producer.in_flight_count() > 0 {
-        producer.poll(Duration::from_millis(1));
+        producer.poll(Duration::ZERO);
+        std::thread::sleep(DRAINING);
         if Instant::now() > until {
             return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
         }
