@@ -28,7 +28,7 @@ use ripplemem::{
     config::Pipeline,
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
     model::{Bank, Question, TurnEvent},
-    pipeline::{Answerer, Progressed, Replay, ReplayRequest, Service, extract},
+    pipeline::{Answerer, Beginning, Progressed, Replay, ReplayRequest, Service, extract},
     serve,
     snapshot::Table,
 };
@@ -191,7 +191,8 @@ fn commit(broker: &Broker) {
 /// Extraction and memory at work while `work` runs; it is told of partitions that are ours.
 fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOnce(&KafkaLog, &Answerer)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
-    let answerer = Answerer::new(pipeline, log.partitions(), None).expect("threads start");
+    let beginning = Beginning { edges: None, record: false, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let answerer = Answerer::open(pipeline, &log, beginning).expect("threads start");
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -388,7 +389,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     let loaded = begun.elapsed().as_secs_f64();
     for (partition, bank) in &asked {
         let last = from.get(partition).copied().unwrap_or_default() - 1;
-        serve::ask(&pipeline, &question(bank), Some((*partition, last))).expect("an answer");
+        serve::ask(&pipeline, &question(bank), Some((*partition, last)), None).expect("an answer");
     }
     let took = begun.elapsed().as_secs_f64();
     println!(
@@ -403,7 +404,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
         drop(service);
         let killed = Instant::now();
         let service = Running::start(&file);
-        serve::ask(pipeline, &question(bank), None).expect("an answer");
+        serve::ask(pipeline, &question(bank), None, None).expect("an answer");
         (killed.elapsed().as_secs_f64(), service)
     };
     let (answered, service) = restarted(&pipeline, service);

@@ -12,7 +12,7 @@ mod figures;
 use figures::percentile;
 use ripplemem::{
     config::Pipeline,
-    memory::{Extraction, FirstHopProbe, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise},
+    memory::{Extraction, FirstHopProbe, Listeners, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise},
     model::{
         Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, Score,
         SessionId, Unit, UnitId, Vector, WindowId, WindowState,
@@ -44,7 +44,8 @@ struct World {
 impl World {
     fn new(banks: usize, size: usize) -> Self {
         let pipeline = Pipeline::parse("version = 1").expect("the defaults are valid");
-        let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), None).expect("threads start");
+        let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), Listeners::default())
+            .expect("threads start");
         let banks: Vec<Bank> = (0..banks).map(|b| Bank::parse(&format!("bank-{b}")).expect("a good name")).collect();
         let started = Instant::now();
         for window in 0..size / 40 {
@@ -52,7 +53,7 @@ impl World {
                 let units = (0..40).map(|i| unit(bank, size, window * 40 + i)).collect();
                 change(bank, window as u32, units)
             });
-            memory.load(Load { changes: changes.collect(), reflects: Vec::new() }).expect("the memory runs");
+            memory.load(Load { changes: changes.collect(), ..Load::default() }).expect("the memory runs");
         }
         memory.settle().expect("the memory runs");
         let loaded = banks.len() * size / 40 * 40;
@@ -73,7 +74,7 @@ impl World {
             let (key, extraction) = change(bank, 1_000_000 + i as u32, vec![unit(bank, self.size, at)]);
             for (change, times) in [(extraction, &mut inserts), (None, &mut deletes)] {
                 let started = Instant::now();
-                self.memory.load(Load { changes: vec![(key, change)], reflects: Vec::new() }).expect("the memory runs");
+                self.memory.load(Load { changes: vec![(key, change)], ..Load::default() }).expect("the memory runs");
                 self.memory.settle().expect("the memory runs");
                 times.push(started.elapsed().as_secs_f64() * 1e6);
             }
@@ -85,7 +86,7 @@ impl World {
         let count = many.len() as f64;
         let started = Instant::now();
         for one in many {
-            self.memory.load(Load { changes: vec![one], reflects: Vec::new() }).expect("the memory runs");
+            self.memory.load(Load { changes: vec![one], ..Load::default() }).expect("the memory runs");
         }
         self.memory.settle().expect("the memory runs");
         println!("{name}: {:.0} us an insert, sustained", started.elapsed().as_secs_f64() * 1e6 / count);

@@ -14,7 +14,7 @@ mod service;
 
 pub use service::{
     Expired, KafkaSettings, LogKind, LogSettings, MetricsSettings, ReplaySettings, Role, SecuritySettings,
-    ServeSettings,
+    ServeSettings, SnapshotSettings,
 };
 
 /// What is wrong with a pipeline file.
@@ -69,6 +69,8 @@ pub struct Pipeline {
     pub serve: ServeSettings,
     /// Topics written as Parquet while they grow.
     pub replay: ReplaySettings,
+    /// Snapshots of the memory.
+    pub snapshot: SnapshotSettings,
     /// Where a running service tells how it is.
     pub metrics: MetricsSettings,
 }
@@ -461,6 +463,10 @@ impl Pipeline {
         let base = path.parent().unwrap_or(Path::new(""));
         pipeline.log.directory = base.join(&pipeline.log.directory);
         pipeline.replay.directory = base.join(&pipeline.replay.directory);
+        let snapshots = &mut pipeline.snapshot.directory;
+        if !snapshots.is_empty() && !snapshots.contains("://") {
+            *snapshots = base.join(&*snapshots).to_string_lossy().into_owned();
+        }
         if let Some(source) = &mut pipeline.source
             && source.path != Path::new("-")
         {

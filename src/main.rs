@@ -8,302 +8,36 @@ use std::{
     io::{IsTerminal, Read, Write},
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ripplemem::{
     config::{ConfigError, Fsync, LogKind, Pipeline, SourceSettings},
-    eval::{self, Ablation, Calibration, Format},
+    eval::{self, Calibration},
     log::{KafkaLog, Log, Topic},
+    memory::{GraphEdge, LiveUnit, UnitBody},
     model::{Bank, EventTime, Question},
     pipeline::{self, Ingested, Progress, Replay, ReplayRequest, Service},
     recall, schema, serve,
-    snapshot::Table,
+    snapshot::{AsOf, Diff, Manifest, Table},
     source::{self, Source},
 };
+
+mod arguments;
+
+use arguments::{Cli, Command, MemoryArgs, point};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const REJECTED: u8 = 3;
 const BAD_CONFIGURATION: u8 = 78;
-
-/// Long-term memory for LLM agents as a live dataflow.
-#[derive(Parser)]
-#[command(
-    version,
-    about,
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some input was \
-rejected (see the dead letters), 78 the pipeline file is not valid."
-)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run a pipeline: its source to its end, then what the memory holds; with its log on
-    /// Kafka, until it is stopped.
-    Run {
-        /// The pipeline file.
-        pipeline: PathBuf,
-    },
-    /// Take turns from a file or from standard input.
-    Ingest {
-        /// The format: jsonl, locomo, longmemeval or evermembench.
-        format: String,
-        /// The file; - for standard input (jsonl).
-        path: PathBuf,
-        /// The bank of records that name none; for the datasets, what stands in front of each conversation's name.
-        #[arg(long)]
-        bank: Option<String>,
-        /// The offset of times that name none, such as +02:00.
-        #[arg(long, default_value = "+00:00")]
-        zone: String,
-        /// Only these conversations (locomo), questions (longmemeval) or groups (evermembench).
-        #[arg(long, value_delimiter = ',')]
-        only: Vec<String>,
-        #[command(flatten)]
-        memory: MemoryArgs,
-    },
-    /// Recollect evidence for a question.
-    Ask {
-        /// The question.
-        question: String,
-        /// The bank that is asked.
-        #[arg(long)]
-        bank: String,
-        /// When it is asked, in RFC 3339; "yesterday" in a question means nothing without it.
-        #[arg(long)]
-        at: Option<String>,
-        /// A turn that the answer must reflect, as PARTITION:OFFSET of the turns topic (log on Kafka).
-        #[arg(long)]
-        after: Option<String>,
-        /// Show the ripple: first hop, plan, what each hop brought, what was kept.
-        #[arg(long, conflicts_with = "json")]
-        trace: bool,
-        /// Print the whole answer as JSON (schemas/topics/answers.v1.json).
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        memory: MemoryArgs,
-    },
-    /// Set a model's semantic threshold and match floor from unlabelled dialogue.
-    Calibrate {
-        /// The files; no question in them is read.
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-        /// Their format: jsonl, locomo, longmemeval or evermembench.
-        #[arg(long, default_value = "jsonl")]
-        format: String,
-        /// The bank of records that name none.
-        #[arg(long)]
-        bank: Option<String>,
-        /// The offset of times that name none, such as +02:00.
-        #[arg(long, default_value = "+00:00")]
-        zone: String,
-        /// A pipeline file that names the model; the defaults without it.
-        #[arg(long)]
-        pipeline: Option<PathBuf>,
-        /// The mean of semantic choices a unit, instead of memory.target_semantic_choices.
-        #[arg(long)]
-        target: Option<f64>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Count units and edges, with a hash that depends only on the set.
-    Digest {
-        /// One bank; all of them without it.
-        #[arg(long)]
-        bank: Option<String>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        memory: MemoryArgs,
-    },
-    /// Score the memory on a benchmark: build it, ask every question, compare with the evidence.
-    Eval(EvalArgs),
-    /// Look into a topic of the log: one JSON object a record, without vectors.
-    Tap {
-        /// turns, memory or dead-letters; on Kafka also questions, answers or edges.
-        topic: String,
-        /// Only from the last so many offsets of each partition on; on Kafka, marks of transactions count.
-        #[arg(long)]
-        last: Option<usize>,
-        /// Go on with what comes (log on Kafka), until stopped.
-        #[arg(long)]
-        follow: bool,
-        #[command(flatten)]
-        memory: MemoryArgs,
-    },
-    /// Write a topic of the log as Parquet, from where the last run into the directory ended.
-    Replay {
-        /// The directory; each topic has one of its own in it.
-        #[arg(long)]
-        to: PathBuf,
-        /// Where a new directory begins: earliest, an offset of each partition, or a time of appending in
-        /// RFC 3339. One that holds a replay goes on where that ended.
-        #[arg(long)]
-        from: Option<String>,
-        /// turns, memory or dead-letters.
-        #[arg(long, default_value = "turns")]
-        topic: String,
-        /// Only this partition.
-        #[arg(long)]
-        partition: Option<u32>,
-        /// Make a directory for each bank.
-        #[arg(long)]
-        by_bank: bool,
-        #[command(flatten)]
-        memory: MemoryArgs,
-    },
-    /// How far the turns are extracted, by partition.
-    Lag {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        memory: MemoryArgs,
-    },
-    /// Ask a running service whether it is ready; for health checks.
-    Health {
-        /// Where it tells.
-        #[arg(long, default_value = "http://127.0.0.1:9464/ready")]
-        url: String,
-    },
-    /// Check a pipeline file, and that its model can be loaded.
-    Validate {
-        /// The pipeline file.
-        pipeline: PathBuf,
-        /// Check the file alone.
-        #[arg(long)]
-        file_only: bool,
-    },
-    /// Make the table of synonyms anew from the model's word vectors (for developers).
-    #[command(hide = true)]
-    Synonyms {
-        /// Where to write it: src/language/synonyms.txt.
-        #[arg(long)]
-        write: PathBuf,
-        /// A pipeline file that names the model; the defaults without it.
-        #[arg(long)]
-        pipeline: Option<PathBuf>,
-    },
-    /// Print the JSON Schema of a topic's records.
-    Schema {
-        /// turns, memory, dead-letters, questions or answers, or eval; all topics without it.
-        topic: Option<String>,
-        /// Write every schema into this directory instead.
-        #[arg(long, conflicts_with = "topic")]
-        write: Option<PathBuf>,
-    },
-}
-
-/// What is evaluated.
-#[derive(Args)]
-struct EvalArgs {
-    /// The format: locomo, longmemeval or evermembench.
-    format: String,
-    /// The file, as published.
-    path: PathBuf,
-    /// Only these conversations.
-    #[arg(long, value_delimiter = ',')]
-    conversations: Vec<String>,
-    /// At most so many questions a conversation, in file order.
-    #[arg(long)]
-    limit: Option<usize>,
-    /// The offset of times that name none, such as +02:00.
-    #[arg(long, default_value = "+00:00")]
-    zone: String,
-    /// A pipeline file; the defaults without it. Its log is not touched.
-    #[arg(long, conflicts_with = "profile")]
-    pipeline: Option<PathBuf>,
-    /// The profile: default or paper.
-    #[arg(long)]
-    profile: Option<String>,
-    /// Ask other retrievers over the same memory as well.
-    #[arg(long)]
-    rivals: bool,
-    /// Leave parts out, one after another: structural-cues, graph-expansion, planned-recollection,
-    /// second-round, longer-first-hop, open-windows, or all.
-    #[arg(long, value_delimiter = ',')]
-    ablate: Vec<String>,
-    /// Print JSON (schemas/eval.v1.json).
-    #[arg(long)]
-    json: bool,
-    /// Write a report into this directory: report.md, plots, a page for each question.
-    #[arg(long)]
-    report: Option<PathBuf>,
-    /// Show this calibration in the report, as `calibrate --json` printed it.
-    #[arg(long, requires = "report")]
-    calibration: Option<PathBuf>,
-}
-
-impl EvalArgs {
-    fn request(self) -> Result<eval::Request> {
-        let format = Format::parse(&self.format).with_context(|| {
-            format!("{:?} is not a benchmark; write locomo, longmemeval or evermembench", self.format)
-        })?;
-        let pipeline = match (&self.pipeline, &self.profile) {
-            (Some(path), _) => Pipeline::read(path)?,
-            (None, profile) => {
-                let profile = profile.as_deref().unwrap_or("default");
-                Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)?
-            }
-        };
-        let mut ablations = Vec::new();
-        for name in &self.ablate {
-            match Ablation::parse(name) {
-                Some(ablation) => ablations.push(ablation),
-                None if name == "all" => ablations.extend(Ablation::ALL),
-                None => {
-                    let known: Vec<&str> = Ablation::ALL.iter().map(|a| a.name()).collect();
-                    anyhow::bail!("--ablate {name:?} is not known; write {} or all", known.join(", "));
-                }
-            }
-        }
-        Ok(eval::Request {
-            format,
-            path: self.path,
-            only: self.conversations,
-            limit: self.limit,
-            zone: self.zone,
-            pipeline,
-            rivals: self.rivals,
-            ablations,
-        })
-    }
-}
-
-/// Which memory a command works on.
-#[derive(Args)]
-struct MemoryArgs {
-    /// A pipeline file; the defaults without it.
-    #[arg(long)]
-    pipeline: Option<PathBuf>,
-    /// The directory of the log, instead of the pipeline's.
-    #[arg(long)]
-    data: Option<PathBuf>,
-}
-
-impl MemoryArgs {
-    fn pipeline(&self) -> Result<Pipeline> {
-        let mut pipeline = match &self.pipeline {
-            Some(path) => Pipeline::read(path)?,
-            None => Pipeline::parse("version = 1").map_err(anyhow::Error::msg)?,
-        };
-        if let Some(data) = &self.data {
-            pipeline.log.directory.clone_from(data);
-        }
-        Ok(pipeline)
-    }
-}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -337,7 +71,7 @@ fn run(command: Command) -> Result<ExitCode> {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
             ingest(&memory.pipeline()?, &SourceSettings { format, path, zone, only }, bank.as_ref())
         }
-        Command::Ask { question, bank, at, after, trace, json, memory } => {
+        Command::Ask { question, bank, at, after, as_of, trace, json, memory } => {
             let asked_at = at.as_deref().map(EventTime::parse).transpose()?;
             let question = Question { bank: Bank::parse(&bank)?, text: question, asked_at };
             let after = after
@@ -345,7 +79,13 @@ fn run(command: Command) -> Result<ExitCode> {
                     serve::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET"))
                 })
                 .transpose()?;
-            ask(&memory.pipeline()?, &question, after, trace, json)
+            let as_of = as_of.as_deref().map(|text| point("--as-of", text)).transpose()?;
+            ask(&memory.pipeline()?, &question, after, as_of, trace, json)
+        }
+        Command::Snapshot { memory } => snapshot(&memory.pipeline()?),
+        Command::Diff { bank, from, to, json, memory } => {
+            let to = to.as_deref().map_or(Ok(AsOf::Offset(u64::MAX)), |text| point("--to", text))?;
+            diff(&memory.pipeline()?, &Bank::parse(&bank)?, point("--from", &from)?, to, json)
         }
         Command::Calibrate { files, format, bank, zone, pipeline, target, json } => {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
@@ -356,7 +96,7 @@ fn run(command: Command) -> Result<ExitCode> {
                 only: Vec::new(),
             };
             let sources: Vec<SourceSettings> = files.iter().map(source).collect();
-            let mut pipeline = MemoryArgs { pipeline, data: None }.pipeline()?;
+            let mut pipeline = MemoryArgs { pipeline, data: None, snapshots: None }.pipeline()?;
             if let Some(target) = target {
                 pipeline.memory.target_semantic_choices = target;
             }
@@ -403,7 +143,7 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Synonyms { write, pipeline } => {
-            let pipeline = MemoryArgs { pipeline, data: None }.pipeline()?;
+            let pipeline = MemoryArgs { pipeline, data: None, snapshots: None }.pipeline()?;
             let table = pipeline::synonym_table(&pipeline)?;
             std::fs::write(&write, table).with_context(|| write.display().to_string())?;
             Ok(ExitCode::SUCCESS)
@@ -523,6 +263,7 @@ fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -
     let done = service.ingest(&mut *source, &mut |p| bar.show(p));
     bar.clear();
     service.take_warnings().iter().for_each(|w| say(w));
+    service.snapshot()?;
     let Ingested { events, rejects, windows, units } = done.with_context(|| source.describe())?;
     print(&format!(
         "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",
@@ -572,6 +313,7 @@ fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&B
     pipeline.log.kind = LogKind::Embedded;
     pipeline.log.directory = directory.path().join("log");
     pipeline.log.fsync = Fsync::System;
+    pipeline.snapshot.directory.clear();
     let mut opened = sources.iter().map(|s| source::open(s, bank)).collect::<Result<Vec<_>, _>>()?;
     let mut service = open(&pipeline)?;
     let mut rejects = 0;
@@ -608,16 +350,20 @@ fn ask(
     pipeline: &Pipeline,
     question: &Question,
     after: Option<(u32, u64)>,
+    as_of: Option<AsOf>,
     trace: bool,
     json: bool,
 ) -> Result<ExitCode> {
     let evidence = if pipeline.log.kind == LogKind::Kafka {
-        serve::ask(pipeline, question, after)?
+        serve::ask(pipeline, question, after, as_of)?
     } else {
         let mut service = open(pipeline)?;
         service.catch_up()?;
         service.take_warnings().iter().for_each(|w| say(w));
-        service.ask(question)?
+        match as_of {
+            Some(at) => service.ask_as_of(question, at)?,
+            None => service.ask(question)?,
+        }
     };
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&evidence)?))?;
@@ -638,6 +384,63 @@ fn ask(
             reflects.join(", ")
         ));
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn snapshot(pipeline: &Pipeline) -> Result<ExitCode> {
+    let place = &pipeline.snapshot.directory;
+    if place.is_empty() {
+        anyhow::bail!("snapshot.directory: empty; name a place in the pipeline file, or with --snapshots");
+    }
+    let bar = Bar::new();
+    let taken = pipeline::take_snapshot(pipeline, &mut |what| say(what), &mut |p| bar.show(p));
+    bar.clear();
+    let Manifest { number, live, segments, .. } = taken?;
+    let bytes: u64 = segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
+    print(&format!(
+        "{place}: snapshot {number}: {} records, {} units, {} choices; {:.1} MB in all\n",
+        live.records,
+        live.units,
+        live.choices,
+        bytes as f64 / 1e6
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn diff(pipeline: &Pipeline, bank: &Bank, from: AsOf, to: AsOf, json: bool) -> Result<ExitCode> {
+    let Diff { from, to, units_came, units_went, edges_came, edges_went } =
+        pipeline::diff(pipeline, bank, from, to, &mut |what| say(what))?;
+    if json {
+        let units = |units: &[Arc<LiveUnit>]| units.iter().map(|unit| (*unit.body).clone()).collect::<Vec<UnitBody>>();
+        let edges = |edges: &[GraphEdge]| -> Vec<serde_json::Value> {
+            let edge = |e: &GraphEdge| serde_json::json!({ "channel": e.channel, "a": e.a, "b": e.b, "weight": e.weight.as_f64() });
+            edges.iter().map(edge).collect()
+        };
+        let value = serde_json::json!({
+            "bank": bank, "from": from, "to": to,
+            "units_came": units(&units_came), "units_went": units(&units_went),
+            "edges_came": edges(&edges_came), "edges_went": edges(&edges_went),
+        });
+        print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (sign, units) in [("+", &units_came), ("-", &units_went)] {
+        for unit in units {
+            print(&format!("{sign} unit {} {}\n", unit.id, unit.body.restatement))?;
+        }
+    }
+    for (sign, edges) in [("+", &edges_came), ("-", &edges_went)] {
+        for GraphEdge { channel, a, b, weight, .. } in edges {
+            print(&format!("{sign} {channel} edge {a} {b} {:.3}\n", weight.as_f64()))?;
+        }
+    }
+    say(&format!(
+        "from offset {from} to offset {to}: units +{} -{}, edges +{} -{}",
+        units_came.len(),
+        units_went.len(),
+        edges_came.len(),
+        edges_went.len()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

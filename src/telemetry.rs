@@ -76,6 +76,12 @@ pub struct Metrics {
     pub replayed_rows: Counter,
     /// Files of Parquet that were finished.
     pub replayed_files: Counter,
+    /// Snapshots written.
+    pub snapshots: Counter,
+    /// Snapshots that could not be written.
+    pub snapshot_failures: Counter,
+    /// Seconds that the writing of a snapshot took, while everything else went on.
+    pub snapshot_seconds: Histogram,
 }
 
 impl Metrics {
@@ -84,6 +90,7 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("ripplemem");
         let step_seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
+        let snapshot_seconds = Histogram::new(exponential_buckets(0.01, 2.0, 14));
         let question_seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
         macro_rules! named {
             ($name:literal, $help:literal, $metric:expr) => {{
@@ -120,6 +127,9 @@ impl Metrics {
             question_seconds: named!("question_seconds", "From a question's arrival to its answer", question_seconds),
             edges: named!("edge_changes", "Changes written to the edges topic", Counter::default()),
             replayed_rows: named!("replayed_rows", "Records taken on their way to Parquet", Counter::default()),
+            snapshots: named!("snapshots", "Snapshots written", Counter::default()),
+            snapshot_failures: named!("snapshot_failures", "Snapshots that could not be written", Counter::default()),
+            snapshot_seconds: named!("snapshot_seconds", "Writing of a snapshot", snapshot_seconds),
             replayed_files: named!("replayed_files", "Files of Parquet that were finished", Counter::default()),
             registry,
         }

@@ -14,6 +14,7 @@ mod pipelines;
 mod recovery;
 mod replay;
 mod schemas;
+mod snapshots;
 mod support;
 mod tidy;
 mod worked_trace;

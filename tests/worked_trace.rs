@@ -8,7 +8,7 @@ use std::{fs, sync::Arc};
 
 use ripplemem::{
     config::Pipeline,
-    memory::{Extraction, Load, MemoryHandle, RecordKey},
+    memory::{Extraction, Listeners, Load, MemoryHandle, RecordKey},
     model::{
         Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, Position, Question,
         SCHEMA_VERSION, Score, SessionId, Unit, UnitId, Vector, WindowId, WindowState,
@@ -118,7 +118,7 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
         let key = RecordKey::from(&MemoryKey { bank: bank.clone(), window, turn: None, part: 0 });
         let extraction = Arc::new(Extraction::new(&record, AXES).unwrap());
         let reflects = vec![Position { topic: "memory".into(), partition: 0, next_offset: 4 }];
-        memory.load(Load { changes: vec![(key, Some(extraction))], reflects }).unwrap();
+        memory.load(Load { changes: vec![(key, Some(extraction))], reflects, ..Load::default() }).unwrap();
     }
 }
 
@@ -128,7 +128,8 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
     // A first hop as narrow beside seven units as the paper's is beside a whole dialogue.
     (pipeline.recall.semantic, pipeline.recall.lexical, pipeline.recall.cue) = (3, 2, 3);
     let model = ripplemem::config::ModelSettings { semantic_threshold: 0.75, ..pipeline.model() };
-    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(model.semantic_threshold), None).unwrap();
+    let memory =
+        MemoryHandle::start(&pipeline.memory, Score::from_f64(model.semantic_threshold), Listeners::default()).unwrap();
     let bank = Bank::parse("readers").unwrap();
     load(&memory, &bank);
 

@@ -138,6 +138,17 @@ pub struct ReplaySettings {
     pub finish_seconds: u64,
 }
 
+/// Snapshots of the memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotSettings {
+    /// A directory, relative to the pipeline file, or the URL of an object store; empty: none
+    /// are written or read.
+    pub directory: String,
+    /// Seconds between two while a service runs.
+    pub interval_seconds: u64,
+}
+
 /// Where a running service tells how it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -198,6 +209,7 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
         ("log.kafka.compaction_lag_minutes", kafka.compaction_lag_minutes, 0, 10_000_000),
         ("serve.deadline_ms", pipeline.serve.deadline_ms, 1, 3_600_000),
         ("serve.threads", pipeline.serve.threads as u64, 1, 256),
+        ("snapshot.interval_seconds", pipeline.snapshot.interval_seconds, 1, 1_000_000),
         ("replay.finish_seconds", pipeline.replay.finish_seconds, 1, 1_000_000),
     ] {
         if !(low..=high).contains(&value) {

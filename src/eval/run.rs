@@ -123,6 +123,7 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     let mut pipeline = request.pipeline.clone();
     pipeline.log.kind = crate::config::LogKind::Embedded;
     pipeline.log.directory = directory.path().join("log");
+    pipeline.snapshot.directory.clear();
     // The source speaks first of a file that is not of its format, or an unknown conversation.
     drop(open_source(request)?);
     let dataset = dataset::read(request.format, &request.path, &request.only, zone)?;

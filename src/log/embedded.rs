@@ -44,7 +44,7 @@ use self::{
     store::{Ends, Store},
     writer_lock::WriterLock,
 };
-use super::{Batch, Log, LogError, Record, Topic, Transaction, partition_of};
+use super::{Batch, LiveKey, Log, LogError, Record, Topic, Transaction, partition_of};
 use crate::{
     config::{Fsync, LogSettings},
     model::{DeadLetter, TurnEvent},
@@ -314,6 +314,20 @@ impl Log for EmbeddedLog {
     fn read_position(&self, partition: u32) -> Result<u64, LogError> {
         self.check_partition(Topic::Turns, partition)?;
         Ok(*self.ends().position(partition))
+    }
+
+    fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
+        self.check_partition(Topic::Memory, partition)?;
+        let mut keys = Vec::new();
+        for row in self.store.memory_index.prefix(partition.to_be_bytes()) {
+            let (key, entry) = row.into_inner().map_err(|e| store::failed(&self.directory, "a read", e))?;
+            let (offset, live) = record::decode_index(&entry)
+                .ok_or_else(|| self.damaged(Topic::Memory, partition, 0, "has an unreadable index entry"))?;
+            if live {
+                keys.push((key[size_of::<u32>()..].to_vec(), offset));
+            }
+        }
+        Ok(Some(keys))
     }
 
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {

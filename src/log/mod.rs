@@ -85,6 +85,9 @@ pub struct Transaction {
     pub forwards: Vec<TurnEvent>,
 }
 
+/// The key of a live memory record, and the record's offset.
+pub type LiveKey = (Vec<u8>, u64);
+
 /// A durable log.
 pub trait Log: Send + Sync {
     /// Partitions of the memory topic: what [`partition_of`] divides by.
@@ -111,6 +114,9 @@ pub trait Log: Send + Sync {
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError>;
     /// The first offset of the turns partition that no transaction covers yet.
     fn read_position(&self, partition: u32) -> Result<u64, LogError>;
+    /// The keys of all live records of a memory partition with their offsets, where removals
+    /// cannot be read for long; none where they can be for a week.
+    fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError>;
     /// Shows every record that a turns partition's transactions wrote, in order and with
     /// those that were superseded since where they are still there; gives its read position.
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;

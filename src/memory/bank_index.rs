@@ -1,7 +1,7 @@
 //! The operator that owns the indexes of every bank on its worker.
 //!
-//! In: the collection of live units, and first-hop probes. Out: the exact changes of the
-//! choices, as a collection, and hits. It holds updates and probes until both frontiers
+//! In: the collection of live units, choices that are known already, and first-hop probes.
+//! Out: the exact changes of the choices, as a collection, and hits. It holds updates and probes until both frontiers
 //! have passed their time, then applies the updates at t before it answers the probes at
 //! t: output at t is a function of the set of units at t only.
 
@@ -30,9 +30,9 @@ use super::{
     familiarity::Parts,
     kernel,
     lexical::LexicalIndex,
-    live::{LiveUnit, UnitKey},
+    live::{KnownChoices, LiveUnit, UnitKey},
     postings::Postings,
-    score::{Choice, CueSet, Structural},
+    score::{Choice, CueSet, GraphChoice, Structural},
     semantic::SemanticIndex,
     words::Words,
 };
@@ -62,6 +62,9 @@ pub(super) enum Found {
 /// What the indexes found, with the probe that it answers.
 pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, Found)>>;
 
+/// All choices of a bank that comes as a whole, so that none needs to be found.
+pub(super) type Known = (BankKey, Arc<Vec<GraphChoice>>);
+
 /// A probe on its way through the dataflow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Asked<P> {
@@ -77,12 +80,14 @@ struct Pending {
     choices: Option<Capability<Epoch>>,
     hits: Option<Capability<Epoch>>,
     updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
+    known: HashMap<BankKey, Arc<Vec<GraphChoice>>>,
     probes: Vec<Asked<IndexProbe>>,
 }
 
 /// Builds the operator.
 pub(super) fn bank_index<'scope>(
     units: VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize>,
+    known: Stream<'scope, Epoch, Vec<Known>>,
     probes: Stream<'scope, Epoch, Vec<Asked<IndexProbe>>>,
     settings: &MemorySettings,
     semantic_threshold: Score,
@@ -90,6 +95,8 @@ pub(super) fn bank_index<'scope>(
     let mut builder = OperatorBuilder::new("BankIndex".to_owned(), units.scope());
     let mut units_in =
         builder.new_input(units.inner, Exchange::new(|u: &((UnitKey, Arc<LiveUnit>), Epoch, isize)| u.0.0.hashed()));
+    let mut known_in =
+        builder.new_input(known, Exchange::new(|known: &Known| UnitKey { bank: known.0, id: UnitId(0) }.hashed()));
     let mut probes_in = builder.new_input(
         probes,
         Exchange::new(|asked: &Asked<IndexProbe>| UnitKey { bank: asked.probe.bank(), id: UnitId(0) }.hashed()),
@@ -110,6 +117,9 @@ pub(super) fn bank_index<'scope>(
                     entry.updates.push((unit, change));
                 }
             });
+            known_in.for_each(|capability, known| {
+                pending.entry(*capability.time()).or_default().known.extend(known.drain(..));
+            });
             probes_in.for_each(|capability, probes| {
                 let epoch = *capability.time();
                 let entry = pending.entry(epoch).or_default();
@@ -118,14 +128,14 @@ pub(super) fn bank_index<'scope>(
             });
             while let Some(entry) = pending.first_entry() {
                 let epoch = *entry.key();
-                if frontiers[0].less_equal(&epoch) || frontiers[1].less_equal(&epoch) {
+                if frontiers.iter().any(|frontier| frontier.less_equal(&epoch)) {
                     break;
                 }
-                let Pending { choices, hits, updates, probes } = entry.remove();
+                let Pending { choices, hits, updates, known, probes } = entry.remove();
                 if let Some(capability) = choices {
                     let mut output = choices_out.activate();
                     let mut session = output.session(&capability);
-                    banks.apply(updates, |chosen, change| session.give((chosen, epoch, change)));
+                    banks.apply(updates, &known, |chosen, change| session.give((chosen, epoch, change)));
                 }
                 if let Some(capability) = hits {
                     let mut output = hits_out.activate();
@@ -177,7 +187,12 @@ impl Banks {
         }
     }
 
-    fn apply(&mut self, mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>, mut emit: impl FnMut(Chosen, isize)) {
+    fn apply(
+        &mut self,
+        mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
+        known: &HashMap<BankKey, Arc<Vec<GraphChoice>>>,
+        mut emit: impl FnMut(Chosen, isize),
+    ) {
         consolidate(&mut updates);
         let mut changes = Vec::new();
         let mut commit = false;
@@ -206,11 +221,21 @@ impl Banks {
                 state.lexical.insert(unit.id, bag, ticket);
                 state.parts.insert(unit, &mut self.words);
             }
-            state.semantic.apply(&deleted, &inserted, &mut changes);
+            let restored = known
+                .get(&bank)
+                .filter(|_| state.semantic.is_empty() && deleted.is_empty())
+                .and_then(|known| by_chooser(known, &inserted));
+            match &restored {
+                Some([semantic, _]) => state.semantic.restore(&inserted, semantic, &mut changes),
+                None => state.semantic.apply(&deleted, &inserted, &mut changes),
+            }
             for (id, ordinal, choice, change) in changes.drain(..) {
                 emit((UnitKey { bank, id }, (ordinal, Channel::Semantic, choice)), change);
             }
-            state.cue.apply(&self.structural, &deleted, &inserted, &mut changes);
+            match &restored {
+                Some([_, structural]) => state.cue.restore(&inserted, structural, &mut changes),
+                None => state.cue.apply(&self.structural, &deleted, &inserted, &mut changes),
+            }
             for (id, ordinal, choice, change) in changes.drain(..) {
                 emit((UnitKey { bank, id }, (ordinal, Channel::Structural, choice)), change);
             }
@@ -253,6 +278,23 @@ impl Banks {
         });
         give(Channel::Structural, best(cued, probe.cue));
     }
+}
+
+/// What each unit chose, semantic and structural; none when a choice names a unit that did not come.
+fn by_chooser(known: &[GraphChoice], units: &[Arc<LiveUnit>]) -> Option<[KnownChoices; 2]> {
+    let mut semantic: KnownChoices = units.iter().map(|unit| (unit.id, Vec::new())).collect();
+    let mut structural = semantic.clone();
+    for GraphChoice { channel, from, to, weight } in known {
+        let of = match channel {
+            Channel::Semantic => &mut semantic,
+            Channel::Structural | Channel::Lexical => &mut structural,
+        };
+        if !of.contains_key(to) {
+            return None;
+        }
+        of.get_mut(from)?.push((*to, *weight));
+    }
+    Some([semantic, structural])
 }
 
 /// The `limit` best by score, then by the second score, then by the least id; with their places.

@@ -12,11 +12,11 @@ use std::{
 };
 
 use super::{
-    live::{ById, LiveUnit},
+    live::{ById, KnownChoices, LiveUnit},
     score::{Choice, CueSet, NameKey, Place, Structural},
     semantic::ChoiceChange,
 };
-use crate::model::UnitId;
+use crate::model::{Score, UnitId};
 
 /// The structural index of one bank.
 #[derive(Debug)]
@@ -77,6 +77,31 @@ impl CueIndex {
             let ordinal_now = now.map_or(ordinal, |(unit, _)| unit.place.ordinal);
             changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
             changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
+        }
+    }
+
+    /// Takes units whose choices are known into an empty index, and appends the choices.
+    pub(super) fn restore(&mut self, units: &[Arc<LiveUnit>], known: &KnownChoices, changes: &mut Vec<ChoiceChange>) {
+        let mut orders: HashMap<CueValue, Vec<(Order, Arc<LiveUnit>)>> = HashMap::new();
+        for unit in units {
+            self.units.insert(unit.id, (Arc::clone(unit), Vec::new()));
+            for value in values(&unit.cues) {
+                orders.entry(value).or_default().push((order(unit), Arc::clone(unit)));
+            }
+        }
+        // Sorted entries make a tree at once.
+        self.indexes = orders.into_iter().map(|(value, units)| (value, units.into_iter().collect())).collect();
+        for unit in units {
+            let to = |(to, score): &(UnitId, Score)| {
+                let (to, _) = self.units.get(to)?;
+                Some(Choice::new(*score, &unit.place, &to.place, to.id))
+            };
+            let mut best: Vec<Choice> = known.get(&unit.id).into_iter().flatten().filter_map(to).collect();
+            best.sort_unstable();
+            changes.extend(best.iter().map(|choice| (unit.id, unit.place.ordinal, *choice, 1)));
+            if let Some((_, choices)) = self.units.get_mut(&unit.id) {
+                *choices = best;
+            }
         }
     }
 

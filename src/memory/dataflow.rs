@@ -4,7 +4,7 @@
 //! before the probe's epoch is complete. The shape:
 //! ```text
 //! records ─ upsert ─ hide open ─► Units ─► BankIndex ─► choices ─ both directions ─► Adjacency
-//! index probes ──────────────────────────────┘ └─► hits, familiar parts
+//! known choices, index probes ────────────────┘ └─► hits, familiar parts
 //! neighbourhood probes ─► Lookup(Adjacency) ─► Lookup(Adjacency) ─► Lookup(Units) ─► neighbours
 //! census probes ─► walk of Units and Adjacency ─► counts
 //! ```
@@ -26,13 +26,16 @@ use timely::{
 
 use super::{
     api::{Familiar, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
-    bank_index::{Asked, Epoch, Found, ProbeId, bank_index},
+    bank_index::{Asked, Chosen, Epoch, Found, Known, ProbeId, bank_index},
     census::{Census, CensusProbe, GraphEdge, count_edges, count_units},
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
     neighbourhood::{Edge, neighbourhood},
-    score::Structural,
+    score::{GraphChoice, Structural},
 };
-use crate::{config::MemorySettings, model::Score};
+use crate::{
+    config::MemorySettings,
+    model::{BankKey, Score},
+};
 
 /// A record that came, changed or went, with its epoch.
 pub(super) type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
@@ -54,6 +57,8 @@ pub(super) enum Row {
 pub(super) struct Inputs {
     /// Memory records.
     pub records: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Upsert>>>,
+    /// Choices of banks that come as a whole.
+    pub known: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Known>>>,
     /// First-hop and familiarity probes.
     pub indexes: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<IndexProbe>>>>,
     /// Neighbourhood probes.
@@ -68,23 +73,33 @@ impl Inputs {
     /// Moves every input to an epoch.
     pub(super) fn advance_to(&mut self, epoch: Epoch) {
         self.records.advance_to(epoch);
+        self.known.advance_to(epoch);
         self.indexes.advance_to(epoch);
         self.neighbourhoods.advance_to(epoch);
         self.censuses.advance_to(epoch);
     }
 }
 
-/// Builds the dataflow on a worker. `changed` is told of edges that come and go.
+/// Who is told of what comes and goes, with ±1, before the epoch is complete.
+pub(super) struct Told<E, C> {
+    /// Of edges.
+    pub edges: Option<E>,
+    /// Of choices.
+    pub choices: Option<C>,
+}
+
+/// Builds the dataflow on a worker.
 pub(super) fn build(
     worker: &mut Worker,
     settings: &MemorySettings,
     semantic_threshold: Score,
     sink: impl Fn(ProbeId, Row) + Clone + 'static,
-    changed: Option<impl Fn(GraphEdge, isize) + 'static>,
+    told: Told<impl Fn(GraphEdge, isize) + 'static, impl Fn(BankKey, GraphChoice, isize) + 'static>,
 ) -> Inputs {
     let done = ProbeHandle::new();
     worker.dataflow(|scope| {
         let (records, record_stream) = scope.new_input::<Vec<Upsert>>();
+        let (known, known_stream) = scope.new_input::<Vec<Known>>();
         let (indexes, index_stream) = scope.new_input::<Vec<Asked<IndexProbe>>>();
         let (neighbourhoods, neighbourhood_stream) = scope.new_input::<Vec<Asked<NeighbourhoodProbe>>>();
         let (censuses, census_stream) = scope.new_input::<Vec<Asked<CensusProbe>>>();
@@ -96,7 +111,15 @@ pub(super) fn build(
             );
         let units = live_units(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
         let by_unit = units.clone().arrange_by_key_named("Units");
-        let (choices, hits) = bank_index(units, index_stream, settings, semantic_threshold);
+        let (choices, hits) = bank_index(units, known_stream, index_stream, settings, semantic_threshold);
+        if let Some(chosen) = told.choices {
+            let choices = choices.clone().inner;
+            let each = move |((from, (_, channel, choice)), _, diff): &(Chosen, Epoch, isize)| {
+                let known = GraphChoice { channel: *channel, from: from.id, to: choice.id, weight: choice.weight() };
+                chosen(from.bank, known, *diff);
+            };
+            choices.inspect(each).probe_with(&done);
+        }
         let adjacency = choices
             .flat_map(|(from, (ordinal, channel, choice))| {
                 let to = UnitKey { bank: from.bank, id: choice.id };
@@ -104,7 +127,7 @@ pub(super) fn build(
                 [(from, edge), (to, (channel, choice.reversed(ordinal, from.id)))]
             })
             .arrange_by_key_named("Adjacency");
-        if let Some(changed) = changed {
+        if let Some(changed) = told.edges {
             // Both ends may have chosen the edge: it is one.
             let edges = adjacency.clone().as_collection(|key, (channel, choice)| (*key, *channel, *choice));
             edges
@@ -144,7 +167,7 @@ pub(super) fn build(
         neighbours.inspect(move |(id, found)| to_neighbours(*id, Row::Neighbour(found.clone()))).probe_with(&done);
         units_counted.inspect(move |(id, census)| to_units(*id, Row::Census(census.clone()))).probe_with(&done);
         edges_counted.inspect(move |(id, census)| to_edges(*id, Row::Census(census.clone()))).probe_with(&done);
-        Inputs { records, indexes, neighbourhoods, censuses, done: done.clone() }
+        Inputs { records, known, indexes, neighbourhoods, censuses, done: done.clone() }
     })
 }
 

@@ -19,12 +19,13 @@ use super::{
     api::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     bank_index::{Asked, Epoch, ProbeId},
     census::{Census, CensusProbe, GraphEdge},
-    dataflow::{Inputs, Row, build},
+    dataflow::{Inputs, Row, Told, build},
     live::{Extraction, RecordKey},
+    score::GraphChoice,
 };
 use crate::{
     config::MemorySettings,
-    model::{Channel, Position, Score},
+    model::{BankKey, Channel, Position, Score},
 };
 
 /// Why the memory gave no answer.
@@ -35,13 +36,28 @@ pub enum MemoryError {
     Stopped(String),
 }
 
-/// Changes of one read of the log.
+/// Changes of one read of the log: an epoch of their own.
 #[derive(Debug, Clone, Default)]
 pub struct Load {
     /// Records that came, changed or went; the last one of a key wins.
     pub changes: Vec<(RecordKey, Option<Arc<Extraction>>)>,
     /// How far into the logs the memory reaches with them.
     pub reflects: Vec<Position>,
+    /// All choices of banks that come as a whole with this load, as they were found before
+    /// from the same units under the same settings: they are taken instead of found again.
+    pub known: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
+}
+
+/// Choices that came (+1) and went (−1) with one load; each at most once.
+pub type ChoiceChanges = Vec<((BankKey, GraphChoice), isize)>;
+
+/// Who is told what changes.
+#[derive(Debug, Clone, Default)]
+pub struct Listeners {
+    /// Every change of the graph's edges, epoch by epoch, before any later answer.
+    pub edges: Option<Sender<EdgeChanges>>,
+    /// The changes of the choices, one message for each load without [`Load::known`].
+    pub choices: Option<Sender<ChoiceChanges>>,
 }
 
 /// Edges that came and went in one epoch. An edge whose weight changed went with the old
@@ -62,7 +78,8 @@ enum Command {
     Barrier(Sender<Answered<Vec<Row>>>),
 }
 
-/// Commands of one epoch: more would make a question wait for its neighbours.
+/// Commands of one epoch, of which at most one is a load, so that an epoch ends where a read
+/// of the log ended: more would make a question wait for its neighbours.
 const COMMANDS_AN_EPOCH: usize = 32;
 /// Commands that wait at most before a caller does.
 const QUEUE: usize = 256;
@@ -78,22 +95,21 @@ pub struct MemoryHandle {
 }
 
 impl MemoryHandle {
-    /// Starts the workers with an empty memory. `edges` is told of every change of the
-    /// graph's edges, epoch by epoch, before any later answer.
+    /// Starts the workers with an empty memory.
     ///
     /// # Errors
     /// When the threads cannot be started.
     pub fn start(
         settings: &MemorySettings,
         semantic_threshold: Score,
-        edges: Option<Sender<EdgeChanges>>,
+        listeners: Listeners,
     ) -> Result<Self, MemoryError> {
         let (commands, incoming) = bounded(QUEUE);
         let (ready, started) = bounded(1);
         let settings = settings.clone();
         let runner = std::thread::Builder::new()
             .name("memory".to_owned())
-            .spawn(move || run(&settings, semantic_threshold, incoming, &ready, edges))
+            .spawn(move || run(&settings, semantic_threshold, incoming, &ready, listeners))
             .map_err(|e| MemoryError::Stopped(e.to_string()))?;
         let feeder = started.recv().map_err(|_| MemoryError::Stopped("its workers did not start".to_owned()))?;
         Ok(Self { commands: Some(commands), feeder, runner: Some(runner) })
@@ -203,7 +219,7 @@ fn run(
     semantic_threshold: Score,
     incoming: Receiver<Command>,
     ready: &Sender<Thread>,
-    edges: Option<Sender<EdgeChanges>>,
+    listeners: Listeners,
 ) -> Result<(), String> {
     let mut config = timely::Config::process(settings.workers);
     // Idle merging would keep the workers busy between epochs for nothing.
@@ -213,23 +229,32 @@ fn run(
     let (rows_out, rows_in) = unbounded();
     // Only the first worker feeds; it takes these once.
     let (edges_out, edges_in) = unbounded();
-    let watched = edges.is_some();
-    let feed = Arc::new(Mutex::new(Some((incoming, rows_in, edges.map(|told| (edges_in, told))))));
+    let (choices_out, choices_in) = unbounded();
+    let (edges_watched, choices_watched) = (listeners.edges.is_some(), listeners.choices.is_some());
+    let edges = listeners.edges.map(|told| (edges_in, told));
+    let choices = listeners.choices.map(|told| (choices_in, told));
+    let feed = Arc::new(Mutex::new(Some((incoming, rows_in, edges, choices))));
     let guards = timely::execute(config, move |worker| {
         let rows_out = rows_out.clone();
         let edges_out = edges_out.clone();
-        let changed = watched.then_some(move |edge, diff| {
-            // The feeder outlives its inputs.
-            let _ = edges_out.send((edge, diff));
-        });
+        let choices_out = choices_out.clone();
+        // The feeder outlives its inputs.
+        let told = Told {
+            edges: edges_watched.then_some(move |edge, diff| {
+                let _ = edges_out.send((edge, diff));
+            }),
+            choices: choices_watched.then_some(move |bank, choice, diff| {
+                let _ = choices_out.send(((bank, choice), diff));
+            }),
+        };
         let answer = move |id, row| drop(rows_out.send((id, row)));
-        let inputs = build(worker, &settings, semantic_threshold, answer, changed);
+        let inputs = build(worker, &settings, semantic_threshold, answer, told);
         let mine = if worker.index() == 0 { feed.lock().ok().and_then(|mut f| f.take()) } else { None };
         match mine {
-            Some((incoming, rows_in, edges)) => {
+            Some((incoming, rows_in, edges, choices)) => {
                 // The caller may have given up already; then the command channel is closed too.
                 drop(ready.send(std::thread::current()));
-                Feeder { inputs, incoming, rows_in, edges, epoch: 0, reflects: BTreeMap::new() }.run(worker);
+                Feeder { inputs, incoming, rows_in, edges, choices, epoch: 0, reflects: BTreeMap::new() }.run(worker);
             }
             None => drop(inputs),
         }
@@ -239,14 +264,15 @@ fn run(
 }
 
 /// Changes as the workers see them, and who is told of an epoch's sum.
-type EdgeFeed = (Receiver<(GraphEdge, isize)>, Sender<EdgeChanges>);
+type Feed<E, T> = (Receiver<(E, isize)>, Sender<T>);
 
 /// The first worker's loop: commands to inputs, epoch by epoch, and rows to replies.
 struct Feeder {
     inputs: Inputs,
     incoming: Receiver<Command>,
     rows_in: Receiver<(ProbeId, Row)>,
-    edges: Option<EdgeFeed>,
+    edges: Option<Feed<GraphEdge, EdgeChanges>>,
+    choices: Option<Feed<(BankKey, GraphChoice), ChoiceChanges>>,
     epoch: Epoch,
     reflects: BTreeMap<(String, u32), u64>,
 }
@@ -259,7 +285,8 @@ impl Feeder {
             let mut changes = HashMap::new();
             let mut commands = 0;
             let mut open = true;
-            while commands < COMMANDS_AN_EPOCH {
+            let mut loaded = None;
+            while commands < COMMANDS_AN_EPOCH && loaded.is_none() {
                 let command = match self.incoming.try_recv() {
                     Ok(command) => command,
                     Err(error) => {
@@ -275,6 +302,7 @@ impl Feeder {
                         for p in load.reflects {
                             self.reflects.insert((p.topic, p.partition), p.next_offset);
                         }
+                        loaded = Some(load.known);
                     }
                     Command::Barrier(reply) => drop(replies.insert(probes, reply)),
                     Command::Index(probe, reply) => {
@@ -301,6 +329,8 @@ impl Feeder {
             for (key, extraction) in changes {
                 self.inputs.records.send((key, extraction, self.epoch));
             }
+            let restores = loaded.as_ref().is_some_and(|known| !known.is_empty());
+            loaded.iter_mut().flat_map(std::mem::take).for_each(|known| self.inputs.known.send(known));
             let epoch = self.epoch;
             self.epoch += 1;
             self.inputs.advance_to(self.epoch);
@@ -308,6 +338,9 @@ impl Feeder {
                 worker.step_or_park(Some(NAP));
             }
             self.tell_edges();
+            if loaded.is_some() {
+                self.tell_choices(restores);
+            }
             self.reply(epoch, replies);
         }
     }
@@ -327,6 +360,17 @@ impl Feeder {
             // Whoever no longer listens has dropped its end.
             drop(told.send(changes));
         }
+    }
+
+    /// The net changes of a complete load; none of one whose choices were known.
+    fn tell_choices(&self, restored: bool) {
+        let Some((choices_in, told)) = &self.choices else { return };
+        let mut changes: ChoiceChanges = choices_in.try_iter().collect();
+        if restored {
+            return;
+        }
+        differential_dataflow::consolidation::consolidate(&mut changes);
+        drop(told.send(changes));
     }
 
     /// Every row of a complete epoch was sent before the epoch was complete.

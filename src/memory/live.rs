@@ -17,7 +17,7 @@ use super::{
     kernel::quantise,
     score::{CueSet, Place},
 };
-use crate::model::{BankKey, MemoryKey, MemoryRecord, Unit, UnitId, WindowState};
+use crate::model::{BankKey, MemoryKey, MemoryRecord, Score, Unit, UnitId, WindowState};
 
 /// A unit of a bank. Hashes as its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ impl Hash for UnitKey {
 
 /// A map by unit. A unit's id is a hash already: it is not hashed again.
 pub(super) type ById<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
+
+/// What each unit chose, with the score.
+pub(super) type KnownChoices = ById<Vec<(UnitId, Score)>>;
 
 /// Takes the last 64-bit value it is given as the hash.
 #[derive(Debug, Clone, Copy, Default)]

@@ -28,8 +28,8 @@ pub use api::{
 };
 pub use bank_index::best_part;
 pub use census::{Census, CensusProbe, GraphEdge};
-pub use handle::{EdgeChanges, Load, MemoryError, MemoryHandle};
+pub use handle::{ChoiceChanges, EdgeChanges, Listeners, Load, MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
 pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};
-pub use score::{Choice, CueSet, Place, Structural};
+pub use score::{Choice, CueSet, GraphChoice, Place, Structural};
 pub use words::Words;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::MemorySettings,
-    model::{Cues, EventTime, Interval, Score, UnitId},
+    model::{Channel, Cues, EventTime, Interval, Score, UnitId},
 };
 
 /// A name in fixed size: 64 bits of BLAKE3 of its canonical form. Compared inside one bank only.
@@ -102,6 +102,19 @@ impl Choice {
     pub fn reversed(&self, ordinal: u32, id: UnitId) -> Self {
         Self { ordinal, id, ..*self }
     }
+}
+
+/// A unit's choice as others may know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct GraphChoice {
+    /// Through which kind of edge.
+    pub channel: Channel,
+    /// Who chose.
+    pub from: UnitId,
+    /// Who was chosen.
+    pub to: UnitId,
+    /// The cosine or structural score.
+    pub weight: Score,
 }
 
 /// The structural score with the weights and decay of a configuration.

@@ -10,7 +10,7 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
     kernel::{self, Coarse, Grain},
-    live::{ById, LiveUnit},
+    live::{ById, KnownChoices, LiveUnit},
     score::Choice,
 };
 use crate::model::{Score, UnitId};
@@ -85,6 +85,28 @@ impl SemanticIndex {
             self.insert(block, &mut before);
         }
         self.report(before, changes);
+    }
+
+    /// Takes units whose choices are known into an empty index, and appends the choices.
+    pub(super) fn restore(&mut self, units: &[Arc<LiveUnit>], known: &KnownChoices, changes: &mut Vec<ChoiceChange>) {
+        for unit in units {
+            self.slot_of.insert(unit.id, self.slots.len());
+            self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
+            self.rows.push(unit.vector());
+        }
+        for slot in 0..self.slots.len() {
+            let (id, place) = (self.slots[slot].unit.id, self.slots[slot].unit.place);
+            let to = |(to, score): &(UnitId, Score)| {
+                let to = &self.slots[*self.slot_of.get(to)?].unit;
+                Some(Choice::new(*score, &place, &to.place, to.id))
+            };
+            let mut best: Vec<Choice> = known.get(&id).into_iter().flatten().filter_map(to).collect();
+            best.sort_unstable();
+            changes.extend(best.iter().map(|choice| (id, place.ordinal, *choice, 1)));
+            // A full choice says nothing of what is less than its last.
+            let floor = best.last().copied().filter(|_| best.len() >= self.choices);
+            self.slots[slot].pool = Pool { best, floor };
+        }
     }
 
     /// Every unit with the best cosine of `query` and one of its parts.

@@ -4,50 +4,189 @@
 //! far the memory reaches. Several questions may be asked at once, also while it follows.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
     time::Instant,
 };
 
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
 use crate::{
-    config::Pipeline,
+    config::{LogKind, Pipeline},
     embed::Embedder,
-    log::Log,
-    memory::{Answered, Census, CensusProbe, EdgeChanges, MemoryHandle},
-    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, Score},
+    log::{Log, Topic, partition_of},
+    memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
+    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
     recall::{self, Planner, RulesPlanner, Unplanned},
+    snapshot::{AsOf, Diff, Manifest, Restored, SnapshotError, Snapshots, Update},
 };
 
-use super::{PipelineError, reader::Reader};
+use super::{PipelineError, reader::Reader, recorder::Recorder};
 
 /// A memory that follows a log.
 pub struct Answerer {
     pipeline: Pipeline,
     memory: MemoryHandle,
     reader: RwLock<Reader>,
+    recorder: Option<Recorder>,
+    /// Memories as they were, the last that was asked in front.
+    past: Mutex<VecDeque<Past>>,
     /// The first offset of each turns partition that the memory does not reflect.
     reached: Mutex<BTreeMap<u32, u64>>,
     moved: Condvar,
 }
 
+/// Memories of the past that are held at once.
+const PAST: usize = 4;
+
+/// A bank as of an offset.
+type Past = ((Bank, u64), Arc<Answerer>);
+
+/// Takes the turns of a restored record; none where the record is no more.
+pub type TakeTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<Vec<WindowTurn>>);
+
+/// How a memory begins.
+pub struct Beginning<'b> {
+    /// Who is told of every change of the graph's edges.
+    pub edges: Option<Sender<EdgeChanges>>,
+    /// Whether snapshots are written from now on, where the pipeline names a place for them.
+    pub record: bool,
+    /// Who is told of the turns of each restored record, and of records that are no more.
+    pub turns: Option<TakeTurns<'b>>,
+    /// What a person should know.
+    pub say: &'b mut dyn FnMut(&str),
+    /// How many bytes of a snapshot, of how many, were read.
+    pub progress: &'b mut dyn FnMut(u64, u64),
+}
+
 impl Answerer {
-    /// An empty memory; `edges` is told of every change of the graph.
+    /// A memory that holds the newest snapshot, where the pipeline names a place and there is
+    /// one, and goes on from there.
     ///
     /// # Errors
-    /// [`PipelineError::Memory`] when its threads cannot be started.
-    pub fn new(
-        pipeline: &Pipeline,
-        partitions: u32,
-        edges: Option<crossbeam_channel::Sender<EdgeChanges>>,
-    ) -> Result<Self, PipelineError> {
+    /// [`PipelineError::Memory`] when its threads cannot be started, [`PipelineError::Snapshot`]
+    /// when the place cannot be read, or holds what does not belong to the log.
+    pub fn open(pipeline: &Pipeline, log: &dyn Log, beginning: Beginning<'_>) -> Result<Self, PipelineError> {
+        let Beginning { edges, record, turns, say, progress } = beginning;
+        let place = &pipeline.snapshot.directory;
+        let record = record && !place.is_empty();
+        let (choices_out, choices_in) = unbounded();
+        let choices = record.then_some(choices_out);
+        let mut answerer = Self::new(pipeline, log.partitions(), Listeners { edges, choices })?;
+        if place.is_empty() {
+            return Ok(answerer);
+        }
+        let snapshots = snapshots(pipeline, log.partitions())?;
+        let restored = snapshots.newest(turns.is_some(), say, progress)?;
+        let gone = match &restored {
+            Some(restored) => answerer.restore(log, restored)?,
+            None => Vec::new(),
+        };
+        if record {
+            let run = format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
+            answerer.record(snapshots, restored.as_ref(), &gone, choices_in, run, log.partitions())?;
+        }
+        if let Some(turns) = turns {
+            for record in restored.into_iter().flat_map(|restored| restored.records) {
+                turns(&record.key, Some(record.window_turns));
+            }
+            gone.iter().flat_map(|update| &update.records).for_each(|(key, _)| turns(key, None));
+        }
+        Ok(answerer)
+    }
+
+    fn new(pipeline: &Pipeline, partitions: u32, listeners: Listeners) -> Result<Self, PipelineError> {
         let threshold = Score::from_f64(pipeline.model().semantic_threshold);
         Ok(Self {
-            memory: MemoryHandle::start(&pipeline.memory, threshold, edges)?,
+            memory: MemoryHandle::start(&pipeline.memory, threshold, listeners)?,
             reader: RwLock::new(Reader::new(partitions)),
+            recorder: None,
+            past: Mutex::default(),
             reached: Mutex::default(),
             moved: Condvar::new(),
             pipeline: pipeline.clone(),
         })
+    }
+
+    /// Loads a snapshot; gives what the log has removed since without leaving a trace.
+    fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<Update>, PipelineError> {
+        let ahead = |problem| SnapshotError::Ahead { place: self.pipeline.snapshot.directory.clone(), problem };
+        let mut reader = self.reader.write().unwrap_or_else(PoisonError::into_inner);
+        reader.restore(restored, &self.memory)?;
+        let mut removed = Vec::new();
+        for at in &restored.manifest.reached {
+            let partition = at.partition;
+            let end = log.end(Topic::Memory, partition)?;
+            if end < at.next_offset {
+                let problem = format!("it reaches offset {} of partition {partition}", at.next_offset);
+                return Err(ahead(format!("{problem}, the log ends at {end}")).into());
+            }
+            let Some((offset, append_ms)) = at.last else { continue };
+            let found = log.read(Topic::Memory, partition, offset, 1)?.records.into_iter().next();
+            if found.is_some_and(|found| found.offset == offset && found.append_ms != append_ms) {
+                return Err(ahead(format!("the log has another record at offset {offset} of it")).into());
+            }
+            let Some(keys) = log.live_keys(partition)? else { continue };
+            let mut live = HashSet::with_capacity(keys.len());
+            for (key, offset) in keys {
+                let key = MemoryKey::from_bytes(&key).map_err(|e| ahead(e.to_string()))?;
+                if offset < at.next_offset && !reader.holds(&key) {
+                    return Err(ahead(format!("the log has a record at offset {offset} that it lacks")).into());
+                }
+                live.insert(key);
+            }
+            let of_partition = |key: &&MemoryKey| partition_of(&key.bank, log.partitions()) == partition;
+            let held = restored.records.iter().map(|record| &record.key).filter(of_partition);
+            let gone: Vec<MemoryKey> = held.filter(|key| !live.contains(*key)).cloned().collect();
+            if !gone.is_empty() {
+                reader.remove(&gone, &self.memory)?;
+                let records = gone.into_iter().map(|key| (key, None)).collect();
+                let (next_offset, covers) = (at.next_offset, Vec::new());
+                removed.push(Update { partition, next_offset, offset: end - 1, append_ms, covers, records });
+            }
+        }
+        drop(reader);
+        self.reached().extend(restored.manifest.covers.iter().copied());
+        Ok(removed)
+    }
+
+    /// Starts to write snapshots.
+    fn record(
+        &mut self,
+        snapshots: Snapshots,
+        restored: Option<&Restored>,
+        gone: &[Update],
+        choices: Receiver<ChoiceChanges>,
+        run: String,
+        partitions: u32,
+    ) -> Result<(), PipelineError> {
+        self.memory.settle()?;
+        let mut told: Vec<ChoiceChanges> = choices.try_iter().collect();
+        let of_gone = told.split_off(told.len().saturating_sub(gone.len()));
+        let mut writer = snapshots.writer(restored, run)?;
+        if let Some(restored) = restored.filter(|restored| !restored.same_settings) {
+            let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
+            let mut changes: ChoiceChanges = told.into_iter().flatten().chain(before.map(|c| (c, -1))).collect();
+            differential_dataflow::consolidation::consolidate(&mut changes);
+            writer.rechoose(&changes, |bank| partition_of(bank, partitions));
+        }
+        for (update, choices) in gone.iter().zip(&of_gone) {
+            writer.take(update, choices)?;
+        }
+        let recorder =
+            Recorder::start(writer, choices).map_err(|e| crate::memory::MemoryError::Stopped(e.to_string()))?;
+        self.recorder = Some(recorder);
+        Ok(())
+    }
+
+    /// Writes a snapshot of what was followed; none when nothing has changed since the last, or
+    /// none are written here.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; the memory goes on.
+    pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        Ok(self.recorder.as_ref().map(|recorder| recorder.snapshot(now_ms)).transpose()?.flatten())
     }
 
     /// Takes the next records of a memory partition; false when there are none. `each` sees
@@ -62,7 +201,12 @@ impl Answerer {
         each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<bool, PipelineError> {
         let mut reader = self.reader.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(covers) = reader.read(log, &self.memory, partition, each)? else { return Ok(false) };
+        let keep = self.recorder.is_some();
+        let Some(update) = reader.read(log, &self.memory, partition, keep, each)? else { return Ok(false) };
+        let covers = update.covers.clone();
+        if let Some(recorder) = &self.recorder {
+            recorder.take(update);
+        }
         drop(reader);
         if !covers.is_empty() {
             self.reached().extend(covers);
@@ -109,6 +253,65 @@ impl Answerer {
         Ok(recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model_ref)?)
     }
 
+    /// The newest snapshot that there is.
+    pub(super) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
+        Ok(snapshots(&self.pipeline, self.reader().partitions())?.manifest()?.ok_or(SnapshotError::None)?)
+    }
+
+    /// A bank's memory as it was at the end of the last read of its log at or before a point of
+    /// the past: another memory, which follows nothing. The evidence that it gives says which
+    /// offset that was.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`] when nobody wrote snapshots then, or they no longer reach back.
+    pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
+        let (snapshots, partition) = self.history(bank, &[at])?;
+        let offset = snapshots.round(partition, at)?;
+        let key = (bank.clone(), offset);
+        let mut held = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = held.iter().position(|(held, _)| *held == key).and_then(|at| held.remove(at)) {
+            held.push_front(found);
+        } else {
+            let restored = snapshots.as_of(bank, partition, offset)?;
+            let past = Self::new(&self.pipeline, self.reader().partitions(), Listeners::default())?;
+            past.reader.write().unwrap_or_else(PoisonError::into_inner).restore(&restored, &past.memory)?;
+            held.push_front((key, Arc::new(past)));
+            held.truncate(PAST);
+        }
+        Ok(held.front().map(|(_, past)| Arc::clone(past)).ok_or(SnapshotError::Stopped)?)
+    }
+
+    /// What came and went in a bank between two points of its past.
+    ///
+    /// # Errors
+    /// As [`Self::past`].
+    pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<Diff, PipelineError> {
+        let (snapshots, partition) = self.history(bank, &[from, to])?;
+        let (from, to) = (snapshots.round(partition, from)?, snapshots.round(partition, to)?);
+        Ok(snapshots.diff(bank, partition, from, to)?)
+    }
+
+    /// Snapshots that reach as far as is asked for, if anything does.
+    fn history(&self, bank: &Bank, points: &[AsOf]) -> Result<(Snapshots, u32), PipelineError> {
+        if self.pipeline.snapshot.directory.is_empty() {
+            return Err(SnapshotError::None.into());
+        }
+        let partitions = self.reader().partitions();
+        let partition = partition_of(bank, partitions);
+        let snapshots = snapshots(&self.pipeline, partitions)?;
+        let last = snapshots.last(partition)?;
+        let within = |at: &AsOf| {
+            last.is_some_and(|(offset, append_ms)| match at {
+                AsOf::Offset(at) => *at <= offset,
+                AsOf::Time(at) => *at < append_ms,
+            })
+        };
+        if !points.iter().all(within) {
+            self.snapshot()?;
+        }
+        Ok((snapshots, partition))
+    }
+
     /// Counts of units and edges and a hash that depends only on the set.
     ///
     /// # Errors
@@ -144,6 +347,23 @@ impl Answerer {
     fn reached(&self) -> MutexGuard<'_, BTreeMap<u32, u64>> {
         self.reached.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn snapshots(pipeline: &Pipeline, partitions: u32) -> Result<Snapshots, SnapshotError> {
+    let log = match pipeline.log.kind {
+        LogKind::Embedded => "an embedded log".to_owned(),
+        LogKind::Kafka => format!("the topic {}.memory", pipeline.log.kafka.prefix),
+    };
+    // All that a choice depends on, but for the units.
+    let m = &pipeline.memory;
+    let settings = serde_json::json!([
+        SCHEMA_VERSION,
+        [m.semantic_edges, m.structural_edges, m.cue_neighbours],
+        [m.structural_threshold, m.participant_weight, m.location_weight, m.time_weight, m.time_decay_days],
+        pipeline.model().semantic_threshold,
+    ]);
+    let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
+    Snapshots::open(&pipeline.snapshot.directory, &log, partitions, settings)
 }
 
 fn known(reader: &Reader, bank: &Bank) -> Result<(), PipelineError> {

@@ -8,10 +8,10 @@
 //! process was killed. What is answered comes from the dataflow, which is fed from the
 //! memory log and from nothing else.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use crate::{
-    config::Pipeline,
+    config::{LogKind, Pipeline},
     embed::{self, Embedder},
     extract::{ExtractError, rules::RulesExtractor},
     log::{self, Log, LogError, Topic},
@@ -21,6 +21,7 @@ use crate::{
     },
     model::{Bank, Evidence, Question},
     recall::{self, Failure, RecallError},
+    snapshot::{AsOf, Diff, Manifest, SnapshotError},
     source::{Source, SourceError},
 };
 
@@ -28,13 +29,14 @@ mod answerer;
 mod extraction;
 mod parts;
 mod reader;
+mod recorder;
 mod replay;
 mod split;
 mod stage;
 mod synonyms;
 mod vectors;
 
-pub use answerer::Answerer;
+pub use answerer::{Answerer, Beginning, TakeTurns};
 pub use extraction::{Progressed, extract};
 pub use parts::unit_texts;
 pub use replay::{Replay, ReplayError, ReplayRequest};
@@ -63,6 +65,9 @@ pub enum PipelineError {
     /// The question could not be answered.
     #[error(transparent)]
     Recall(#[from] RecallError),
+    /// Snapshots could not be read or written.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// A record of our own memory topic cannot be used.
     #[error("memory partition {partition}, offset {offset}: {problem}")]
     Record {
@@ -141,20 +146,39 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the logs and brings the memory up to their end; turns that were acknowledged
-    /// but not extracted yet stay so until [`Self::catch_up`].
+    /// Opens the logs and brings the memory up to their end, from the newest snapshot on where
+    /// the pipeline names a place for them; those of an embedded log are written there, too. Turns
+    /// that were acknowledged but not extracted yet stay so until [`Self::catch_up`].
     ///
     /// # Errors
     /// [`PipelineError`] that names the file, or the partition and offset.
     pub fn open(pipeline: &Pipeline, progress: &mut dyn FnMut(Progress)) -> Result<Self, PipelineError> {
         let log = log::open(&pipeline.log)?;
-        let answerer = Answerer::new(pipeline, log.partitions(), None)?;
-        let (mut total, mut stages) = (0, Vec::new());
+        let (mut total, mut stages, mut warnings) = (0, Vec::new(), Vec::new());
         for partition in 0..log.partitions() {
             total += log.end(Topic::Memory, partition)?;
         }
-        for partition in 0..log.partitions() {
-            let mut held = HeldTurns::default();
+        let mut restored: Vec<HeldTurns> = (0..log.partitions()).map(|_| HeldTurns::default()).collect();
+        let answerer = Answerer::open(
+            pipeline,
+            &*log,
+            Beginning {
+                edges: None,
+                // On Kafka that is the business of the service that runs.
+                record: pipeline.log.kind == LogKind::Embedded,
+                turns: Some(&mut |key, turns| {
+                    let partition = log::partition_of(&key.bank, log.partitions());
+                    if let Some(held) = restored.get_mut(partition as usize) {
+                        held.take(key, turns);
+                    }
+                }),
+                say: &mut |warning| warnings.push(warning.to_owned()),
+                progress: &mut |done, total| {
+                    progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
+                },
+            },
+        )?;
+        for (partition, mut held) in (0..).zip(restored) {
             while answerer.follow(&*log, partition, |key, record, at| {
                 held.take(key, record.map(|r| r.turns.clone()));
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
@@ -165,6 +189,7 @@ impl Service {
             };
             stages.push(Stage::new(partition, pipeline, &held, position));
         }
+        answerer.snapshot()?;
         Ok(Self {
             pipeline: pipeline.clone(),
             vectors: Mutex::new(Vectors::new(pipeline)),
@@ -172,7 +197,7 @@ impl Service {
             log,
             answerer,
             stages,
-            warnings: Vec::new(),
+            warnings,
         })
     }
 
@@ -187,7 +212,7 @@ impl Service {
         let limit = self.pipeline.embed.read_turns;
         for stage in &mut self.stages {
             loop {
-                let mut vectors = self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(done) = stage.step(&*self.log, &self.extractor, &mut vectors, limit)? else { break };
                 self.warnings.append(&mut vectors.take_warnings());
                 drop(vectors);
@@ -197,7 +222,7 @@ impl Service {
                 while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
             }
         }
-        self.answerer.check_model(self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner).model())?;
+        self.answerer.check_model(self.vectors.lock().unwrap_or_else(PoisonError::into_inner).model())?;
         Ok(ingested)
     }
 
@@ -230,8 +255,27 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
     pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
-        let mut vectors = self.vectors.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         self.answerer.ask(question, vectors.embedder()?)
+    }
+
+    /// Writes a snapshot of what the memory holds; none when nothing has changed since the last,
+    /// or none are written here.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; the memory goes on.
+    pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
+        self.answerer.snapshot()
+    }
+
+    /// Recollects evidence for a question from a bank as it was; see [`Answerer::past`].
+    ///
+    /// # Errors
+    /// As [`Self::ask`] and [`Answerer::past`].
+    pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
+        let past = self.answerer.past(&question.bank, at)?;
+        let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        past.ask(question, vectors.embedder()?)
     }
 
     /// Counts of units and edges and a hash that depends only on the set.
@@ -247,11 +291,73 @@ impl Service {
         std::mem::take(&mut self.warnings)
     }
 
+    /// The memory.
+    #[must_use]
+    pub fn answerer(&self) -> &Answerer {
+        &self.answerer
+    }
+
     /// The durable log.
     #[must_use]
     pub fn log(&self) -> &dyn Log {
         &*self.log
     }
+}
+
+/// Brings a memory up to the end of its log, and writes a snapshot of it; the newest one when
+/// nothing has changed since. Extracts nothing.
+///
+/// # Errors
+/// [`PipelineError`].
+pub fn take_snapshot(
+    pipeline: &Pipeline,
+    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Manifest, PipelineError> {
+    let (answerer, _log) = up_to_date(pipeline, say, progress)?;
+    match answerer.snapshot()? {
+        Some(manifest) => Ok(manifest),
+        None => answerer.newest_manifest(),
+    }
+}
+
+/// What came and went in a bank between two points of its past; see [`Answerer::diff`].
+///
+/// # Errors
+/// [`PipelineError`].
+pub fn diff(
+    pipeline: &Pipeline,
+    bank: &Bank,
+    from: AsOf,
+    to: AsOf,
+    say: &mut dyn FnMut(&str),
+) -> Result<Diff, PipelineError> {
+    let (answerer, _log) = up_to_date(pipeline, say, &mut |_| {})?;
+    answerer.diff(bank, from, to)
+}
+
+/// A memory that reflects its log as it stands, and records.
+fn up_to_date(
+    pipeline: &Pipeline,
+    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Answerer, Box<dyn Log>), PipelineError> {
+    let log = log::open(&pipeline.log)?;
+    let mut total = 0;
+    for partition in 0..log.partitions() {
+        total += log.end(Topic::Memory, partition)?;
+    }
+    let restoring = &mut |done, total| {
+        progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
+    };
+    let beginning = Beginning { edges: None, record: true, turns: None, say, progress: restoring };
+    let answerer = Answerer::open(pipeline, &*log, beginning)?;
+    for partition in 0..log.partitions() {
+        while answerer.follow(&*log, partition, |_, _, at| {
+            progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
+        })? {}
+    }
+    Ok((answerer, log))
 }
 
 /// Checks what only the machine can tell: that the model and its runtime can be loaded.

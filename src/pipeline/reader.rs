@@ -14,6 +14,7 @@ use crate::{
     log::{Log, Record, Topic},
     memory::{Extraction, Load, MemoryHandle, RecordKey},
     model::{Bank, BankKey, MemoryKey, MemoryRecord, ModelRef, Position, SCHEMA_VERSION},
+    snapshot::{Manifest, Restored, RestoredRecord, Update},
 };
 
 use super::PipelineError;
@@ -24,6 +25,8 @@ const READ_RECORDS: usize = 64;
 /// turns come and go within one, and what came and went costs the indexes nothing.
 const LOAD_BYTES: usize = 8 << 20;
 const LOAD_RECORDS: usize = 1_024;
+/// Units of a snapshot loaded at once, banks as a whole.
+const RESTORED_UNITS: usize = 20_000;
 
 /// How far the dataflow was fed, and what it was fed with.
 pub(super) struct Reader {
@@ -47,14 +50,15 @@ impl Reader {
     }
 
     /// Takes the next records of a partition; `each` sees them, with the offset after each.
-    /// Gives the turns positions that they cover; none when there was no record.
+    /// Gives what was read, its records only with `keep`; none when there was nothing.
     pub(super) fn read(
         &mut self,
         log: &dyn Log,
         memory: &MemoryHandle,
         partition: u32,
+        keep: bool,
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
-    ) -> Result<Option<Vec<(u32, u64)>>, PipelineError> {
+    ) -> Result<Option<Update>, PipelineError> {
         let from = self.next.get(partition as usize).copied().unwrap_or_default();
         let mut batch = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
         if batch.next == from {
@@ -74,18 +78,89 @@ impl Reader {
             batch.records.extend(more.records);
         }
         let mut changes = Vec::with_capacity(batch.records.len());
+        let mut records = Vec::new();
         for record in &batch.records {
-            changes.push(self.take(partition, record, &mut each)?);
+            let (change, key, read) = self.take(partition, record, &mut each)?;
+            changes.push(change);
+            if keep {
+                records.push((key, read));
+            }
         }
-        let position =
-            |topic: &str, partition, next_offset| Position { topic: topic.to_owned(), partition, next_offset };
         let mut reflects = vec![position("memory", partition, batch.next)];
         reflects.extend(batch.covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
-        memory.load(Load { changes, reflects })?;
+        memory.load(Load { changes, reflects, ..Load::default() })?;
         if let Some(at) = self.next.get_mut(partition as usize) {
             *at = batch.next;
         }
-        Ok(Some(batch.covers))
+        let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
+        Ok(Some(Update { partition, next_offset: batch.next, offset, append_ms, covers: batch.covers, records }))
+    }
+
+    /// Loads what a snapshot holds into an empty memory; gives how many loads that took.
+    pub(super) fn restore(&mut self, restored: &Restored, memory: &MemoryHandle) -> Result<usize, PipelineError> {
+        let Manifest { reached, covers, model, dimensions, .. } = &restored.manifest;
+        self.model.clone_from(model);
+        self.dimensions = (*dimensions > 0).then_some(*dimensions);
+        let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
+        for record in &restored.records {
+            by_bank.entry(&record.key.bank).or_default().push(record);
+        }
+        let (mut load, mut units, mut loads) = (Load::default(), 0, 0);
+        for (bank, records) in by_bank {
+            self.names.insert(bank.key(), bank.clone());
+            let held = self.banks.entry(bank.clone()).or_default();
+            for record in records {
+                let id = RecordKey::from(&record.key);
+                held.insert(id);
+                units += record.extraction.units.len();
+                load.changes.push((id, Some(Arc::clone(&record.extraction))));
+            }
+            if restored.same_settings {
+                let choices = restored.choices.get(bank).cloned().unwrap_or_default();
+                load.known.push((bank.key(), Arc::new(choices)));
+            }
+            if units > RESTORED_UNITS {
+                memory.load(std::mem::take(&mut load))?;
+                (units, loads) = (0, loads + 1);
+            }
+        }
+        for at in reached {
+            load.reflects.push(position("memory", at.partition, at.next_offset));
+            if let Some(next) = self.next.get_mut(at.partition as usize) {
+                *next = at.next_offset;
+            }
+        }
+        load.reflects.extend(covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
+        memory.load(load)?;
+        Ok(loads + 1)
+    }
+
+    /// Whether a record of this key is live.
+    pub(super) fn holds(&self, key: &MemoryKey) -> bool {
+        self.banks.get(&key.bank).is_some_and(|held| held.contains(&RecordKey::from(key)))
+    }
+
+    /// Takes away records that the log no longer holds.
+    pub(super) fn remove(&mut self, keys: &[MemoryKey], memory: &MemoryHandle) -> Result<(), PipelineError> {
+        for key in keys {
+            self.forget(key);
+        }
+        let changes = keys.iter().map(|key| (RecordKey::from(key), None)).collect();
+        Ok(memory.load(Load { changes, ..Load::default() })?)
+    }
+
+    fn forget(&mut self, key: &MemoryKey) {
+        if let Some(held) = self.banks.get_mut(&key.bank) {
+            held.remove(&RecordKey::from(key));
+            if held.is_empty() {
+                self.banks.remove(&key.bank);
+            }
+        }
+    }
+
+    /// Partitions of the memory topic.
+    pub(super) fn partitions(&self) -> u32 {
+        self.next.len() as u32
     }
 
     /// Whether the bank has a live record.
@@ -126,19 +201,14 @@ impl Reader {
         partition: u32,
         record: &Record,
         each: &mut impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
-    ) -> Result<(RecordKey, Option<Arc<Extraction>>), PipelineError> {
+    ) -> Result<(Change, MemoryKey, Option<MemoryRecord>), PipelineError> {
         let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
         let key = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string()))?;
         let id = RecordKey::from(&key);
         let Some(value) = &record.value else {
-            if let Some(held) = self.banks.get_mut(&key.bank) {
-                held.remove(&id);
-                if held.is_empty() {
-                    self.banks.remove(&key.bank);
-                }
-            }
+            self.forget(&key);
             each(&key, None, record.offset + 1);
-            return Ok((id, None));
+            return Ok(((id, None), key, None));
         };
         let version: Version = serde_json::from_slice(value)
             .map_err(|e| failed(format!("not a memory record: {e}; restore the log from a copy")))?;
@@ -159,9 +229,16 @@ impl Reader {
         let extraction = Extraction::new(&parsed, self.dimensions.unwrap_or_default()).map_err(failed)?;
         each(&key, Some(&parsed), record.offset + 1);
         self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
-        self.banks.entry(key.bank).or_default().insert(id);
-        Ok((id, Some(Arc::new(extraction))))
+        self.banks.entry(key.bank.clone()).or_default().insert(id);
+        Ok(((id, Some(Arc::new(extraction))), key, Some(parsed)))
     }
+}
+
+/// A record as the dataflow takes it.
+type Change = (RecordKey, Option<Arc<Extraction>>);
+
+fn position(topic: &str, partition: u32, next_offset: u64) -> Position {
+    Position { topic: topic.to_owned(), partition, next_offset }
 }
 
 /// The one field that every version of the record has.

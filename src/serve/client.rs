@@ -25,6 +25,7 @@ use crate::{
         },
     },
     model::{Evidence, Question, Refusal},
+    snapshot::AsOf,
 };
 
 /// Why there is no evidence.
@@ -48,11 +49,16 @@ pub enum AskError {
 }
 
 /// Asks the service of a pipeline, and waits as long as `serve.deadline_ms` says. `after` is
-/// a turn, by partition and offset, that the answer must reflect.
+/// a turn, by partition and offset, that the answer must reflect; `as_of`, the past that is asked.
 ///
 /// # Errors
 /// [`AskError`].
-pub fn ask(pipeline: &Pipeline, question: &Question, after: Option<(u32, u64)>) -> Result<Evidence, AskError> {
+pub fn ask(
+    pipeline: &Pipeline,
+    question: &Question,
+    after: Option<(u32, u64)>,
+    as_of: Option<AsOf>,
+) -> Result<Evidence, AskError> {
     let cluster = Cluster::new(&pipeline.log.kafka)?;
     let (questions, answers) = (cluster.topic("questions"), cluster.topic("answers"));
     let watch = Watch::default();
@@ -85,6 +91,13 @@ pub fn ask(pipeline: &Pipeline, question: &Question, after: Option<(u32, u64)>) 
     let mut headers = OwnedHeaders::new().insert(Header { key: "kafka_correlationId", value: Some(&correlation) });
     if let Some(after) = &after {
         headers = headers.insert(Header { key: "ripplemem_after", value: Some(after) });
+    }
+    let as_of = as_of.map(|at| match at {
+        AsOf::Offset(offset) => offset.to_string(),
+        time @ AsOf::Time(_) => time.to_string(),
+    });
+    if let Some(as_of) = &as_of {
+        headers = headers.insert(Header { key: "ripplemem_as_of", value: Some(as_of) });
     }
     let producer: BaseProducer<Watch> =
         cluster.producer().create_with_context(watch.clone()).map_err(|e| failed("making a producer", &e))?;

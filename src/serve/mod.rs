@@ -18,7 +18,7 @@ use crate::{
     config::{Pipeline, Role},
     embed::EmbedError,
     log::{KafkaLog, Log, LogError},
-    pipeline::{self, Answerer, PipelineError, Progressed, ReplayError},
+    pipeline::{self, Answerer, Beginning, PipelineError, Progressed, ReplayError},
     snapshot::Table,
     telemetry::{Metrics, OfPartition},
 };
@@ -32,7 +32,7 @@ mod request;
 mod tap;
 
 pub use client::{AskError, ask};
-pub use request::parse_after;
+pub use request::{parse_after, parse_as_of};
 pub use tap::{Lag, TOPICS, Tapped, lag, tap};
 
 /// How long a follower of the memory topic rests when there is nothing new.
@@ -126,7 +126,9 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     }
     let (edges_out, edges_in) = crossbeam_channel::unbounded();
     let told = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
-    let answerer = if roles(Role::Serve) { Some(Answerer::new(pipeline, log.partitions(), told)?) } else { None };
+    let beginning =
+        Beginning { edges: told, record: true, turns: None, say: &mut |what| say(what), progress: &mut |_, _| {} };
+    let answerer = if roles(Role::Serve) { Some(Answerer::open(pipeline, &log, beginning)?) } else { None };
     // The first part that fails stops the others.
     let over = AtomicBool::new(false);
     let failure: Mutex<Option<ServeError>> = Mutex::new(None);
@@ -144,6 +146,9 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         if let Some(answerer) = &answerer {
             scope.spawn(move || ended(follow(log, answerer, state, over, begun, say)));
             scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, state, over)));
+            if !pipeline.snapshot.directory.is_empty() {
+                scope.spawn(move || snapshots(pipeline, answerer, state, over, say));
+            }
             if pipeline.serve.edges {
                 scope.spawn(move || ended(edges::publish(log, answerer, state, &edges_in, over)));
             }
@@ -284,6 +289,40 @@ fn follow(
         std::thread::sleep(IDLE);
     }
     Ok(())
+}
+
+/// Writes a snapshot once the memory is loaded, and then by the interval. A place that cannot be
+/// reached stops none of the others.
+fn snapshots(pipeline: &Pipeline, answerer: &Answerer, state: &State, over: &AtomicBool, say: &(dyn Fn(&str) + Sync)) {
+    let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
+    let mut complained = None;
+    let mut last: Option<Instant> = None;
+    while !over.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(100));
+        if !state.loaded.load(Ordering::Relaxed) || last.is_some_and(|last| last.elapsed() < every) {
+            continue;
+        }
+        let begun = Instant::now();
+        match answerer.snapshot() {
+            Ok(None) => {}
+            Ok(Some(manifest)) => {
+                state.metrics.snapshots.inc();
+                state.metrics.snapshot_seconds.observe(begun.elapsed().as_secs_f64());
+                if complained.take().is_some() {
+                    say(&format!("snapshot {}: written again", manifest.number));
+                }
+            }
+            Err(error) => {
+                state.metrics.snapshot_failures.inc();
+                let problem = error.to_string();
+                if complained.as_ref() != Some(&problem) {
+                    say(&format!("no snapshot: {problem}"));
+                }
+                complained = Some(problem);
+            }
+        }
+        last = Some(begun);
+    }
 }
 
 /// Only for show: a cluster that is away leaves the last figures standing.

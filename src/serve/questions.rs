@@ -37,6 +37,7 @@ use crate::{
     model::{Evidence, Refusal, RefusalCode},
     pipeline::{Answerer, PipelineError},
     recall::RecallError,
+    snapshot::SnapshotError,
     telemetry::Outcome,
 };
 
@@ -231,10 +232,13 @@ impl Worker<'_> {
             };
             return Err(Refusal::new(RefusalCode::Deadline, message));
         }
-        self.answerer.ask(question, embedder).map_err(|error| {
+        let past = request.as_of.map(|at| self.answerer.past(&question.bank, at)).transpose();
+        let answered = past.and_then(|past| past.as_deref().unwrap_or(self.answerer).ask(question, embedder));
+        answered.map_err(|error| {
             let code = match &error {
                 PipelineError::UnknownBank { .. } => RefusalCode::UnknownBank,
-                PipelineError::Recall(RecallError::EmptyQuestion) => RefusalCode::Invalid,
+                PipelineError::Recall(RecallError::EmptyQuestion)
+                | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
                 _ => RefusalCode::Failed,
             };
             Refusal::new(code, error.to_string())

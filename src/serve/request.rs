@@ -11,6 +11,7 @@
 //! | `kafka_replyPartition` | its partition, 4 bytes, big-endian |
 //! | `ripplemem_deadline` | milliseconds since 1970, in digits; later the answer is a refusal |
 //! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
+//! | `ripplemem_as_of` | the past that is asked: an offset of the bank's partition of the memory topic, or a time of appending in RFC 3339 |
 //! | `traceparent` | passed on |
 
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use crate::{
     log::partition_of,
     model::{Evidence, Question, Refusal, RefusalCode},
+    snapshot::AsOf,
 };
 
 /// How requests are judged.
@@ -50,6 +52,8 @@ pub(super) struct Request {
     pub question: Result<Question, Refusal>,
     /// The turns partition and the first offset that need not be reflected.
     pub after: Option<(u32, u64)>,
+    /// The past that is asked.
+    pub as_of: Option<AsOf>,
     /// When it came.
     pub arrived: Instant,
     /// When an answer is of no use any more.
@@ -86,6 +90,7 @@ impl Request {
             key: asked.key.to_vec(),
             question: read_question(asked.value),
             after: None,
+            as_of: None,
             arrived,
             deadline: arrived + rules.patience,
             reply_topic: rules.reply_topic.clone(),
@@ -142,6 +147,12 @@ impl Request {
                 None => problems.push(invalid("ripplemem_after: not PARTITION:OFFSET")),
             }
         }
+        if let Some(as_of) = header("ripplemem_as_of") {
+            request.as_of = std::str::from_utf8(as_of).ok().and_then(parse_as_of);
+            if request.as_of.is_none() {
+                problems.push(invalid("ripplemem_as_of: neither an offset nor a time in RFC 3339"));
+            }
+        }
         if let Some(problem) = problems.into_iter().next() {
             request.question = request.question.and(Err(problem));
         }
@@ -187,6 +198,14 @@ pub fn parse_after(text: &str) -> Option<(u32, u64)> {
     Some((partition.parse().ok()?, offset.parse().ok()?))
 }
 
+/// An offset, or a time in RFC 3339.
+#[must_use]
+pub fn parse_as_of(text: &str) -> Option<AsOf> {
+    let text = text.trim();
+    let offset = text.parse().ok().map(AsOf::Offset);
+    offset.or_else(|| Some(AsOf::Time(text.parse::<jiff::Timestamp>().ok()?.as_millisecond())))
+}
+
 fn read_question(value: &[u8]) -> Result<Question, Refusal> {
     serde_json::from_slice(value)
         .map_err(|e| invalid(&format!("not a question: {e}; see schemas/topics/questions.v1.json")))
@@ -229,12 +248,14 @@ mod tests {
                 ("kafka_replyPartition", &[0, 0, 0, 3]),
                 ("ripplemem_deadline", b"1000500"),
                 ("ripplemem_after", b"0:41"),
+                ("ripplemem_as_of", b"2024-05-06T09:00:00Z"),
                 ("traceparent", b"00-x-y-01"),
             ],
         );
         assert!(request.question.is_ok());
         assert_eq!((request.reply_topic.as_str(), request.reply_partition), ("app.answers.me", Some(3)));
         assert_eq!(request.after, Some((0, 42)));
+        assert_eq!(request.as_of, Some(AsOf::Time(1_714_986_000_000)));
         assert_eq!(request.deadline - request.arrived, Duration::from_millis(500));
         use rdkafka::message::Headers;
         let headers = request.answer_headers(ANSWER, &rules());
@@ -253,6 +274,7 @@ mod tests {
             (QUESTION, &[("kafka_replyPartition", b"1")], RefusalCode::Invalid, "big-endian"),
             (QUESTION, &[("ripplemem_deadline", b"soon")], RefusalCode::Invalid, "milliseconds"),
             (QUESTION, &[("ripplemem_after", b"7:1")], RefusalCode::Invalid, "partition 0"),
+            (QUESTION, &[("ripplemem_as_of", b"yesterday")], RefusalCode::Invalid, "RFC 3339"),
             (QUESTION, &[("ripplemem_after", b"x")], RefusalCode::Invalid, "PARTITION:OFFSET"),
         ] {
             let request = read(value, headers);

@@ -1,18 +1,32 @@
-//! What a log holds, as Parquet tables in a directory.
+//! What a log holds, as Parquet tables, and what a memory holds, as snapshots.
 //!
-//! In: records of a topic, in offset order. Out: files that DuckDB, pandas and polars read as
-//! they are, and a small file beside them that says what they hold, so that the next run
-//! goes on where this one ended. Reads no log: whoever calls brings the records.
+//! In: records of a topic, in offset order; memory records and choices as they come and go.
+//! Out: files that DuckDB, pandas and polars read as they are, with a list beside them: of
+//! topics an archive (`archive`), of the memory update tables (`update`) that are written as
+//! it changes (`writer`) and read back as it was (`restore`). Reads no log: whoever calls
+//! brings the records.
 
 use std::path::{Path, PathBuf};
 
 mod archive;
+mod manifest;
+mod restore;
+mod rewrite;
 mod row;
+mod store;
 mod table;
+#[cfg(test)]
+mod tests;
+mod update;
+mod writer;
 
 pub use archive::{Archive, Held};
+pub use manifest::{Forgotten, Gap, Live, Manifest, Reached, Segment, TableFile};
+pub use restore::{AsOf, Diff, Restored, RestoredRecord, Snapshots};
 pub use row::Row;
 pub use table::{Column, Table};
+pub use update::UpdateTable;
+pub use writer::{Update, Writer};
 
 /// Why tables could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +64,67 @@ pub enum SnapshotError {
         directory: PathBuf,
         /// What it holds, and what was asked for.
         problem: String,
+    },
+    /// The place of snapshots refused, or could not be reached.
+    #[error("{place}: {doing} failed: {problem}; look at the place and its rights, nothing is lost: the log holds all")]
+    Place {
+        /// The place, and the object in it.
+        place: String,
+        /// What was tried.
+        doing: &'static str,
+        /// What the store said.
+        problem: String,
+    },
+    /// A snapshot, or a part of it, cannot be used.
+    #[error("{place}: {problem}")]
+    Unfit {
+        /// Which object.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The snapshots there are of another log.
+    #[error("{place}: it holds snapshots of {found}, not of {ours}; name another snapshot.directory")]
+    Other {
+        /// The place.
+        place: String,
+        /// Whose snapshots it holds.
+        found: String,
+        /// Our log.
+        ours: String,
+    },
+    /// The log does not hold what a snapshot was made from.
+    #[error(
+        "{place}: {problem}: the snapshot is of another log, or the log was put back from an older copy; name another \
+         snapshot.directory, or remove this one"
+    )]
+    Ahead {
+        /// The place.
+        place: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// No place was named.
+    #[error(
+        "the past is known from snapshots only, and none are written; name a snapshot.directory in the pipeline file"
+    )]
+    None,
+    /// Writing snapshots was given up before.
+    #[error("no snapshots are written any more: the place could not be reached for too long; start again")]
+    Stopped,
+    /// A point of the past that is no longer known.
+    #[error("as of {at}: that is not known any more; the oldest that can be asked for is {oldest}")]
+    Before {
+        /// What was asked for.
+        at: String,
+        /// What can be.
+        oldest: String,
+    },
+    /// Someone else writes snapshots there.
+    #[error("{place}: another process writes snapshots there; stop that process, or name another snapshot.directory")]
+    Taken {
+        /// The place.
+        place: String,
     },
     /// The file that says what the directory holds is not what was written.
     #[error("{path}: {problem}; restore it from a copy, or name another directory")]

@@ -241,20 +241,13 @@ impl Table {
     /// What `schemas/tables` says of it: pretty JSON with a newline at the end.
     #[must_use]
     pub fn statement(self) -> String {
-        let columns = self
-            .columns()
-            .map(|column| {
-                let field = column.field();
-                let (r#type, nullable) = (field.data_type().to_string(), field.is_nullable());
-                StatedColumn { name: column.name, r#type, nullable, description: column.about }
-            })
-            .collect();
+        let columns = self.columns().map(|column| {
+            let field = column.field();
+            StatedColumn::new(column.name, field.data_type(), field.is_nullable(), column.about)
+        });
         let description =
             format!("One row for each record of the {} topic, as `ripplemem replay` writes it.", self.name());
-        let stated = Stated { table: self.name(), version: VERSION, description, columns };
-        let mut text = serde_json::to_string_pretty(&stated).unwrap_or_default();
-        text.push('\n');
-        text
+        stated(self.name(), &description, columns.collect())
     }
 
     /// Its schema in Arrow; without the bank where a directory's name says it.
@@ -274,21 +267,34 @@ impl Table {
     }
 }
 
-/// A table as `schemas/tables` states it.
-#[derive(Serialize)]
-struct Stated {
-    table: &'static str,
-    version: u32,
-    description: String,
-    columns: Vec<StatedColumn>,
+/// A table as `schemas/tables` states it: pretty JSON with a newline at the end.
+pub(super) fn stated(table: &str, description: &str, columns: Vec<StatedColumn>) -> String {
+    #[derive(Serialize)]
+    struct Stated<'s> {
+        table: &'s str,
+        version: u32,
+        description: &'s str,
+        columns: Vec<StatedColumn>,
+    }
+    let stated = Stated { table, version: VERSION, description, columns };
+    let mut text = serde_json::to_string_pretty(&stated).unwrap_or_default();
+    text.push('\n');
+    text
 }
 
+/// A column as `schemas/tables` states it.
 #[derive(Serialize)]
-struct StatedColumn {
+pub(super) struct StatedColumn {
     name: &'static str,
     r#type: String,
     nullable: bool,
     description: &'static str,
+}
+
+impl StatedColumn {
+    pub(super) fn new(name: &'static str, kind: &DataType, nullable: bool, description: &'static str) -> Self {
+        Self { name, r#type: kind.to_string(), nullable, description }
+    }
 }
 
 fn header_fields() -> Fields {

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use ripplemem::{
     config::Pipeline,
     memory::{
-        Census, CensusProbe, Extraction, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Load, MemoryHandle, Neighbour,
-        NeighbourhoodProbe, RecordKey, quantise,
+        Census, CensusProbe, Extraction, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Listeners, Load, MemoryHandle,
+        Neighbour, NeighbourhoodProbe, RecordKey, quantise,
     },
     model::{Bank, Channel, Cues, Score},
 };
@@ -105,13 +105,13 @@ fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe
 
 fn play(operations: &[Operation], batch: usize, workers: usize, probes: &[FirstHopProbe]) -> Seen {
     let pipeline = pipeline(workers);
-    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), None).unwrap();
+    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
     for batch in operations.chunks(batch) {
         let changes = batch.iter().map(|op| {
             let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
             (RecordKey::from(&op.key), extraction)
         });
-        memory.load(Load { changes: changes.collect(), reflects: Vec::new() }).unwrap();
+        memory.load(Load { changes: changes.collect(), ..Load::default() }).unwrap();
     }
     let census = memory.census(CensusProbe { bank: None, listing: true }).unwrap().value;
     let hits: Vec<Vec<Hit>> = probes.iter().map(|p| memory.first_hop(p.clone()).unwrap().value).collect();
@@ -206,13 +206,17 @@ fn no_bank_depends_on_another() {
 /// Invariant 2, in the dataflow: an answer sees every load before it and says how far it reaches.
 #[test]
 fn an_answer_reflects_the_loads_before_it() {
-    let memory = MemoryHandle::start(&pipeline(2).memory, Score::from_f64(THRESHOLD), None).unwrap();
+    let memory = MemoryHandle::start(&pipeline(2).memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
     let history = History::new(3, 50);
     for (i, op) in history.operations.iter().enumerate() {
         let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
         let at = ripplemem::model::Position { topic: "memory".into(), partition: 0, next_offset: i as u64 + 1 };
         memory
-            .load(Load { changes: vec![(RecordKey::from(&op.key), extraction)], reflects: vec![at.clone()] })
+            .load(Load {
+                changes: vec![(RecordKey::from(&op.key), extraction)],
+                reflects: vec![at.clone()],
+                ..Load::default()
+            })
             .unwrap();
         let answered = memory.census(CensusProbe { bank: None, listing: true }).unwrap();
         assert_eq!(answered.reflects, vec![at]);

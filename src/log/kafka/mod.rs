@@ -40,7 +40,7 @@ use self::{
     lane::Lane,
     owner::{Outgoing, Owner},
 };
-use super::{Batch, Log, LogError, Record, Topic, Transaction, partition_of};
+use super::{Batch, LiveKey, Log, LogError, Record, Topic, Transaction, partition_of};
 use crate::{
     config::{Expired, LogSettings},
     model::{DeadLetter, TurnEvent},
@@ -355,6 +355,10 @@ impl Log for KafkaLog {
             return Ok(*position);
         }
         self.replay(partition, &mut |_| {})
+    }
+
+    fn live_keys(&self, _partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
+        Ok(None)
     }
 
     /// By a reader of its own, so that nobody else's place is lost.

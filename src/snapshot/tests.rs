@@ -1,0 +1,472 @@
+//! Snapshots of random histories: read back as they were, whatever fails in between.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::{
+    store::{Objects, Store},
+    update::{Heads, Turns, UpdateTable, batches},
+    *,
+};
+use crate::{
+    memory::{ChoiceChanges, GraphChoice},
+    model::{
+        Bank, Channel, Cues, EventTime, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, Score,
+        SessionId, Turn, Unit, UnitId, Vector, WindowId, WindowState, WindowTurn,
+    },
+};
+
+/// Objects in memory that refuse by a plan.
+#[derive(Clone, Default)]
+struct Faulty {
+    objects: Arc<Mutex<BTreeMap<String, Bytes>>>,
+    /// Calls until the next refusals, and how many.
+    refusals: Arc<Mutex<Vec<(u32, u32)>>>,
+}
+
+impl Faulty {
+    fn asked(&self) -> Result<(), String> {
+        let mut refusals = self.refusals.lock().unwrap();
+        match refusals.last_mut() {
+            Some((0, 0)) => drop(refusals.pop()),
+            Some((0, left)) => {
+                *left -= 1;
+                return Err("the store is away".to_owned());
+            }
+            Some((calls, _)) => *calls -= 1,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+impl Objects for Faulty {
+    fn get(&self, path: &str) -> Result<Option<Bytes>, String> {
+        self.asked()?;
+        Ok(self.objects.lock().unwrap().get(path).cloned())
+    }
+
+    fn put(&self, path: &str, bytes: Bytes, fresh: bool) -> Result<bool, String> {
+        self.asked()?;
+        let mut objects = self.objects.lock().unwrap();
+        if fresh && objects.contains_key(path) {
+            return Ok(false);
+        }
+        objects.insert(path.to_owned(), bytes);
+        Ok(true)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<String>, String> {
+        self.asked()?;
+        let under = format!("{directory}/");
+        Ok(self.objects.lock().unwrap().keys().filter(|path| path.starts_with(&under)).cloned().collect())
+    }
+
+    fn delete(&self, path: &str) -> Result<(), String> {
+        self.asked()?;
+        self.objects.lock().unwrap().remove(path);
+        Ok(())
+    }
+}
+
+fn bank(n: u64) -> Bank {
+    Bank::parse(["a", "b/c", "d"][n as usize % 3]).unwrap()
+}
+
+/// A record of a bank: one unit a turn that is not taken back.
+fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRecord {
+    let time = EventTime::new(1_700_000_000_000 + version as i64, 3_600).unwrap();
+    let vector = |n: u64| Vector((0..8).map(|i| ((n * 31 + i * 7) % 13) as f32 / 13.0).collect());
+    let names = |n: u64| format!("{}-{}-{n}", key.window.session.0, key.window.start);
+    let turns: Vec<WindowTurn> = (0..1 + version % 3)
+        .map(|n| {
+            let gone = deleted.contains(&names(n));
+            let text = if gone { String::new() } else { format!("secret {} v{version}", names(n)) };
+            let attachments = match n {
+                1 => vec![crate::model::Attachment { caption: Some("a kite".to_owned()), ..Default::default() }],
+                _ => Vec::new(),
+            };
+            let turn = Turn {
+                bank: key.bank.clone(),
+                turn: names(n),
+                version,
+                speaker: "Ann".to_owned(),
+                text,
+                time,
+                session: (n == 0).then(|| "s".to_owned()),
+                thread: None,
+                reply_to: (n == 1).then(|| names(0)),
+                attachments,
+            };
+            WindowTurn {
+                turn: Arc::new(turn),
+                ordinal: n as u32,
+                context: n == 0 && version.is_multiple_of(2),
+                deleted: gone,
+                source_offset: version * 10 + n,
+            }
+        })
+        .collect();
+    let units = turns.iter().filter(|held| !held.deleted).map(|held| {
+        let sources = vec![held.turn.turn.clone()];
+        let cues = Cues { participants: vec!["ann".to_owned()], ..Cues::default() };
+        let own = if held.ordinal == 1 { vec![vector(version), vector(version + 1)] } else { Vec::new() };
+        Unit {
+            id: UnitId::of(&key.bank, &key.window, &sources, &held.turn.text, &cues),
+            restatement: held.turn.text.clone(),
+            vector: vector(version + u64::from(held.ordinal)),
+            cues,
+            said_at: time,
+            sources,
+            ordinal: held.ordinal,
+            parts: vec![Part {
+                turn: held.turn.turn.clone(),
+                ordinal: held.ordinal,
+                speaker: "Ann".to_owned(),
+                said_at: time,
+                text: held.turn.text.clone(),
+                marks: Marks { times: 1, asks: version.is_multiple_of(2), quotes: false },
+                vectors: own,
+                pair: (held.ordinal == 2).then(|| vector(version + 5)),
+            }],
+        }
+    });
+    MemoryRecord {
+        schema: SCHEMA_VERSION,
+        bank: key.bank.clone(),
+        window: key.window.clone(),
+        state: if key.turn.is_some() { WindowState::Open } else { WindowState::Final },
+        turns_hash: String::new(),
+        extractor: "rules/2".to_owned(),
+        model: ModelRef { name: "m".to_owned(), hash: "h".to_owned() },
+        units: units.collect(),
+        turns,
+    }
+}
+
+/// What is live: records by key, and choices by bank.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Model {
+    records: BTreeMap<Vec<u8>, MemoryRecord>,
+    choices: BTreeSet<(Bank, GraphChoice)>,
+}
+
+/// Records by key, with their turns and units; choices.
+type Seen = (BTreeMap<Vec<u8>, (Vec<WindowTurn>, Vec<u64>)>, BTreeSet<(Bank, GraphChoice)>);
+
+impl Model {
+    fn of(restored: &Restored) -> Seen {
+        let records = restored.records.iter().map(|record| {
+            let units = record.extraction.units.iter().map(|unit| unit.id.0).collect();
+            (record.key.to_bytes(), (record.window_turns.clone(), units))
+        });
+        let choices = restored.choices.iter().flat_map(|(bank, of)| of.iter().map(|c| (bank.clone(), *c)));
+        (records.collect(), choices.collect())
+    }
+
+    /// The same of what should be there.
+    fn expected(&self) -> Seen {
+        let records = self.records.iter().map(|(key, record)| {
+            let mut units: Vec<u64> = record.units.iter().map(|unit| unit.id.0).collect();
+            units.sort_unstable();
+            (key.clone(), (record.turns.clone(), units))
+        });
+        (records.collect(), self.choices.clone())
+    }
+}
+
+struct History {
+    dice: u64,
+    live: [Model; 2],
+    offsets: [u64; 2],
+    deleted: BTreeSet<String>,
+}
+
+impl History {
+    fn below(&mut self, n: u64) -> u64 {
+        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.dice >> 33) % n
+    }
+
+    /// A read of one partition with a few records, and some choices.
+    fn next(&mut self) -> (Update, ChoiceChanges) {
+        let partition = self.below(2);
+        let at = partition as usize;
+        let mut records = Vec::new();
+        for _ in 0..1 + self.below(4) {
+            self.offsets[at] += 1;
+            let window = WindowId { session: SessionId(format!("s{}", self.below(2))), start: self.below(3) as u32 };
+            let turn = (self.below(3) == 0).then(|| format!("t{}", self.below(2)));
+            // Partition 0 has the banks a and d, partition 1 has b/c.
+            let bank = bank(if at == 1 { 1 } else { self.below(2) * 2 });
+            let key = MemoryKey { bank, window, turn, part: 0 };
+            let version = self.offsets[at];
+            if self.below(6) == 0 {
+                let turn = self.below(3);
+                self.deleted.insert(format!("{}-{}-{turn}", key.window.session.0, key.window.start));
+            }
+            let value = (self.below(5) > 0).then(|| record(&key, version, &self.deleted));
+            match &value {
+                Some(value) => drop(self.live[at].records.insert(key.to_bytes(), value.clone())),
+                None => drop(self.live[at].records.remove(&key.to_bytes())),
+            }
+            records.push((key, value));
+        }
+        let mut changes: BTreeMap<(Bank, GraphChoice), isize> = BTreeMap::new();
+        let known: Vec<(Bank, UnitId)> = records
+            .iter()
+            .flat_map(|(key, value)| value.iter().flat_map(|v| &v.units).map(|unit| (key.bank.clone(), unit.id)))
+            .collect();
+        for (bank, id) in known {
+            let to = UnitId(self.below(5));
+            let channel = if self.below(2) == 0 { Channel::Semantic } else { Channel::Structural };
+            let choice = GraphChoice { channel, from: id, to, weight: Score(to.0 as i32 * 1_000 + 7) };
+            let of = (bank.clone(), choice);
+            let diff = if self.live[at].choices.remove(&of) { -1 } else { 1 };
+            if diff > 0 {
+                self.live[at].choices.insert(of.clone());
+            }
+            *changes.entry(of).or_default() += diff;
+        }
+        // Who is no more chooses nobody.
+        let live: BTreeSet<UnitId> =
+            self.live[at].records.values().flat_map(|r| r.units.iter().map(|u| u.id)).collect();
+        for of in self.live[at].choices.clone() {
+            if !live.contains(&of.1.from) {
+                self.live[at].choices.remove(&of);
+                *changes.entry(of).or_default() -= 1;
+            }
+        }
+        let changes = changes.into_iter().filter(|(_, diff)| *diff != 0);
+        let changes: ChoiceChanges = changes.map(|((bank, choice), diff)| ((bank.key(), choice), diff)).collect();
+        let offset = self.offsets[at] - 1;
+        let update = Update {
+            partition: partition as u32,
+            next_offset: self.offsets[at],
+            offset,
+            append_ms: 1_000 * offset as i64,
+            covers: vec![(partition as u32, offset * 3)],
+            records,
+        };
+        (update, changes)
+    }
+
+    fn all(&self) -> Model {
+        let mut all = self.live[0].clone();
+        all.records.extend(self.live[1].records.clone());
+        all.choices.extend(self.live[1].choices.clone());
+        all
+    }
+}
+
+fn newest(faulty: &Faulty) -> Option<Restored> {
+    Snapshots::over(Box::new(faulty.clone())).newest(true, &mut |_| {}, &mut |_, _| {}).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Written while the store refuses now and then, left and taken up again at any moment:
+    /// the newest snapshot is what was live when it was taken, a point of the past is what
+    /// was live then, and no stored row holds a turn that was taken back.
+    #[test]
+    fn a_snapshot_is_what_was_live(
+        seed: u64,
+        reads in 1usize..40,
+        refusals in proptest::collection::vec((0u32..60, 0u32..4), 0..4),
+        breaks in proptest::collection::btree_set(0usize..40, 0..3),
+    ) {
+        let faulty = Faulty::default();
+        let mut history = History { dice: seed, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
+        let writer = |restored: Option<&Restored>, run: usize| {
+            Snapshots::over(Box::new(faulty.clone())).writer(restored, format!("run{run}")).unwrap()
+        };
+        let mut at_work = writer(None, 0);
+        // What was read since the last snapshot comes again after a break: the log has it.
+        let (mut since, mut taken) = (Vec::new(), vec![Model::default().expected()]);
+        let mut moments: Vec<(u32, u64, Model)> = Vec::new();
+        prop_assert!(at_work.snapshot(1).unwrap().is_some());
+        *faulty.refusals.lock().unwrap() = refusals;
+        for n in 0..reads {
+            if breaks.contains(&n) {
+                let calm = std::mem::take(&mut *faulty.refusals.lock().unwrap());
+                let restored = newest(&faulty).unwrap();
+                at_work = writer(Some(&restored), n + 1);
+                let reached = |partition: u32| {
+                    let reached = restored.manifest.reached.iter().find(|reached| reached.partition == partition);
+                    reached.map_or(0, |reached| reached.next_offset)
+                };
+                for (update, changes) in since.iter().filter(|(u, _): &&(Update, _)| u.next_offset > reached(u.partition)) {
+                    at_work.take(update, changes).unwrap();
+                }
+                *faulty.refusals.lock().unwrap() = calm;
+            }
+            let (update, changes) = history.next();
+            at_work.take(&update, &changes).unwrap();
+            let partition = update.partition;
+            moments.push((partition, update.offset, history.live[partition as usize].clone()));
+            since.push((update, changes));
+            if history.below(3) == 0 {
+                match at_work.snapshot(n as i64) {
+                    Ok(_) => {
+                        since.clear();
+                        taken = vec![history.all().expected()];
+                    }
+                    // It may be there all the same: only what came after it failed.
+                    Err(_) => taken.push(history.all().expected()),
+                }
+            }
+        }
+        faulty.refusals.lock().unwrap().clear();
+        prop_assert!(taken.contains(&Model::of(&newest(&faulty).unwrap())));
+        at_work.snapshot(1_000).unwrap();
+        let restored = newest(&faulty).unwrap();
+        prop_assert_eq!(Model::of(&restored), history.all().expected());
+        prop_assert_eq!(restored.manifest.live.records, history.all().records.len() as u64);
+
+        let snapshots = Snapshots::over(Box::new(faulty.clone()));
+        if history.deleted.is_empty() {
+            for (partition, offset, model) in &moments {
+                let known = |gap: &&Gap| gap.partition == *partition && gap.after < *offset && *offset < gap.until;
+                let hidden = restored.manifest.gaps.iter().find(known);
+                let Ok(rounded) = snapshots.round(*partition, AsOf::Offset(*offset)) else {
+                    // Nothing had come yet.
+                    prop_assert!(model.records.is_empty() || hidden.is_some());
+                    continue;
+                };
+                prop_assert!(rounded <= hidden.map_or(*offset, |gap| gap.after));
+                prop_assert_eq!(snapshots.round(*partition, AsOf::Time(1_000 * *offset as i64)).unwrap(), rounded);
+                if hidden.is_some() {
+                    continue;
+                }
+                for n in 0..3 {
+                    let bank = bank(n);
+                    let past = snapshots.as_of(&bank, *partition, rounded).unwrap();
+                    let mut expected = model.clone();
+                    expected.records.retain(|_, record| record.bank == bank);
+                    expected.choices.retain(|(of, _)| *of == bank);
+                    let units = |of: &Restored| of.records.iter().map(|r| (r.key.to_bytes(), r.extraction.units.len())).collect::<BTreeMap<_, _>>();
+                    let expected_units: BTreeMap<_, _> = expected.records.iter().map(|(key, r)| (key.clone(), r.units.len())).collect();
+                    if (*partition == 1) == (n == 1) {
+                        prop_assert_eq!(units(&past), expected_units);
+                        prop_assert_eq!(Model::of(&past).1, expected.choices);
+                    }
+                }
+            }
+        }
+        // Of a turn that was taken back only what is live may stay.
+        let store = Store::over(Box::new(faulty.clone()));
+        let live: BTreeSet<String> = history.all().records.values().flat_map(|r| r.turns.iter().map(|t| t.turn.text.clone())).collect();
+        let gone: BTreeSet<(Bank, String)> = history
+            .all()
+            .records
+            .values()
+            .flat_map(|r| r.turns.iter().filter(|t| t.deleted).map(|t| (r.bank.clone(), t.turn.turn.clone())))
+            .collect();
+        for file in restored.manifest.files(UpdateTable::Turns) {
+            for batch in batches(file.read(&store).unwrap(), &[]).unwrap() {
+                let batch = batch.unwrap();
+                let (heads, turns) = (Heads::of(&batch).unwrap(), Turns::of(&batch).unwrap());
+                for row in (0..batch.num_rows()).filter(|row| heads.came(*row)) {
+                    let turn = turns.turn(&heads.key(row).unwrap().bank, row).unwrap();
+                    let stays = turn.turn.text.is_empty() || live.contains(&turn.turn.text);
+                    let of = (turn.turn.bank.clone(), turn.turn.turn.clone());
+                    prop_assert!(stays || !gone.contains(&of), "{}", turn.turn.text);
+                }
+            }
+        }
+    }
+}
+
+/// Damaged anywhere, a snapshot is refused by name and the one before is used.
+#[test]
+fn a_damaged_snapshot_is_refused_by_name() {
+    let faulty = Faulty::default();
+    let mut history = History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
+    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned()).unwrap();
+    let mut models = Vec::new();
+    let mut paths = Vec::new();
+    for n in 0..2 {
+        for _ in 0..4 {
+            let (update, changes) = history.next();
+            writer.take(&update, &changes).unwrap();
+        }
+        writer.snapshot(n).unwrap().unwrap();
+        models.push(history.all().expected());
+        paths.push(faulty.objects.lock().unwrap().keys().cloned().collect::<BTreeSet<String>>());
+    }
+    let whole = faulty.objects.lock().unwrap().clone();
+    let only_newest: Vec<&String> = paths[1].difference(&paths[0]).collect();
+    assert_eq!(only_newest.len(), 4, "{only_newest:?}");
+    for path in only_newest {
+        let bytes = &whole[path];
+        let flipped = |at: usize| bytes.iter().enumerate().map(|(n, b)| if n == at { b ^ 1 } else { *b }).collect();
+        for damaged in [Some(bytes.slice(..bytes.len() / 2)), Some(flipped(bytes.len() / 3)), Some(Bytes::new()), None]
+        {
+            let mut objects = whole.clone();
+            match damaged {
+                Some(damaged) => drop(objects.insert(path.clone(), damaged)),
+                None if path.starts_with("manifests") => continue,
+                None => drop(objects.remove(path)),
+            }
+            let damaged = Faulty { objects: Arc::new(Mutex::new(objects)), ..Faulty::default() };
+            let mut said = Vec::new();
+            let snapshots = Snapshots::over(Box::new(damaged.clone()));
+            let restored = snapshots.newest(true, &mut |what| said.push(what.to_owned()), &mut |_, _| {});
+            let restored = restored.unwrap().unwrap();
+            assert_eq!(Model::of(&restored), models[0], "{path}");
+            assert!(said.len() == 1 && said[0].contains(path.as_str()), "{path}: {said:?}");
+            // Whoever goes on from there takes the next free number.
+            let mut next = snapshots.writer(Some(&restored), "later".to_owned()).unwrap();
+            let (update, changes) = history.next();
+            next.take(&update, &changes).unwrap();
+            assert_eq!(next.snapshot(9).unwrap().unwrap().number, 3);
+        }
+    }
+}
+
+/// The second of two that write into one place is told so, and what the first wrote stays.
+#[test]
+fn two_writers_in_one_place() {
+    let faulty = Faulty::default();
+    let mut history = History { dice: 4, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
+    let mut writers: Vec<Writer> =
+        (0..2).map(|n| Snapshots::over(Box::new(faulty.clone())).writer(None, format!("run{n}")).unwrap()).collect();
+    let (update, changes) = history.next();
+    for writer in &mut writers {
+        writer.take(&update, &changes).unwrap();
+    }
+    writers[0].snapshot(1).unwrap().unwrap();
+    let error = writers[1].snapshot(2).unwrap_err().to_string();
+    assert!(error.contains("another process writes snapshots there"), "{error}");
+    assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
+}
+
+/// Many small segments become few, with every row.
+#[test]
+fn small_segments_are_put_together() {
+    let faulty = Faulty::default();
+    let mut history = History { dice: 5, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
+    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned()).unwrap();
+    let mut rows = 0;
+    for n in 0..80 {
+        let (update, changes) = history.next();
+        rows += changes.len() as u64;
+        writer.take(&update, &changes).unwrap();
+        let manifest = writer.snapshot(n).unwrap().unwrap();
+        assert!(manifest.segments.len() <= 33, "{}", manifest.segments.len());
+    }
+    let restored = newest(&faulty).unwrap();
+    assert_eq!(Model::of(&restored), history.all().expected());
+    if history.deleted.is_empty() {
+        assert_eq!(restored.manifest.files(UpdateTable::Edges).map(|file| file.rows).sum::<u64>(), rows);
+    }
+    let listed: usize = restored.manifest.segments.iter().map(|segment| segment.files.len()).sum();
+    let kept = faulty.objects.lock().unwrap().keys().filter(|path| !path.starts_with("manifests")).count();
+    assert!(kept <= 2 * listed + 6, "{kept} files, {listed} listed");
+}

@@ -1,0 +1,351 @@
+//! Arrow batches of the update tables back to what they were made from.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, BooleanArray, FixedSizeListArray, Float32Array, Int8Array, Int32Array, ListArray, RecordBatch, StringArray,
+    StructArray, TimestampMillisecondArray, UInt8Array, UInt32Array, UInt64Array, cast::AsArray,
+};
+use bytes::Bytes;
+use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuilder};
+
+use crate::{
+    memory::GraphChoice,
+    model::{
+        Attachment, Bank, Channel, Cues, EventTime, Interval, Marks, MemoryKey, Part, Score, SessionId, Turn, Unit,
+        UnitId, Vector, WindowId, WindowState, WindowTurn,
+    },
+};
+
+/// Rows decoded at once.
+const BATCH_ROWS: usize = 4_096;
+
+/// The batches of a file, with only these columns where some are named.
+pub(in super::super) fn batches(
+    bytes: Bytes,
+    columns: &[&str],
+) -> Result<impl Iterator<Item = Result<RecordBatch, String>>, String> {
+    let said = |e: &dyn std::fmt::Display| e.to_string();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| said(&e))?;
+    let mask = match columns {
+        [] => ProjectionMask::all(),
+        names => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+    };
+    let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|e| said(&e))?;
+    Ok(reader.map(|batch| batch.map_err(|e| e.to_string())))
+}
+
+fn column<'b, A: Array + 'static>(batch: &'b RecordBatch, name: &str) -> Result<&'b A, String> {
+    let found = batch.column_by_name(name).ok_or_else(|| format!("the column {name} is missing"))?;
+    found.as_any().downcast_ref().ok_or_else(|| format!("the column {name} has type {}", found.data_type()))
+}
+
+fn field<'b, A: Array + 'static>(of: &'b StructArray, name: &str) -> Result<&'b A, String> {
+    let found = of.column_by_name(name).ok_or_else(|| format!("the field {name} is missing"))?;
+    found.as_any().downcast_ref().ok_or_else(|| format!("the field {name} has type {}", found.data_type()))
+}
+
+fn text(of: &StringArray, row: usize) -> Option<String> {
+    of.is_valid(row).then(|| of.value(row).to_owned())
+}
+
+/// Where each row of a batch stands.
+pub(in super::super) struct Heads<'b> {
+    bank: &'b StringArray,
+    session: &'b StringArray,
+    start: &'b UInt32Array,
+    open_turn: &'b StringArray,
+    part: &'b UInt32Array,
+    partition: &'b UInt32Array,
+    offset: &'b UInt64Array,
+    since: &'b UInt64Array,
+    diff: &'b Int8Array,
+}
+
+impl<'b> Heads<'b> {
+    /// The columns that [`Heads::of`] reads.
+    pub(in super::super) const COLUMNS: [&'static str; 9] =
+        ["bank", "session", "start", "open_turn", "part", "partition", "offset", "since", "diff"];
+
+    pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
+        Ok(Self {
+            bank: column(batch, "bank")?,
+            session: column(batch, "session")?,
+            start: column(batch, "start")?,
+            open_turn: column(batch, "open_turn")?,
+            part: column(batch, "part")?,
+            partition: column(batch, "partition")?,
+            offset: column(batch, "offset")?,
+            since: column(batch, "since")?,
+            diff: column(batch, "diff")?,
+        })
+    }
+
+    pub(in super::super) fn bank(&self, row: usize) -> &'b str {
+        self.bank.value(row)
+    }
+
+    pub(in super::super) fn partition(&self, row: usize) -> u32 {
+        self.partition.value(row)
+    }
+
+    pub(in super::super) fn offset(&self, row: usize) -> u64 {
+        self.offset.value(row)
+    }
+
+    pub(in super::super) fn since(&self, row: usize) -> u64 {
+        self.since.value(row)
+    }
+
+    pub(in super::super) fn came(&self, row: usize) -> bool {
+        self.diff.value(row) > 0
+    }
+
+    /// When the record at its offset was appended, in milliseconds since 1970.
+    pub(in super::super) fn append_ms(batch: &RecordBatch, row: usize) -> Result<i64, String> {
+        Ok(column::<TimestampMillisecondArray>(batch, "append_time")?.value(row))
+    }
+
+    /// Whether a row is of the same record, come or gone at the same place, as the one before.
+    pub(in super::super) fn continues(&self, row: usize) -> bool {
+        row > 0
+            && self.since.value(row) == self.since.value(row - 1)
+            && self.diff.value(row) == self.diff.value(row - 1)
+            && self.start.value(row) == self.start.value(row - 1)
+            && self.part.value(row) == self.part.value(row - 1)
+            && self.bank.value(row) == self.bank.value(row - 1)
+            && self.session.value(row) == self.session.value(row - 1)
+            && self.open_turn.is_valid(row) == self.open_turn.is_valid(row - 1)
+            && self.open_turn.value(row) == self.open_turn.value(row - 1)
+    }
+
+    pub(in super::super) fn key(&self, row: usize) -> Result<MemoryKey, String> {
+        Ok(MemoryKey {
+            bank: Bank::parse(self.bank.value(row)).map_err(|e| e.to_string())?,
+            window: WindowId { session: SessionId(self.session.value(row).to_owned()), start: self.start.value(row) },
+            turn: text(self.open_turn, row),
+            part: self.part.value(row),
+        })
+    }
+}
+
+/// The turns of a batch.
+pub(in super::super) struct Turns<'b> {
+    batch: &'b RecordBatch,
+    turn: &'b StringArray,
+    state: &'b StringArray,
+}
+
+impl<'b> Turns<'b> {
+    pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
+        Ok(Self { batch, turn: column(batch, "turn")?, state: column(batch, "state")? })
+    }
+
+    pub(in super::super) fn name(&self, row: usize) -> &'b str {
+        self.turn.value(row)
+    }
+
+    pub(in super::super) fn state(&self, row: usize) -> Result<WindowState, String> {
+        match self.state.value(row) {
+            "open" => Ok(WindowState::Open),
+            "final" => Ok(WindowState::Final),
+            other => Err(format!("the state {other:?} is not known")),
+        }
+    }
+
+    /// Whether the turn of a row that came was taken back.
+    pub(in super::super) fn deleted(&self, row: usize) -> Result<bool, String> {
+        Ok(column::<BooleanArray>(self.batch, "deleted")?.value(row))
+    }
+
+    /// The turn of a row that came.
+    pub(in super::super) fn turn(&self, bank: &Bank, row: usize) -> Result<WindowTurn, String> {
+        let strings = |name| column::<StringArray>(self.batch, name);
+        let numbers = |name| column::<UInt64Array>(self.batch, name);
+        let shared = column::<ListArray>(self.batch, "attachments")?.value(row);
+        let shared = shared.as_struct_opt().ok_or("attachments are no structures")?;
+        let mut attachments = Vec::with_capacity(shared.len());
+        for at in 0..shared.len() {
+            let of = |name| Ok::<_, String>(text(field::<StringArray>(shared, name)?, at));
+            attachments.push(Attachment { kind: of("kind")?, caption: of("caption")?, url: of("url")? });
+        }
+        Ok(WindowTurn {
+            turn: Arc::new(Turn {
+                bank: bank.clone(),
+                turn: self.turn.value(row).to_owned(),
+                version: numbers("version")?.value(row),
+                speaker: strings("speaker")?.value(row).to_owned(),
+                text: strings("text")?.value(row).to_owned(),
+                time: time(self.batch, "time", "utc_offset_seconds", row)?,
+                session: text(strings("turn_session")?, row),
+                thread: text(strings("thread")?, row),
+                reply_to: text(strings("reply_to")?, row),
+                attachments,
+            }),
+            ordinal: column::<UInt32Array>(self.batch, "ordinal")?.value(row),
+            context: column::<BooleanArray>(self.batch, "context")?.value(row),
+            deleted: self.deleted(row)?,
+            source_offset: numbers("source_offset")?.value(row),
+        })
+    }
+}
+
+fn time(batch: &RecordBatch, name: &str, offset: &str, row: usize) -> Result<EventTime, String> {
+    let unix_ms = column::<TimestampMillisecondArray>(batch, name)?.value(row);
+    let offset_seconds = column::<Int32Array>(batch, offset)?.value(row);
+    EventTime::new(unix_ms, offset_seconds).map_err(|e| format!("{name}: {e}"))
+}
+
+/// The units of a batch.
+pub(in super::super) struct Units<'b> {
+    batch: &'b RecordBatch,
+    unit: &'b UInt64Array,
+    restatement: &'b StringArray,
+    participants: &'b ListArray,
+    locations: &'b ListArray,
+    sources: &'b ListArray,
+    vector: &'b FixedSizeListArray,
+    parts: &'b ListArray,
+}
+
+impl<'b> Units<'b> {
+    pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
+        Ok(Self {
+            batch,
+            unit: column(batch, "unit")?,
+            restatement: column(batch, "restatement")?,
+            participants: column(batch, "participants")?,
+            locations: column(batch, "locations")?,
+            sources: column(batch, "sources")?,
+            vector: column(batch, "vector")?,
+            parts: column(batch, "parts")?,
+        })
+    }
+
+    pub(in super::super) fn id(&self, row: usize) -> UnitId {
+        UnitId(self.unit.value(row))
+    }
+
+    /// The turns that a unit of a row that came was made from.
+    pub(in super::super) fn sources(&self, row: usize) -> Result<Vec<String>, String> {
+        strings(self.sources, row)
+    }
+
+    /// Ordinals of the turns that the pieces of a unit of a row that came were taken from.
+    pub(in super::super) fn ordinals(&self, row: usize) -> Result<Vec<u32>, String> {
+        let pieces = self.parts.value(row);
+        let pieces = pieces.as_struct_opt().ok_or("parts are no structures")?;
+        Ok(field::<UInt32Array>(pieces, "ordinal")?.values().to_vec())
+    }
+
+    /// The unit of a row that came.
+    pub(in super::super) fn unit(&self, row: usize) -> Result<Unit, String> {
+        let start = column::<TimestampMillisecondArray>(self.batch, "event_start")?;
+        let end = column::<TimestampMillisecondArray>(self.batch, "event_end")?;
+        let offset = column::<Int32Array>(self.batch, "event_utc_offset_seconds")?;
+        let time = start.is_valid(row).then(|| Interval {
+            start_ms: start.value(row),
+            end_ms: end.value(row),
+            offset_seconds: offset.value(row),
+        });
+        let participants = strings(self.participants, row)?;
+        let locations = strings(self.locations, row)?;
+        let pieces = self.parts.value(row);
+        let pieces = pieces.as_struct_opt().ok_or("parts are no structures")?;
+        Ok(Unit {
+            id: self.id(row),
+            restatement: self.restatement.value(row).to_owned(),
+            vector: vector(self.vector, row)?.ok_or("a unit without a vector")?,
+            cues: Cues { participants, locations, time },
+            said_at: self::time(self.batch, "said_at", "utc_offset_seconds", row)?,
+            sources: self.sources(row)?,
+            ordinal: column::<UInt32Array>(self.batch, "ordinal")?.value(row),
+            parts: (0..pieces.len()).map(|at| part(pieces, at)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn part(of: &StructArray, at: usize) -> Result<Part, String> {
+    let own = field::<ListArray>(of, "vectors")?.value(at);
+    let own = own.as_fixed_size_list_opt().ok_or("vectors of a part are no vectors")?;
+    let unix_ms = field::<TimestampMillisecondArray>(of, "said_at")?.value(at);
+    let offset_seconds = field::<Int32Array>(of, "utc_offset_seconds")?.value(at);
+    Ok(Part {
+        turn: field::<StringArray>(of, "turn")?.value(at).to_owned(),
+        ordinal: field::<UInt32Array>(of, "ordinal")?.value(at),
+        speaker: field::<StringArray>(of, "speaker")?.value(at).to_owned(),
+        said_at: EventTime::new(unix_ms, offset_seconds).map_err(|e| format!("said_at: {e}"))?,
+        text: field::<StringArray>(of, "text")?.value(at).to_owned(),
+        marks: Marks {
+            times: field::<UInt8Array>(of, "times")?.value(at),
+            asks: field::<BooleanArray>(of, "asks")?.value(at),
+            quotes: field::<BooleanArray>(of, "quotes")?.value(at),
+        },
+        vectors: (0..own.len()).filter_map(|n| vector(own, n).transpose()).collect::<Result<_, _>>()?,
+        pair: vector(field(of, "pair")?, at)?,
+    })
+}
+
+fn strings(of: &ListArray, row: usize) -> Result<Vec<String>, String> {
+    let list = of.value(row);
+    let list = list.as_string_opt::<i32>().ok_or("a list holds no strings")?;
+    Ok(list.iter().flatten().map(str::to_owned).collect())
+}
+
+fn vector(of: &FixedSizeListArray, row: usize) -> Result<Option<Vector>, String> {
+    if of.is_null(row) {
+        return Ok(None);
+    }
+    let width = of.value_length() as usize;
+    let values = of.values().as_any().downcast_ref::<Float32Array>().ok_or("a vector holds no 32-bit floats")?;
+    let start = (of.offset() + row) * width;
+    let floats = values.values().get(start..start + width).ok_or("a vector is cut off")?;
+    Ok(Some(Vector(Arc::from(floats))))
+}
+
+/// The choices of a batch.
+pub(in super::super) struct Choices<'b> {
+    bank: &'b StringArray,
+    offset: &'b UInt64Array,
+    diff: &'b Int8Array,
+    channel: &'b StringArray,
+    from: &'b UInt64Array,
+    to: &'b UInt64Array,
+    weight: &'b Int32Array,
+}
+
+impl<'b> Choices<'b> {
+    pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
+        Ok(Self {
+            bank: column(batch, "bank")?,
+            offset: column(batch, "offset")?,
+            diff: column(batch, "diff")?,
+            channel: column(batch, "channel")?,
+            from: column(batch, "from")?,
+            to: column(batch, "to")?,
+            weight: column(batch, "weight")?,
+        })
+    }
+
+    pub(in super::super) fn bank(&self, row: usize) -> &'b str {
+        self.bank.value(row)
+    }
+
+    pub(in super::super) fn offset(&self, row: usize) -> u64 {
+        self.offset.value(row)
+    }
+
+    pub(in super::super) fn came(&self, row: usize) -> bool {
+        self.diff.value(row) > 0
+    }
+
+    pub(in super::super) fn choice(&self, row: usize) -> Result<GraphChoice, String> {
+        let channel = match self.channel.value(row) {
+            "semantic" => Channel::Semantic,
+            "structural" => Channel::Structural,
+            other => return Err(format!("the channel {other:?} is not known")),
+        };
+        let (from, to) = (UnitId(self.from.value(row)), UnitId(self.to.value(row)));
+        Ok(GraphChoice { channel, from, to, weight: Score(self.weight.value(row)) })
+    }
+}
