@@ -1,8 +1,6 @@
 //! What one change and one probe cost in the dataflow: `cargo bench --bench memory`.
 //!
-//! Prints percentiles, since the goals are percentiles. Units are synthetic: vectors of
-//! 384 components around topics so that each unit has some twenty neighbours above the
-//! threshold, two participants, some places, times minutes apart.
+//! Prints percentiles, since the goals are percentiles. Units are synthetic.
 #![allow(clippy::print_stdout)]
 
 use std::{sync::Arc, time::Instant};
@@ -13,16 +11,14 @@ use figures::percentile;
 use ripplemem::{
     config::Pipeline,
     memory::{Extraction, FirstHopProbe, Listeners, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise},
-    model::{
-        Bank, Cues, EventTime, Interval, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SCHEMA_VERSION, Score,
-        SessionId, Unit, UnitId, Vector, WindowId, WindowState,
-    },
+    model::{Bank, Score, Unit},
 };
+mod synthetic;
+use synthetic::{DIMENSIONS, record, unit};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const DIMENSIONS: usize = 384;
 const THRESHOLD: f64 = 0.75;
 
 fn main() {
@@ -135,70 +131,7 @@ fn percentiles(times: &[f64]) -> String {
 type Change = (RecordKey, Option<Arc<Extraction>>);
 
 fn change(bank: &Bank, window: u32, units: Vec<Unit>) -> Change {
-    let window = WindowId { session: SessionId("bank".into()), start: window };
-    let key = MemoryKey { bank: bank.clone(), window: window.clone(), turn: None, part: 0 };
-    let record = MemoryRecord {
-        schema: SCHEMA_VERSION,
-        bank: bank.clone(),
-        window,
-        state: WindowState::Final,
-        turns_hash: String::new(),
-        extractor: "bench/1".into(),
-        model: ModelRef { name: "bench".into(), hash: "0".into() },
-        turns: Vec::new(),
-        units,
-    };
+    let (key, record) = record(bank, window, units);
     let extraction = Extraction::new(&record, DIMENSIONS).expect("vectors of one width");
     (RecordKey::from(&key), Some(Arc::new(extraction)))
-}
-
-fn unit(bank: &Bank, size: usize, i: usize) -> Unit {
-    let mut dice = Dice((i as u64) << 20 ^ bank.as_str().len() as u64 ^ u64::from(bank.as_str().as_bytes()[5]));
-    let topics = (size / 25).max(1) as u64;
-    let topic = dice.below(topics);
-    let mut center = Dice(topic ^ 0xC0FFEE);
-    let vector: Vec<f32> = (0..DIMENSIONS).map(|_| center.gauss() + 0.45 * dice.gauss()).collect();
-    let words: Vec<String> = (0..12).map(|_| format!("word{}", dice.below(2_000))).collect();
-    let said_at = EventTime::new(1_600_000_000_000 + i as i64 * 1_800_000, 0).expect("a time in range");
-    let participants = vec![["ann", "bo", "cy"][dice.below(3) as usize].to_owned()];
-    let locations = if dice.below(5) == 0 { vec![format!("place {}", dice.below(10))] } else { Vec::new() };
-    let cues = Cues { participants, locations, time: Some(Interval::at(said_at)) };
-    let sources = vec![format!("t{i}")];
-    let restatement = words.join(" ");
-    let window = WindowId { session: SessionId("bank".into()), start: i as u32 };
-    Unit {
-        id: UnitId::of(bank, &window, &sources, &restatement, &cues),
-        restatement,
-        vector: Vector(vector.into()),
-        cues,
-        said_at,
-        ordinal: i as u32,
-        parts: vec![Part {
-            turn: sources[0].clone(),
-            ordinal: i as u32,
-            speaker: "ann".into(),
-            said_at,
-            text: String::new(),
-            marks: Marks::default(),
-            vectors: Vec::new(),
-            pair: None,
-        }],
-        sources,
-    }
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n
-    }
-
-    fn gauss(&mut self) -> f32 {
-        (0..4).map(|_| self.below(1 << 20) as f32 / (1 << 20) as f32 - 0.5).sum::<f32>() * 1.732
-    }
 }

@@ -33,6 +33,8 @@ use super::{
     support::{Python, census, data, fails, ingest, open, pipeline, ripplemem, rows, write},
 };
 
+const SNAPSHOTS: &str = "[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 1\n";
+
 /// A pipeline file of a test, with the deterministic embedder.
 struct Home {
     directory: tempfile::TempDir,
@@ -179,7 +181,7 @@ fn turns(log: &dyn Log) -> Vec<TurnEvent> {
 fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     let _turn = turn();
     let Some(broker) = Broker::shared("kafka::turns_arrive_and_a_question_is_answered_as_of_its_turn") else { return };
-    let home = Home::new(&broker, "answered", "[serve]\nedges = true\n");
+    let home = Home::new(&broker, "answered", &format!("{SNAPSHOTS}[serve]\nedges = true\n"));
     let service = home.run();
     load(&home);
     let ends: BTreeMap<u32, u64> = (0..2).map(|p| (p, home.log().end(Topic::Turns, p).unwrap())).collect();
@@ -196,6 +198,11 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     assert_eq!(reached["next_offset"], end);
     assert!(!answer["units"].as_array().unwrap().is_empty());
     fails(&ask("sample/harbour", &format!("{}:0", 1 - partition)), 1, &["ripplemem_after", "partition"]);
+    let as_of =
+        |at| ripplemem(&["ask", "Which books?", "--bank", "sample/harbour", "--as-of", at, "--pipeline", home.path()]);
+    let now = as_of("2100-01-01T00:00:00Z");
+    assert_eq!(String::from_utf8_lossy(&now.stdout), answer["context"].as_str().unwrap(), "{}", home.told());
+    fails(&as_of("1999-01-01T00:00:00Z"), 1, &["1999-01-01T00:00:00Z", "the oldest that can be asked for"]);
     // The memory is that of the embedded log, and the edges topic says what the graph is.
     let expected = calm();
     assert_eq!(home.census(), expected);
@@ -280,7 +287,9 @@ fn killed_at_any_moment_on_kafka() {
     let (mut kills, mut partial, mut loaders, mut duplicates) = (0, 0, 0, 0);
     for round in 0..rounds {
         let mut dice = Dice(round);
-        let home = Home::new(&broker, &format!("killed-{round}"), "");
+        // Every third service comes back from snapshots that it wrote a second apart.
+        let snapshots = if round % 3 == 2 { SNAPSHOTS } else { "" };
+        let home = Home::new(&broker, &format!("killed-{round}"), snapshots);
         if round % 2 == 1 {
             let sample = data("sample.jsonl");
             let mut loader = Command::new(env!("CARGO_BIN_EXE_ripplemem"))

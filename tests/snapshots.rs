@@ -13,7 +13,7 @@ use ripplemem::{
     memory::Census,
     model::{Bank, Question, TurnEvent},
     pipeline::Service,
-    snapshot::AsOf,
+    snapshot::{AsOf, Restored, Snapshots},
 };
 
 use super::{
@@ -264,4 +264,45 @@ fn killed_at_any_moment_with_snapshots() {
         assert_eq!(census(&open(&replayed)), expected, "round {round}, replayed");
     }
     println!("killed in {rounds} rounds; {restored} had a snapshot to come back from");
+}
+
+/// What version 1 wrote is read for ever. Run with `REWRITE=1` to make it, once.
+#[test]
+fn a_frozen_snapshot_of_version_1_loads() {
+    let frozen = data("snapshot-v1");
+    if std::env::var_os("REWRITE").is_some() && !frozen.exists() {
+        let home = tempfile::tempdir().unwrap();
+        let mut pipeline = kept(home.path(), "extract.unit_turns = 1");
+        pipeline.snapshot.directory = frozen.to_string_lossy().into_owned();
+        let mut service = open(&pipeline);
+        let said = [
+            ("1", "Ann", "We met Elias at the harbour"),
+            ("2", "Bo", "Which boat did you take?"),
+            ("3", "Ann", "The red kayak"),
+        ];
+        tell(&mut service, &lines("b", "s", &said));
+        service.snapshot().unwrap().unwrap();
+        tell(&mut service, r#"{"type": "session_end", "bank": "b", "session": "s"}"#);
+        tell(&mut service, r#"{"type": "deletion", "bank": "b", "turn": "2"}"#);
+        service.snapshot().unwrap().unwrap();
+    }
+    let settings = String::new();
+    let snapshots = Snapshots::open(frozen.to_str().unwrap(), "an embedded log", 1, settings).unwrap();
+    let restored = snapshots.newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
+    let texts = |restored: &Restored| -> Vec<String> {
+        let units = restored.records.iter().flat_map(|record| &record.extraction.units);
+        let mut texts: Vec<String> =
+            units.map(|unit| unit.body.parts.iter().map(|part| part.text.as_str()).collect()).collect();
+        texts.sort();
+        texts
+    };
+    assert_eq!(texts(&restored), ["The red kayak", "We met Elias at the harbour"]);
+    let turns: Vec<_> = restored.records.iter().flat_map(|record| &record.window_turns).collect();
+    assert_eq!(
+        turns.iter().map(|held| (held.turn.turn.as_str(), held.deleted)).collect::<Vec<_>>(),
+        [("1", false), ("2", true), ("3", false)]
+    );
+    assert_eq!(turns[0].turn.time.to_string(), "2024-05-01T10:00:00Z");
+    assert_eq!(restored.choices.values().flatten().count() as u64, restored.manifest.live.choices);
+    assert!(restored.manifest.live.choices > 0);
 }

@@ -85,6 +85,9 @@ pub struct Transaction {
     pub forwards: Vec<TurnEvent>,
 }
 
+/// How long a removal stays readable on Kafka, where the topic is made here, in milliseconds.
+pub const REMOVALS_KEPT_MS: u64 = 7 * 24 * 3_600_000;
+
 /// The key of a live memory record, and the record's offset.
 pub type LiveKey = (Vec<u8>, u64);
 

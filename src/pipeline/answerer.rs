@@ -14,7 +14,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use crate::{
     config::{LogKind, Pipeline},
     embed::Embedder,
-    log::{Log, Topic, partition_of},
+    log::{Log, REMOVALS_KEPT_MS, Topic, partition_of},
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
     recall::{self, Planner, RulesPlanner, Unplanned},
@@ -35,6 +35,8 @@ pub struct Answerer {
     reached: Mutex<BTreeMap<u32, u64>>,
     moved: Condvar,
 }
+
+const DAY_MS: u64 = 24 * 3_600_000;
 
 /// Memories of the past that are held at once.
 const PAST: usize = 4;
@@ -126,7 +128,15 @@ impl Answerer {
             if found.is_some_and(|found| found.offset == offset && found.append_ms != append_ms) {
                 return Err(ahead(format!("the log has another record at offset {offset} of it")).into());
             }
-            let Some(keys) = log.live_keys(partition)? else { continue };
+            let Some(keys) = log.live_keys(partition)? else {
+                let age_ms = jiff::Timestamp::now().as_millisecond().saturating_sub(restored.manifest.taken_ms);
+                let age_ms = age_ms.unsigned_abs();
+                if age_ms > REMOVALS_KEPT_MS - DAY_MS {
+                    let place = self.pipeline.snapshot.directory.clone();
+                    return Err(SnapshotError::Old { place, days: age_ms / DAY_MS }.into());
+                }
+                continue;
+            };
             let mut live = HashSet::with_capacity(keys.len());
             for (key, offset) in keys {
                 let key = MemoryKey::from_bytes(&key).map_err(|e| ahead(e.to_string()))?;

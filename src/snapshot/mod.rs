@@ -104,6 +104,17 @@ pub enum SnapshotError {
         /// What does not fit.
         problem: String,
     },
+    /// What was removed since may not be in the log any more.
+    #[error(
+        "{place}: the newest snapshot is {days} days old, and what is removed can be read from the log for a week: what \
+         was forgotten since might come back; move the snapshots away, and start again"
+    )]
+    Old {
+        /// The place.
+        place: String,
+        /// Its age.
+        days: u64,
+    },
     /// No place was named.
     #[error(
         "the past is known from snapshots only, and none are written; name a snapshot.directory in the pipeline file"

@@ -59,7 +59,7 @@ pub(super) fn purge(writer: &mut Writer) -> Result<bool, SnapshotError> {
                 files.push(file);
             } else {
                 any = true;
-                files.extend(write(writer, file.table, &kept)?);
+                files.extend(writer.write(file.table, &kept)?);
             }
         }
         if !files.is_empty() {
@@ -99,7 +99,7 @@ pub(super) fn merge(writer: &mut Writer) -> Result<(), SnapshotError> {
             for file in run.iter().flat_map(|segment| &segment.files).filter(|file| file.table == table) {
                 rows.extend(read(writer, file)?);
             }
-            files.extend(write(writer, table, &rows)?);
+            files.extend(writer.write(table, &rows)?);
         }
         merged.push(Segment { files });
     }
@@ -110,12 +110,6 @@ pub(super) fn merge(writer: &mut Writer) -> Result<(), SnapshotError> {
 fn read(writer: &Writer, file: &TableFile) -> Result<Vec<RecordBatch>, SnapshotError> {
     let unfit = |problem| file.unfit(&writer.store, problem);
     batches(file.read(&writer.store)?, &[]).map_err(unfit)?.map(|batch| batch.map_err(unfit)).collect()
-}
-
-fn write(writer: &mut Writer, table: UpdateTable, rows: &[RecordBatch]) -> Result<Option<TableFile>, SnapshotError> {
-    let Some((file, bytes)) = writer.encode(table, rows)? else { return Ok(None) };
-    writer.store.put(&file.path, bytes)?;
-    Ok(Some(file))
 }
 
 /// The units that must not stay: none that is live.

@@ -314,14 +314,20 @@ impl Writer {
         let turns = self.turns.finish().map_err(failed)?;
         let units = self.units.take().map(|mut units| units.finish()).transpose().map_err(failed)?;
         let choices = self.choices.finish().map_err(failed)?;
-        let mut files = Vec::new();
-        for (table, batch) in
-            [(UpdateTable::Turns, Some(turns)), (UpdateTable::Units, units), (UpdateTable::Edges, Some(choices))]
-        {
-            if let Some(batch) = batch {
-                files.extend(self.encode(table, &[batch])?);
-            }
-        }
+        let tables =
+            [(UpdateTable::Turns, Some(turns)), (UpdateTable::Units, units), (UpdateTable::Edges, Some(choices))];
+        let named = tables.map(|(table, batch)| batch.map(|batch| (table, self.path(table), [batch])));
+        let place = self.store.place();
+        let files = std::thread::scope(|scope| {
+            let encoding =
+                named.map(|of| of.map(|(table, path, rows)| scope.spawn(move || encode(place, table, path, &rows))));
+            let made = encoding
+                .into_iter()
+                .flatten()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(self::failed(place, &"the library failed"))));
+            made.collect::<Result<Vec<_>, _>>()
+        })?;
+        let files = files.into_iter().flatten().collect();
         self.waiting.push_back(files);
         Ok(())
     }
@@ -338,30 +344,46 @@ impl Writer {
         Ok(())
     }
 
-    /// A file of a table, none without rows.
-    pub(super) fn encode(
+    /// Writes rows of a table as a file of its own; none without rows.
+    pub(super) fn write(
         &mut self,
         table: UpdateTable,
-        batches: &[RecordBatch],
-    ) -> Result<Option<(TableFile, Bytes)>, SnapshotError> {
-        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        let Some(first) = batches.first().filter(|_| rows > 0) else { return Ok(None) };
-        self.files += 1;
-        let path = format!("{}/{}-{:06}.parquet", table.name(), self.run, self.files);
-        let failed = |e: &dyn std::fmt::Display| self::failed(&format!("{}/{path}", self.store.place()), e);
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .build();
-        let mut writer = ArrowWriter::try_new(Vec::new(), first.schema(), Some(properties)).map_err(|e| failed(&e))?;
-        for batch in batches {
-            writer.write(batch).map_err(|e| failed(&e))?;
-        }
-        let bytes = Bytes::from(writer.into_inner().map_err(|e| failed(&e))?);
-        let blake3 = blake3::hash(&bytes).to_hex().to_string();
-        let file = TableFile { table, path, rows: rows as u64, bytes: bytes.len() as u64, blake3 };
-        Ok(Some((file, bytes)))
+        rows: &[RecordBatch],
+    ) -> Result<Option<TableFile>, SnapshotError> {
+        let path = self.path(table);
+        let Some((file, bytes)) = encode(self.store.place(), table, path, rows)? else { return Ok(None) };
+        self.store.put(&file.path, bytes)?;
+        Ok(Some(file))
     }
+
+    /// A name that no file has.
+    fn path(&mut self, table: UpdateTable) -> String {
+        self.files += 1;
+        format!("{}/{}-{:06}.parquet", table.name(), self.run, self.files)
+    }
+}
+
+fn encode(
+    place: &str,
+    table: UpdateTable,
+    path: String,
+    rows: &[RecordBatch],
+) -> Result<Option<(TableFile, Bytes)>, SnapshotError> {
+    let count: usize = rows.iter().map(RecordBatch::num_rows).sum();
+    let Some(first) = rows.first().filter(|_| count > 0) else { return Ok(None) };
+    let failed = |e: &dyn std::fmt::Display| self::failed(&format!("{place}/{path}"), e);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), first.schema(), Some(properties)).map_err(|e| failed(&e))?;
+    for batch in rows {
+        writer.write(batch).map_err(|e| failed(&e))?;
+    }
+    let bytes = Bytes::from(writer.into_inner().map_err(|e| failed(&e))?);
+    let blake3 = blake3::hash(&bytes).to_hex().to_string();
+    let file = TableFile { table, path, rows: count as u64, bytes: bytes.len() as u64, blake3 };
+    Ok(Some((file, bytes)))
 }
 
 fn paths(manifest: &Manifest) -> BTreeSet<String> {

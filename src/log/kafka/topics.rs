@@ -17,7 +17,7 @@ use rdkafka::{
 };
 
 use super::{
-    super::LogError,
+    super::{LogError, REMOVALS_KEPT_MS},
     client::{Cluster, MAX_RECORD_BYTES, Watch},
 };
 
@@ -33,7 +33,6 @@ struct Wanted {
     needed: &'static [&'static str],
 }
 
-const WEEK_MS: u64 = 7 * 24 * 3_600_000;
 const HOUR_MS: u64 = 3_600_000;
 
 fn wanted(cluster: &Cluster, partitions: u32, edges: bool) -> Vec<Wanted> {
@@ -50,7 +49,7 @@ fn wanted(cluster: &Cluster, partitions: u32, edges: bool) -> Vec<Wanted> {
     let kept = |ms: u64| [("cleanup.policy", "delete".to_owned()), ("retention.ms", for_ms(ms))];
     let by_key = [
         ("cleanup.policy", "compact".to_owned()),
-        ("delete.retention.ms", WEEK_MS.to_string()),
+        ("delete.retention.ms", REMOVALS_KEPT_MS.to_string()),
         ("min.compaction.lag.ms", (settings.compaction_lag_minutes * 60_000).to_string()),
     ];
     let sized: &[&str] = &["cleanup.policy", "max.message.bytes"];
