@@ -298,7 +298,7 @@ pub(crate) struct MemoryArgs {
     /// The directory of the log, instead of the pipeline's.
     #[arg(long)]
     pub(crate) data: Option<PathBuf>,
-    /// The place of snapshots, instead of the pipeline's: a directory, or the URL of an object store.
+    /// The directory of snapshots, instead of the pipeline's.
     #[arg(long)]
     pub(crate) snapshots: Option<String>,
 }

@@ -288,8 +288,7 @@ fn killed_at_any_moment_on_kafka() {
     for round in 0..rounds {
         let mut dice = Dice(round);
         // Every third service comes back from snapshots that it wrote a second apart.
-        let snapshots = if round % 3 == 2 { SNAPSHOTS } else { "" };
-        let home = Home::new(&broker, &format!("killed-{round}"), snapshots);
+        let home = Home::new(&broker, &format!("killed-{round}"), if round % 3 == 2 { SNAPSHOTS } else { "" });
         if round % 2 == 1 {
             let sample = data("sample.jsonl");
             let mut loader = Command::new(env!("CARGO_BIN_EXE_ripplemem"))

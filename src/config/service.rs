@@ -142,8 +142,7 @@ pub struct ReplaySettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotSettings {
-    /// A directory, relative to the pipeline file, or the URL of an object store; empty: none
-    /// are written or read.
+    /// A directory, relative to the pipeline file; empty: none are written or read.
     pub directory: String,
     /// Seconds between two while a service runs.
     pub interval_seconds: u64,

@@ -29,6 +29,8 @@ pub struct Answerer {
     memory: MemoryHandle,
     reader: RwLock<Reader>,
     recorder: Option<Recorder>,
+    /// One read at a time.
+    following: Mutex<()>,
     /// Memories as they were, the last that was asked in front.
     past: Mutex<VecDeque<Past>>,
     /// The first offset of each turns partition that the memory does not reflect.
@@ -103,6 +105,7 @@ impl Answerer {
             memory: MemoryHandle::start(&pipeline.memory, threshold, listeners)?,
             reader: RwLock::new(Reader::new(partitions)),
             recorder: None,
+            following: Mutex::default(),
             past: Mutex::default(),
             reached: Mutex::default(),
             moved: Condvar::new(),
@@ -210,14 +213,16 @@ impl Answerer {
         partition: u32,
         each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<bool, PipelineError> {
+        // The recorder gets the reads in the memory's order, and no question waits while it does.
+        let _order = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reader = self.reader.write().unwrap_or_else(PoisonError::into_inner);
         let keep = self.recorder.is_some();
         let Some(update) = reader.read(log, &self.memory, partition, keep, each)? else { return Ok(false) };
+        drop(reader);
         let covers = update.covers.clone();
         if let Some(recorder) = &self.recorder {
             recorder.take(update);
         }
-        drop(reader);
         if !covers.is_empty() {
             self.reached().extend(covers);
             self.moved.notify_all();

@@ -6,19 +6,21 @@
 //! memory goes on without.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
 };
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use crate::{
     memory::ChoiceChanges,
+    model::MemoryRecord,
     snapshot::{Manifest, SnapshotError, Update, Writer},
 };
 
-/// Reads that wait at most before the reader does; one is 8 MiB of records at most.
-const WAITING: usize = 4;
+/// Reads that wait may take so many bytes before the reader waits, too: as much as comes while a
+/// snapshot is written.
+const WAITING_BYTES: usize = 128 << 20;
 
 enum Message {
     Update(Update),
@@ -29,39 +31,68 @@ enum Message {
 pub(super) struct Recorder {
     messages: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
-    failure: std::sync::Arc<Mutex<Option<SnapshotError>>>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting_bytes: Mutex<usize>,
+    taken: Condvar,
+    failure: Mutex<Option<SnapshotError>>,
+}
+
+impl State {
+    fn waiting(&self) -> MutexGuard<'_, usize> {
+        self.waiting_bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, bytes: usize) {
+        let mut waiting = self.waiting();
+        *waiting = waiting.saturating_sub(bytes);
+        self.taken.notify_all();
+    }
 }
 
 impl Recorder {
     /// Starts it. `choices` brings one message for each update.
     pub(super) fn start(mut writer: Writer, choices: Receiver<ChoiceChanges>) -> std::io::Result<Self> {
-        let (messages, incoming) = bounded::<Message>(WAITING);
-        let failure = std::sync::Arc::new(Mutex::new(None));
-        let failed = std::sync::Arc::clone(&failure);
+        let (messages, incoming) = unbounded::<Message>();
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
         let work = move || {
             for message in incoming {
                 match message {
                     Message::Update(update) => {
                         // The memory has stopped; whoever asks it next is told.
-                        let Ok(changed) = choices.recv() else { return };
+                        let Ok(changed) = choices.recv() else { break };
                         if let Err(error) = writer.take(&update, &changed) {
-                            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                            return;
+                            *shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                            break;
                         }
+                        shared.take(bytes(&update));
                     }
                     Message::Snapshot(now_ms, reply) => drop(reply.send(writer.snapshot(now_ms))),
                 }
             }
+            // Nobody waits for one that has given up.
+            shared.take(usize::MAX);
         };
         let thread = std::thread::Builder::new().name("snapshots".to_owned()).spawn(work)?;
-        Ok(Self { messages: Some(messages), thread: Some(thread), failure })
+        Ok(Self { messages: Some(messages), thread: Some(thread), state })
     }
 
     /// Hands over the next read, after the memory got it.
     pub(super) fn take(&self, update: Update) {
-        if let Some(messages) = &self.messages {
-            // One that gave up says so when it is asked for a snapshot.
-            drop(messages.send(Message::Update(update)));
+        let Some(messages) = &self.messages else { return };
+        let bytes = bytes(&update);
+        // One that gave up says so when it is asked for a snapshot.
+        if messages.send(Message::Update(update)).is_ok() {
+            let mut waiting = self.state.waiting();
+            *waiting += bytes;
+            while *waiting > WAITING_BYTES && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+                let patience = std::time::Duration::from_millis(100);
+                waiting = self.state.taken.wait_timeout(waiting, patience).unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
     }
 
@@ -72,10 +103,21 @@ impl Recorder {
             drop(messages.send(Message::Snapshot(now_ms, reply)));
         }
         answer.recv().unwrap_or_else(|_| {
-            let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let failure = self.state.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
             Err(failure.unwrap_or(SnapshotError::Stopped))
         })
     }
+}
+
+/// What a read takes in memory, about.
+fn bytes(update: &Update) -> usize {
+    let of_record = |record: &MemoryRecord| {
+        let vectors = record.units.iter().flat_map(|unit| unit.parts.iter().map(|part| part.vectors.len() + 2));
+        let width = record.units.first().map_or(0, |unit| unit.vector.0.len() * size_of::<f32>());
+        let texts: usize = record.turns.iter().map(|held| 4 * held.turn.text.len() + 512).sum();
+        vectors.sum::<usize>() * width + texts
+    };
+    update.records.iter().map(|(_, record)| record.as_ref().map_or(128, of_record)).sum()
 }
 
 impl Drop for Recorder {

@@ -189,7 +189,8 @@ impl Manifest {
         let head: Head = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
         if head.manifest.version != VERSION {
             let found = head.manifest.version;
-            return Err(damaged(format!("version {found} is not {VERSION}; use the build that wrote it")));
+            let place = format!("{}/{path}", store.place());
+            return Err(SnapshotError::Version { place, found, known: VERSION });
         }
         let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
         if sealed.blake3 != hash(&sealed.manifest) || sealed.manifest.number != number {

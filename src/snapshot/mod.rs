@@ -131,6 +131,16 @@ pub enum SnapshotError {
         /// What can be.
         oldest: String,
     },
+    /// Another build wrote it.
+    #[error("{place}: version {found}, this build reads {known}; use the build that wrote it, or name another place")]
+    Version {
+        /// The manifest.
+        place: String,
+        /// Its version.
+        found: u32,
+        /// The version of this build.
+        known: u32,
+    },
     /// Someone else writes snapshots there.
     #[error("{place}: another process writes snapshots there; stop that process, or name another snapshot.directory")]
     Taken {

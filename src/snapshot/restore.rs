@@ -133,7 +133,7 @@ impl Scope<'_> {
 type Died = HashSet<(RecordKey, u64)>;
 
 impl Snapshots {
-    /// Opens a place: a directory, which is made, or a URL of an object store. `settings` is a
+    /// Opens a place: a directory, which is made. `settings` is a
     /// hash of all that the choices depend on.
     ///
     /// # Errors
@@ -164,7 +164,9 @@ impl Snapshots {
             let read = self.numbered(number).and_then(|manifest| self.read(manifest, &scope, progress));
             match read {
                 Ok(restored) => return Ok(Some(restored)),
-                Err(unfit @ SnapshotError::Unfit { .. }) => say(&format!("{unfit}; the snapshot before is used")),
+                Err(unfit @ SnapshotError::Unfit { .. }) => {
+                    say(&format!("{unfit}; it is left out, what was before it is used"))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -338,7 +340,8 @@ impl Snapshots {
             differential_dataflow::consolidation::consolidate(&mut changes);
             if let Some((choice, count)) = changes.iter().find(|(_, count)| *count != 1) {
                 let problem = format!("bank {bank}: {choice:?} is there {count} times");
-                return Err(SnapshotError::Unfit { place: self.store.place().to_owned(), problem });
+                let place = format!("{}: snapshot {}", self.store.place(), manifest.number);
+                return Err(SnapshotError::Unfit { place, problem });
             }
             live.insert(bank, changes.into_iter().map(|(choice, _)| choice).collect());
         }

@@ -1,4 +1,4 @@
-//! Where snapshots lie: a directory, or an object store.
+//! Where snapshots lie: a directory, by way of the interface of object stores.
 //!
 //! In: a place and paths in it. Out: whole objects, or none: a reader never sees half of one.
 
@@ -29,8 +29,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens a directory, which is made, or a URL such as `s3://bucket/prefix`, whose keys and
-    /// region stand in the environment under the names that the vendor's tools use.
+    /// Opens a directory, which is made.
     pub(super) fn open(place: &str) -> Result<Self, SnapshotError> {
         let failed = |problem: &dyn Display| SnapshotError::Place {
             place: place.to_owned(),
@@ -38,17 +37,11 @@ impl Store {
             problem: problem.to_string(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
-        let (store, prefix): (Box<dyn ObjectStore>, Path) = if place.contains("://") {
-            let url = place.parse().map_err(|e| failed(&e))?;
-            let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
-            object_store::parse_url_opts(&url, environment).map_err(|e| failed(&e))?
-        } else {
-            std::fs::create_dir_all(place)
-                .map_err(|e| SnapshotError::disk(FilePath::new(place), "making the directory", e))?;
-            let files = LocalFileSystem::new_with_prefix(place).map_err(|e| failed(&e))?;
-            (Box::new(files.with_fsync(true)), Path::default())
-        };
-        Ok(Self { objects: Box::new(Remote { store: Arc::from(store), prefix, runtime }), place: place.to_owned() })
+        std::fs::create_dir_all(place)
+            .map_err(|e| SnapshotError::disk(FilePath::new(place), "making the directory", e))?;
+        let files = LocalFileSystem::new_with_prefix(place).map_err(|e| failed(&e))?;
+        let store = Arc::new(files.with_fsync(true));
+        Ok(Self { objects: Box::new(Remote { store, runtime }), place: place.to_owned() })
     }
 
     #[cfg(test)]
@@ -90,20 +83,13 @@ impl Store {
 /// An object store, asked call by call.
 struct Remote {
     store: Arc<dyn ObjectStore>,
-    prefix: Path,
     runtime: tokio::runtime::Runtime,
-}
-
-impl Remote {
-    fn at(&self, path: &str) -> Path {
-        path.split('/').fold(self.prefix.clone(), |at, segment| at.join(segment))
-    }
 }
 
 impl Objects for Remote {
     fn get(&self, path: &str) -> Result<Option<Bytes>, String> {
         self.runtime.block_on(async {
-            match self.store.get(&self.at(path)).await {
+            match self.store.get(&Path::from(path)).await {
                 Ok(found) => found.bytes().await.map(Some).map_err(|e| e.to_string()),
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
                 Err(e) => Err(e.to_string()),
@@ -114,7 +100,7 @@ impl Objects for Remote {
     fn put(&self, path: &str, bytes: Bytes, fresh: bool) -> Result<bool, String> {
         let mode = if fresh { PutMode::Create } else { PutMode::Overwrite };
         let options = PutOptions { mode, ..PutOptions::default() };
-        match self.runtime.block_on(self.store.put_opts(&self.at(path), bytes.into(), options)) {
+        match self.runtime.block_on(self.store.put_opts(&Path::from(path), bytes.into(), options)) {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. }) if fresh => Ok(false),
             Err(e) => Err(e.to_string()),
@@ -122,7 +108,7 @@ impl Objects for Remote {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {
-        let under = self.at(directory);
+        let under = Path::from(directory);
         let metas: Result<Vec<_>, _> = self.runtime.block_on(self.store.list(Some(&under)).try_collect());
         let metas = metas.map_err(|e| e.to_string())?;
         let name = |meta: object_store::ObjectMeta| Some(format!("{directory}/{}", meta.location.filename()?));
@@ -130,7 +116,7 @@ impl Objects for Remote {
     }
 
     fn delete(&self, path: &str) -> Result<(), String> {
-        match self.runtime.block_on(self.store.delete(&self.at(path))) {
+        match self.runtime.block_on(self.store.delete(&Path::from(path))) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(e) => Err(e.to_string()),
         }
