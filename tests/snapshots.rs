@@ -51,6 +51,13 @@ fn a_restored_memory_is_the_replayed_one() {
         assert_eq!(census(&restored), first, "{workers} workers");
         assert_eq!(ask(&restored, "sample/harbour", question), evidence, "{workers} workers");
     }
+    // Input that changes no record is covered all the same.
+    ingest(&mut open(&pipeline(home.path(), "")), &data("sample.jsonl"));
+    let replayed = ask(&open(&pipeline(home.path(), "")), "sample/harbour", question);
+    let mut restored = open(&kept(home.path(), ""));
+    assert_eq!(ask(&restored, "sample/harbour", question), replayed);
+    ingest(&mut restored, &data("sample.jsonl"));
+    drop(restored);
     // A tail that nobody wrote a snapshot of, with a deletion, an edit and new turns.
     let mut without = open(&pipeline(home.path(), ""));
     let more = lines("sample/harbour", "later", &[("m1", "Ann", "Marta bought a green kayak"), ("m2", "Bo", "Where?")]);
@@ -176,10 +183,15 @@ fn what_was_taken_back_is_in_no_snapshot() {
         let tables = ["turns", "units"].map(|table| home.path().join("snapshots").join(table));
         tables.iter().flat_map(|table| rows(python, table.to_str().unwrap())).map(|row| row.to_string()).collect()
     };
+    let then = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
+    let question =
+        Question { bank: Bank::parse("b").unwrap(), text: "What is the password?".to_owned(), asked_at: None };
+    assert!(service.ask_as_of(&question, then).unwrap().context.contains("xyzzy"));
     let before = everything(&python);
     assert!(before.contains("xyzzy") && before.contains("harbour"));
     tell(&mut service, r#"{"type": "deletion", "bank": "b", "turn": "2"}"#);
-    service.snapshot().unwrap().unwrap();
+    assert!(!service.ask_as_of(&question, then).unwrap().context.contains("xyzzy"), "nor in the past");
+    assert!(service.snapshot().unwrap().is_none(), "the question had one written");
     let after = everything(&python);
     assert!(!after.contains("xyzzy") && after.contains("harbour"), "{after}");
     assert_eq!(

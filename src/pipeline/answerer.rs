@@ -43,8 +43,13 @@ const DAY_MS: u64 = 24 * 3_600_000;
 /// Memories of the past that are held at once.
 const PAST: usize = 4;
 
-/// A bank as of an offset.
-type Past = ((Bank, u64), Arc<Answerer>);
+/// A bank as of an offset, and the last snapshot before that something was removed with.
+struct Past {
+    bank: Bank,
+    offset: u64,
+    purged: u64,
+    memory: Arc<Answerer>,
+}
 
 /// Takes the turns of a restored record; none where the record is no more.
 pub type TakeTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<Vec<WindowTurn>>);
@@ -116,8 +121,16 @@ impl Answerer {
     /// Loads a snapshot; gives what the log has removed since without leaving a trace.
     fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<Update>, PipelineError> {
         let ahead = |problem| SnapshotError::Ahead { place: self.pipeline.snapshot.directory.clone(), problem };
+        let mut covers: BTreeMap<u32, u64> = restored.manifest.covers.iter().copied().collect();
+        for at in &restored.manifest.reached {
+            // Input that changed no record leaves no trace behind the last one, but in an embedded log.
+            let embedded = self.pipeline.log.kind == LogKind::Embedded;
+            if embedded && log.end(Topic::Memory, at.partition)? == at.next_offset {
+                covers.insert(at.partition, log.read_position(at.partition)?);
+            }
+        }
         let mut reader = self.reader.write().unwrap_or_else(PoisonError::into_inner);
-        reader.restore(restored, &self.memory)?;
+        reader.restore(restored, &covers, &self.memory)?;
         let mut removed = Vec::new();
         for at in &restored.manifest.reached {
             let partition = at.partition;
@@ -159,7 +172,7 @@ impl Answerer {
             }
         }
         drop(reader);
-        self.reached().extend(restored.manifest.covers.iter().copied());
+        self.reached().extend(covers);
         Ok(removed)
     }
 
@@ -280,20 +293,29 @@ impl Answerer {
     /// # Errors
     /// [`PipelineError::Snapshot`] when nobody wrote snapshots then, or they no longer reach back.
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
-        let (snapshots, partition) = self.history(bank, &[at])?;
+        let (snapshots, partition, purged) = self.history(bank)?;
         let offset = snapshots.round(partition, at)?;
-        let key = (bank.clone(), offset);
         let mut held = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = held.iter().position(|(held, _)| *held == key).and_then(|at| held.remove(at)) {
-            held.push_front(found);
-        } else {
-            let restored = snapshots.as_of(bank, partition, offset)?;
-            let past = Self::new(&self.pipeline, self.reader().partitions(), Listeners::default())?;
-            past.reader.write().unwrap_or_else(PoisonError::into_inner).restore(&restored, &past.memory)?;
-            held.push_front((key, Arc::new(past)));
-            held.truncate(PAST);
-        }
-        Ok(held.front().map(|(_, past)| Arc::clone(past)).ok_or(SnapshotError::Stopped)?)
+        // What was taken back since is in no answer.
+        held.retain(|past| past.purged == purged);
+        let same = |past: &Past| past.offset == offset && past.bank == *bank;
+        let past = match held.iter().position(same).and_then(|at| held.remove(at)) {
+            Some(past) => past,
+            None => {
+                let restored = snapshots.as_of(bank, partition, offset)?;
+                let memory = Self::new(&self.pipeline, self.reader().partitions(), Listeners::default())?;
+                memory.reader.write().unwrap_or_else(PoisonError::into_inner).restore(
+                    &restored,
+                    &BTreeMap::new(),
+                    &memory.memory,
+                )?;
+                Past { bank: bank.clone(), offset, purged, memory: Arc::new(memory) }
+            }
+        };
+        let memory = Arc::clone(&past.memory);
+        held.push_front(past);
+        held.truncate(PAST);
+        Ok(memory)
     }
 
     /// What came and went in a bank between two points of its past.
@@ -301,30 +323,22 @@ impl Answerer {
     /// # Errors
     /// As [`Self::past`].
     pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<Diff, PipelineError> {
-        let (snapshots, partition) = self.history(bank, &[from, to])?;
+        let (snapshots, partition, _) = self.history(bank)?;
         let (from, to) = (snapshots.round(partition, from)?, snapshots.round(partition, to)?);
         Ok(snapshots.diff(bank, partition, from, to)?)
     }
 
-    /// Snapshots that reach as far as is asked for, if anything does.
-    fn history(&self, bank: &Bank, points: &[AsOf]) -> Result<(Snapshots, u32), PipelineError> {
+    /// Snapshots that reach up to now, without what was taken back; the bank's partition, and
+    /// the last snapshot that something was removed with.
+    fn history(&self, bank: &Bank) -> Result<(Snapshots, u32, u64), PipelineError> {
         if self.pipeline.snapshot.directory.is_empty() {
             return Err(SnapshotError::None.into());
         }
+        self.snapshot()?;
         let partitions = self.reader().partitions();
-        let partition = partition_of(bank, partitions);
         let snapshots = snapshots(&self.pipeline, partitions)?;
-        let last = snapshots.last(partition)?;
-        let within = |at: &AsOf| {
-            last.is_some_and(|(offset, append_ms)| match at {
-                AsOf::Offset(at) => *at <= offset,
-                AsOf::Time(at) => *at < append_ms,
-            })
-        };
-        if !points.iter().all(within) {
-            self.snapshot()?;
-        }
-        Ok((snapshots, partition))
+        let purged = snapshots.manifest()?.map_or(0, |manifest| manifest.purged);
+        Ok((snapshots, partition_of(bank, partitions), purged))
     }
 
     /// Counts of units and edges and a hash that depends only on the set.

@@ -184,8 +184,9 @@ impl Service {
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
             })? {}
             let position = match answerer.position(partition) {
-                Some(position) => position,
-                None => log.read_position(partition)?,
+                // Input that changed no record is covered by the position alone.
+                Some(position) if pipeline.log.kind == LogKind::Kafka => position,
+                _ => log.read_position(partition)?,
             };
             stages.push(Stage::new(partition, pipeline, &held, position));
         }

@@ -96,16 +96,21 @@ impl Reader {
         Ok(Some(Update { partition, next_offset: batch.next, offset, append_ms, covers: batch.covers, records }))
     }
 
-    /// Loads what a snapshot holds into an empty memory; gives how many loads that took.
-    pub(super) fn restore(&mut self, restored: &Restored, memory: &MemoryHandle) -> Result<usize, PipelineError> {
-        let Manifest { reached, covers, model, dimensions, .. } = &restored.manifest;
+    /// Loads what a snapshot holds into an empty memory, and the turns positions that it covers.
+    pub(super) fn restore(
+        &mut self,
+        restored: &Restored,
+        covers: &BTreeMap<u32, u64>,
+        memory: &MemoryHandle,
+    ) -> Result<(), PipelineError> {
+        let Manifest { reached, model, dimensions, .. } = &restored.manifest;
         self.model.clone_from(model);
         self.dimensions = (*dimensions > 0).then_some(*dimensions);
         let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
         for record in &restored.records {
             by_bank.entry(&record.key.bank).or_default().push(record);
         }
-        let (mut load, mut units, mut loads) = (Load::default(), 0, 0);
+        let (mut load, mut units) = (Load::default(), 0);
         for (bank, records) in by_bank {
             self.names.insert(bank.key(), bank.clone());
             let held = self.banks.entry(bank.clone()).or_default();
@@ -121,7 +126,7 @@ impl Reader {
             }
             if units > RESTORED_UNITS {
                 memory.load(std::mem::take(&mut load))?;
-                (units, loads) = (0, loads + 1);
+                units = 0;
             }
         }
         for at in reached {
@@ -131,8 +136,7 @@ impl Reader {
             }
         }
         load.reflects.extend(covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
-        memory.load(load)?;
-        Ok(loads + 1)
+        Ok(memory.load(load)?)
     }
 
     /// Whether a record of this key is live.

@@ -37,6 +37,8 @@ pub struct Manifest {
     pub settings: String,
     /// Live memory records, units and choices.
     pub live: Live,
+    /// The last snapshot with which rows of what was taken back were removed; 0: none were.
+    pub purged: u64,
     /// Reads that are one where they lie in here: versions between may be unknown, because
     /// nobody wrote snapshots when they came.
     pub gaps: Vec<Gap>,
@@ -86,9 +88,9 @@ pub struct Forgotten {
 pub struct Gap {
     /// The partition of the memory topic.
     pub partition: u32,
-    /// The last offset before it that is.
-    pub after: u64,
-    /// The first offset behind it that is.
+    /// The first that is not.
+    pub from: u64,
+    /// The first behind them that is.
     pub until: u64,
 }
 
@@ -125,10 +127,11 @@ pub struct TableFile {
     pub blake3: String,
 }
 
+/// A manifest with the hash of its JSON, which fields that a later build adds are part of.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     blake3: String,
-    manifest: Manifest,
+    manifest: serde_json::Value,
 }
 
 impl Manifest {
@@ -146,6 +149,7 @@ impl Manifest {
             dimensions: 0,
             settings: settings.to_owned(),
             live: Live::default(),
+            purged: 0,
             gaps: Vec::new(),
             forgotten: Vec::new(),
             segments: Vec::new(),
@@ -159,7 +163,8 @@ impl Manifest {
 
     /// Writes it; false when another has its number already.
     pub(super) fn write(&self, store: &Store) -> Result<bool, SnapshotError> {
-        let sealed = Sealed { blake3: hash(self), manifest: self.clone() };
+        let manifest = serde_json::to_value(self).unwrap_or_default();
+        let sealed = Sealed { blake3: hash(&manifest), manifest };
         let json = serde_json::to_vec_pretty(&sealed).unwrap_or_default();
         store.put_fresh(&path(self.number), json.into())
     }
@@ -178,25 +183,21 @@ impl Manifest {
         let path = path(number);
         let damaged = |problem: String| SnapshotError::Unfit { place: format!("{}/{path}", store.place()), problem };
         let bytes = store.get(&path)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
-        #[derive(Deserialize)]
-        struct Head {
-            manifest: Version,
-        }
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
-        }
-        let head: Head = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
-        if head.manifest.version != VERSION {
-            let found = head.manifest.version;
-            let place = format!("{}/{path}", store.place());
-            return Err(SnapshotError::Version { place, found, known: VERSION });
-        }
         let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
-        if sealed.blake3 != hash(&sealed.manifest) || sealed.manifest.number != number {
+        if sealed.blake3 != hash(&sealed.manifest) {
             return Err(damaged("it does not hold what was written".to_owned()));
         }
-        Ok(sealed.manifest)
+        let found = sealed.manifest.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
+        if found != u64::from(VERSION) {
+            let place = format!("{}/{path}", store.place());
+            return Err(SnapshotError::Version { place, found, known: VERSION.into() });
+        }
+        let manifest: Self =
+            serde_json::from_value(sealed.manifest).map_err(|e| damaged(format!("not a manifest: {e}")))?;
+        if manifest.number != number {
+            return Err(damaged(format!("it is the manifest of snapshot {}", manifest.number)));
+        }
+        Ok(manifest)
     }
 
     /// Removes the manifest of a number.
@@ -226,6 +227,6 @@ fn path(number: u64) -> String {
     format!("{DIRECTORY}/{number:012}.json")
 }
 
-fn hash(manifest: &Manifest) -> String {
+fn hash(manifest: &serde_json::Value) -> String {
     blake3::hash(&serde_json::to_vec(manifest).unwrap_or_default()).to_hex().to_string()
 }

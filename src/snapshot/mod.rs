@@ -121,7 +121,7 @@ pub enum SnapshotError {
     )]
     None,
     /// Writing snapshots was given up before.
-    #[error("no snapshots are written any more: the place could not be reached for too long; start again")]
+    #[error("no snapshots are written any more: an earlier attempt failed for good; start again")]
     Stopped,
     /// A point of the past that is no longer known.
     #[error("as of {at}: that is not known any more; the oldest that can be asked for is {oldest}")]
@@ -137,9 +137,9 @@ pub enum SnapshotError {
         /// The manifest.
         place: String,
         /// Its version.
-        found: u32,
+        found: u64,
         /// The version of this build.
-        known: u32,
+        known: u64,
     },
     /// Someone else writes snapshots there.
     #[error("{place}: another process writes snapshots there; stop that process, or name another snapshot.directory")]

@@ -173,16 +173,6 @@ impl Snapshots {
         Ok(None)
     }
 
-    /// The last offset of a partition that the newest snapshot holds, and when the record there
-    /// was appended, in milliseconds since 1970; none without one.
-    ///
-    /// # Errors
-    /// [`SnapshotError`] when it cannot be read.
-    pub fn last(&self, partition: u32) -> Result<Option<(u64, i64)>, SnapshotError> {
-        let reached = self.manifest()?.map(|manifest| manifest.reached).unwrap_or_default();
-        Ok(reached.into_iter().find(|reached| reached.partition == partition).and_then(|reached| reached.last))
-    }
-
     /// The newest manifest; none where there is none.
     ///
     /// # Errors
@@ -283,7 +273,7 @@ impl Snapshots {
                         AsOf::Offset(at) => offset <= at,
                         AsOf::Time(at) => Heads::append_ms(&batch, row).map_err(unfit)? <= at,
                     };
-                    let known = |gap: &Gap| gap.partition != partition || offset <= gap.after || offset >= gap.until;
+                    let known = |gap: &Gap| gap.partition != partition || offset < gap.from || offset >= gap.until;
                     if before && offset >= oldest && manifest.gaps.iter().all(known) {
                         best = best.max(Some(offset));
                     }

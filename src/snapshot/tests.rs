@@ -332,14 +332,14 @@ proptest! {
         let snapshots = Snapshots::over(Box::new(faulty.clone()));
         if history.deleted.is_empty() {
             for (partition, offset, model) in &moments {
-                let known = |gap: &&Gap| gap.partition == *partition && gap.after < *offset && *offset < gap.until;
+                let known = |gap: &&Gap| gap.partition == *partition && gap.from <= *offset && *offset < gap.until;
                 let hidden = restored.manifest.gaps.iter().find(known);
                 let Ok(rounded) = snapshots.round(*partition, AsOf::Offset(*offset)) else {
                     // Nothing had come yet.
                     prop_assert!(model.records.is_empty() || hidden.is_some());
                     continue;
                 };
-                prop_assert!(rounded <= hidden.map_or(*offset, |gap| gap.after));
+                prop_assert!(hidden.map_or(rounded <= *offset, |gap| rounded < gap.from));
                 prop_assert_eq!(snapshots.round(*partition, AsOf::Time(1_000 * *offset as i64)).unwrap(), rounded);
                 if hidden.is_some() {
                     continue;

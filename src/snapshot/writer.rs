@@ -79,8 +79,10 @@ pub struct Writer {
     waiting: VecDeque<Vec<(TableFile, Bytes)>>,
     run: String,
     files: u64,
-    /// Where this run began, by partition, until its first snapshot.
+    /// The first offset that this run read, by partition, until its first snapshot.
     begun: Option<BTreeMap<u32, u64>>,
+    /// Rows were lost: a later snapshot would lack them.
+    lost: bool,
 }
 
 impl Writer {
@@ -97,7 +99,8 @@ impl Writer {
             held.insert(id, Held { since: record.since, turns, units });
         }
         let gone = first.forgotten.iter().map(|gone| ((gone.bank.clone(), gone.turn.clone()), gone.clone())).collect();
-        let begun = first.reached.iter().filter_map(|reached| Some((reached.partition, reached.last?.0))).collect();
+        let from = |last: Option<(u64, i64)>| last.map_or(0, |(offset, _)| offset + 1);
+        let begun = first.reached.iter().map(|reached| (reached.partition, from(reached.last))).collect();
         Self {
             store,
             manifest: first,
@@ -113,6 +116,7 @@ impl Writer {
             run,
             files: 0,
             begun: Some(begun),
+            lost: false,
         }
     }
 
@@ -189,16 +193,18 @@ impl Writer {
             // Before the first snapshot a log had only what compaction left of it.
             reached.oldest.get_or_insert(reached.last.unwrap_or_default());
         }
-        for (partition, after) in self.begun.take().into_iter().flatten() {
+        for (partition, from) in self.begun.take().into_iter().flatten() {
             let reached = self.manifest.reached.iter().find(|reached| reached.partition == partition);
-            let until = reached.and_then(|reached| reached.last).map_or(after, |(offset, _)| offset);
-            if until > after {
-                self.manifest.gaps.push(Gap { partition, after, until });
+            let until = reached.and_then(|reached| reached.last).map_or(from, |(offset, _)| offset);
+            if until > from {
+                self.manifest.gaps.push(Gap { partition, from, until });
             }
         }
         self.manifest.live.records = self.held.len() as u64;
         self.manifest.live.units = self.held.values().map(|held| held.units.len() as u64).sum();
-        let purged = rewrite::purge(self)?;
+        if rewrite::purge(self)? {
+            self.manifest.purged = self.manifest.number + 1;
+        }
         rewrite::merge(self)?;
         let mut manifest = self.manifest.clone();
         if let Some(newest) = before.first() {
@@ -217,7 +223,7 @@ impl Writer {
         let forgotten = manifest.forgotten.iter().map(|gone| ((gone.bank.clone(), gone.turn.clone()), gone.clone()));
         self.gone = forgotten.collect();
         // Older snapshots would bring back what was taken back since.
-        let kept = if purged { 0 } else { KEPT - 1 };
+        let kept = if manifest.purged == manifest.number { 0 } else { KEPT - 1 };
         self.clean(&before, kept)?;
         Ok(Some(manifest))
     }
@@ -306,10 +312,13 @@ impl Writer {
 
     /// Makes a segment of the rows.
     fn close(&mut self) -> Result<(), SnapshotError> {
+        if self.lost {
+            return Err(SnapshotError::Stopped);
+        }
         if !std::mem::take(&mut self.open) {
             return Ok(());
         }
-        self.bytes = 0;
+        (self.bytes, self.lost) = (0, true);
         let failed = |e: arrow_schema::ArrowError| self::failed(self.store.place(), &e);
         let turns = self.turns.finish().map_err(failed)?;
         let units = self.units.take().map(|mut units| units.finish()).transpose().map_err(failed)?;
@@ -329,6 +338,7 @@ impl Writer {
         })?;
         let files = files.into_iter().flatten().collect();
         self.waiting.push_back(files);
+        self.lost = false;
         Ok(())
     }
 
