@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+mod llm;
 mod service;
 
+pub use llm::{LLM, LlmSettings, RULES};
 pub use service::{
     Expired, KafkaSettings, LogKind, LogSettings, MetricsSettings, ReplaySettings, Role, SecuritySettings,
     ServeSettings, SnapshotSettings,
@@ -61,6 +63,8 @@ pub struct Pipeline {
     pub extract: ExtractSettings,
     /// Texts to vectors.
     pub embed: EmbedSettings,
+    /// The language model, where one is set.
+    pub llm: LlmSettings,
     /// Units to the event graph.
     pub memory: MemorySettings,
     /// Questions to evidence.
@@ -126,7 +130,8 @@ pub struct WindowSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtractSettings {
-    /// `rules`: no language model.
+    /// `rules`: no language model. `llm`: the rules at once, and the model's units in their
+    /// place when they arrive.
     pub extractor: String,
     /// Consecutive turns of a session in one unit; 1 makes a unit of each turn, an answer
     /// together with its question.
@@ -401,6 +406,10 @@ pub struct RecallSettings {
     pub rounds: u32,
     /// False, for comparison: a round starts at the best units and looks for the question itself.
     pub planned: bool,
+    /// Who plans: `rules`, or `llm` with the rules where the model fails.
+    pub planner: String,
+    /// Who reads the cues of a question: `rules`, or `llm` with the rules where it fails.
+    pub cues_by: String,
     /// Units a round expands from, at most.
     pub anchors: usize,
     /// Edges from an anchor, at most.
@@ -473,7 +482,9 @@ impl Pipeline {
             source.path = base.join(&source.path);
         }
         let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
-        let files = [Some(&mut pipeline.embed.onnxruntime), Some(&mut pipeline.embed.models_directory), ca_file];
+        let cache = Some(&mut pipeline.llm.cache_directory);
+        let embed = &mut pipeline.embed;
+        let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache];
         for file in files.into_iter().flatten().flatten() {
             *file = base.join(&*file);
         }
@@ -611,9 +622,7 @@ impl Pipeline {
         share("recall.sufficient", r.sufficient, 0.0, 2.0)?;
         share("recall.supported", r.supported, 0.0, 1.0)?;
         service::check(self)?;
-        if self.extract.extractor != "rules" {
-            return Err(format!("extract.extractor: {:?} is not known; write \"rules\"", self.extract.extractor));
-        }
+        llm::check(self)?;
         if let Some(source) = &self.source
             && !SOURCE_FORMATS.contains(&source.format.as_str())
         {

@@ -11,6 +11,7 @@ pub mod language;
 
 pub mod embed;
 pub mod extract;
+pub mod llm;
 pub mod log;
 pub mod memory;
 pub mod recall;

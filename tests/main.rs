@@ -8,6 +8,8 @@ mod calibrate;
 mod containers;
 mod eval;
 mod kafka;
+mod llm;
+mod model_process;
 mod oracle;
 mod path;
 mod pipelines;

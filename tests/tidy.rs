@@ -78,22 +78,23 @@ fn rooms_import_in_the_datas_direction() {
         ("source", &["model", "config"]),
         ("log", &["model", "config"]),
         ("window", &["model", "config"]),
-        ("extract", &["model", "config", "language"]),
+        ("llm", &["model", "config"]),
+        ("extract", &["model", "config", "language", "llm"]),
         ("embed", &["model", "config", "language"]),
         ("memory", &["model", "config", "language"]),
-        ("recall", &["model", "config", "language", "memory"]),
+        ("recall", &["model", "config", "language", "memory", "llm"]),
         ("snapshot", &["model", "memory"]),
         (
             "pipeline",
             &[
                 "model", "config", "language", "source", "log", "window", "extract", "embed", "memory", "recall",
-                "snapshot",
+                "snapshot", "llm",
             ],
         ),
-        ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline"]),
+        ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline", "llm"]),
         ("schema", &["model", "eval"]),
         ("telemetry", &[]),
-        ("serve", &["model", "config", "log", "embed", "memory", "recall", "snapshot", "pipeline", "telemetry"]),
+        ("serve", &["model", "config", "log", "embed", "memory", "recall", "snapshot", "pipeline", "telemetry", "llm"]),
     ]);
     let rooms: Vec<String> = allowed.keys().map(|r| (*r).to_owned()).collect();
     let mut seen = 0;

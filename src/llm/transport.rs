@@ -1,0 +1,198 @@
+//! One request over HTTP, and what its failure means.
+//!
+//! In: the body of a request, how long it may take. Out: a reply; or a failure that may pass
+//! (429, 5xx, a timeout, a broken connection), with how long the endpoint asks to be left
+//! alone; or one that stays (a wrong key, a wrong model name), in the endpoint's own words.
+//! Follows no redirect, so that a key never reaches another host; tells no key.
+
+use std::{
+    io::BufReader,
+    time::{Duration, SystemTime},
+};
+
+use ureq::{
+    Agent, Body, ResponseExt as _,
+    http::Response,
+    tls::{RootCerts, TlsConfig},
+};
+
+use super::{
+    LlmError,
+    wire::{self, Reply},
+};
+use crate::config::LlmSettings;
+
+/// Bytes of a reply, at most.
+const MOST_BYTES: u64 = 64 << 20;
+/// Characters of an endpoint's own words that an error repeats.
+const MOST_WORDS: usize = 300;
+
+/// The way to an endpoint.
+pub(super) struct Transport {
+    agent: Agent,
+    url: String,
+    /// The variable that holds the key, and the key.
+    key: Option<(String, Option<String>)>,
+}
+
+/// Why a request came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// It may go well another time.
+    Passing {
+        /// What happened.
+        problem: String,
+        /// How long the endpoint asks to be left alone.
+        after: Option<Duration>,
+    },
+    /// It will not.
+    Lasting(String),
+}
+
+impl Failed {
+    fn passing(problem: impl Into<String>) -> Self {
+        Self::Passing { problem: problem.into(), after: None }
+    }
+}
+
+impl Transport {
+    /// Reads the key; connects to nothing yet.
+    pub(super) fn new(settings: &LlmSettings) -> Self {
+        let key = Some(settings.key_env.clone()).filter(|variable| !variable.is_empty()).map(|variable| {
+            let key = std::env::var(&variable).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+            (variable, key)
+        });
+        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("ripplemem/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls)
+            .build()
+            .into();
+        Self { agent, url: format!("{}/chat/completions", settings.endpoint.trim_end_matches('/')), key }
+    }
+
+    /// Fails where a key is to be sent and there is none.
+    pub(super) fn check_key(&self) -> Result<(), LlmError> {
+        match &self.key {
+            Some((variable, None)) => Err(LlmError::Key { variable: variable.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_ref().and_then(|(_, key)| key.as_deref())
+    }
+
+    /// Where requests go.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends one request; with `each`, its reply is a stream.
+    pub(super) fn send(
+        &self,
+        body: &[u8],
+        timeout: Duration,
+        each: Option<&mut dyn FnMut(&str)>,
+    ) -> Result<Reply, Failed> {
+        let mut request = self.agent.post(&self.url).header("content-type", "application/json");
+        if let Some(key) = self.key() {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let request = request.config().timeout_global(Some(timeout)).build();
+        let mut response = request.send(body).map_err(|e| self.broken(&e))?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            let after = response.headers().get("retry-after").and_then(|v| v.to_str().ok()).and_then(retry_after);
+            let words = response.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string();
+            return Err(self.refused(status, after, &words.unwrap_or_default(), &response));
+        }
+        match each {
+            Some(each) => {
+                let reader = response.into_body().into_with_config().limit(MOST_BYTES).reader();
+                wire::read_stream(BufReader::new(reader), each).map_err(Failed::passing)
+            }
+            None => {
+                let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+                wire::read(&bytes.map_err(|e| self.broken(&e))?).map_err(Failed::passing)
+            }
+        }
+    }
+
+    /// No reply, or half of one.
+    fn broken(&self, error: &ureq::Error) -> Failed {
+        match error {
+            ureq::Error::Timeout(_) => Failed::passing("no reply in time"),
+            ureq::Error::BadUri(problem) => Failed::Lasting(format!("not a URL: {problem}")),
+            ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
+                Failed::Lasting(format!("no trust in the endpoint's certificate: {error}"))
+            }
+            error => Failed::passing(self.without_key(&error.to_string())),
+        }
+    }
+
+    /// A reply that is no completion.
+    fn refused(&self, status: u16, after: Option<Duration>, words: &str, response: &Response<Body>) -> Failed {
+        let said = endpoint_words(&self.without_key(words));
+        let problem = if said.is_empty() { format!("status {status}") } else { format!("status {status}: {said}") };
+        match status {
+            300..400 => {
+                let to = response.headers().get("location").and_then(|v| v.to_str().ok()).unwrap_or("elsewhere");
+                Failed::Lasting(format!("status {status}: {} has moved to {to}", response.get_uri()))
+            }
+            // Money that has run out does not come back by waiting.
+            429 if words.contains("insufficient_quota") => Failed::Lasting(problem),
+            408 | 409 | 425 | 429 | 500..600 => Failed::Passing { problem, after },
+            _ => Failed::Lasting(problem),
+        }
+    }
+
+    fn without_key(&self, text: &str) -> String {
+        self.key().map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"))
+    }
+}
+
+/// `error.message` of a JSON body, as every endpoint has it; else the body's beginning.
+fn endpoint_words(body: &str) -> String {
+    let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    let told = ["/error/message", "/error", "/message", "/detail"].iter().find_map(|p| json.pointer(p)?.as_str());
+    let line = told.unwrap_or(body).split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(MOST_WORDS).collect()
+}
+
+/// Seconds, or a date.
+fn retry_after(value: &str) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return (seconds.is_finite() && seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(86_400.0)));
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    Some(at.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_in_both_forms() {
+        assert_eq!(retry_after("2"), Some(Duration::from_secs(2)));
+        assert_eq!(retry_after(" 0.5 "), Some(Duration::from_millis(500)));
+        let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(60));
+        let wait = retry_after(&date).expect("a date");
+        assert!(wait > Duration::from_secs(57) && wait <= Duration::from_secs(60), "{wait:?}");
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        assert_eq!((retry_after("soon"), retry_after("-1"), retry_after("NaN")), (None, None, None));
+    }
+
+    #[test]
+    fn an_endpoints_own_words_are_found_and_cut() {
+        assert_eq!(endpoint_words(r#"{"error":{"message":"no such\n model","code":1}}"#), "no such model");
+        assert_eq!(endpoint_words(r#"{"error":"model 'x' not found"}"#), "model 'x' not found");
+        assert_eq!(endpoint_words("<html>down</html>"), "<html>down</html>");
+        assert_eq!(endpoint_words(&"x".repeat(9_999)).len(), MOST_WORDS);
+    }
+}

@@ -1,0 +1,255 @@
+//! The client of a language model, against a scripted one over HTTP: every way in which an
+//! endpoint fails, what is tried again, what is paid for, and what is kept.
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ripplemem::{
+    config::Pipeline,
+    llm::{Contract, Llm, LlmError, Request, RestsOn, Streamed},
+    model::{Bank, SessionId, Turn, Window, WindowId, WindowTurn},
+};
+use serde_json::Value;
+
+use super::model_process::ScriptedModel;
+
+const INPUT: &str = r#"{"question":"Where?","reference":"the red boathouse","answer":"In the red boathouse."}"#;
+
+fn open(endpoint: &str, directory: &Path, model: &str, extra: &str) -> Result<Arc<Llm>, LlmError> {
+    let text = format!("version = 1\n[llm]\nendpoint = \"{endpoint}\"\nmodel = \"{model}\"\n{extra}");
+    let pipeline = Pipeline::parse(&text).unwrap();
+    Llm::open(&pipeline.llm, directory.to_owned())
+}
+
+fn request<'r>(bank: &'r Bank, input: &'r str) -> Request<'r> {
+    Request { contract: Contract::Judge, bank, rests_on: RestsOn::Nothing, input, patience: None, anew: false }
+}
+
+fn judge(llm: &Llm) -> Result<String, LlmError> {
+    llm.ask(&request(&Bank::parse("b").unwrap(), INPUT), &mut |value: Value| {
+        Ok(value["label"].as_str().unwrap().to_owned())
+    })
+}
+
+fn window(bank: &Bank, turn: &str) -> Window {
+    let text = format!(
+        r#"{{"bank": "{bank}", "turn": "{turn}", "speaker": "Ann", "text": "x", "time": "2024-05-01T10:00:00Z"}}"#
+    );
+    let turn = Arc::new(serde_json::from_str::<Turn>(&text).unwrap());
+    let held = WindowTurn { turn, ordinal: 0, context: false, deleted: false, source_offset: 0 };
+    Window { bank: bank.clone(), id: WindowId { session: SessionId("s".into()), start: 0 }, turns: vec![held] }
+}
+
+fn calls(llm: &Llm) -> u64 {
+    llm.spent().iter().map(|(_, usage)| usage.calls).sum()
+}
+
+/// One script, what comes of it, how many requests it took, and what they cost.
+fn check(model: &str, extra: &str, expected: Result<&str, &str>, requests: usize, paid: u64) -> Duration {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), model, extra).unwrap();
+    let from = Instant::now();
+    let found = judge(&llm);
+    let took = from.elapsed();
+    match (&found, expected) {
+        (Ok(label), Ok(wanted)) => assert_eq!(label, wanted, "{model}"),
+        (Err(error), Err(word)) => assert!(error.to_string().contains(word), "{model}: {error}"),
+        _ => panic!("{model}: {found:?}"),
+    }
+    assert_eq!((server.requests().len(), calls(&llm)), (requests, paid), "{model}");
+    took
+}
+
+#[test]
+fn well_formed_with_everything_that_the_protocol_asks_for() {
+    let server = ScriptedModel::start(&["--key", "secret"]);
+    let home = tempfile::tempdir().unwrap();
+    // The variable is one that every process has.
+    let told = open(&server.endpoint, home.path(), "scripted", "key_env = \"PATH\"").unwrap();
+    let refused = judge(&told).unwrap_err().to_string();
+    assert!(refused.contains("401") && refused.contains("[key]"), "no key is told: {refused}");
+    assert!(!refused.contains(&std::env::var("PATH").unwrap()), "{refused}");
+    drop(told);
+
+    let server = ScriptedModel::start(&[]);
+    let llm = open(&server.endpoint, home.path(), "scripted", "most_completion_tokens = 99").unwrap();
+    assert_eq!(judge(&llm).unwrap(), "correct");
+    let sent = server.requests().remove(0);
+    assert_eq!((&sent["temperature"], &sent["max_tokens"]), (&0.into(), &99.into()));
+    assert_eq!((&sent["model"], &sent["stream"]), (&"scripted".into(), &false.into()));
+    assert_eq!(sent["response_format"]["type"], "json_schema");
+    assert_eq!(sent["response_format"]["json_schema"]["schema"], *Contract::Judge.schema());
+    assert_eq!(sent["messages"][0]["content"], Contract::Judge.prompt());
+    assert_eq!(sent["messages"][1]["content"], INPUT);
+    assert!(sent.get("tools").is_none());
+    let (_, usage) = llm.spent().remove(Contract::Judge as usize);
+    assert!(usage.calls == 1 && usage.prompt_tokens > 100 && usage.completion_tokens > 0, "{usage:?}");
+}
+
+#[test]
+fn what_passes_is_tried_again() {
+    check("scripted+error=2", "", Ok("correct"), 3, 1);
+    check("scripted+dropped=1", "", Ok("correct"), 2, 1);
+    let took = check("scripted+limited=1", "", Ok("correct"), 2, 1);
+    assert!(took >= Duration::from_secs(1), "Retry-After: 1 was not honoured: {took:?}");
+    let took = check("scripted+limited_date=1", "", Ok("correct"), 2, 1);
+    assert!(took >= Duration::from_millis(500), "Retry-After with a date was not honoured: {took:?}");
+    check("scripted+error", "retries = 1", Err("status 500: The server had an error (2 attempts)"), 2, 0);
+    check("scripted+slow=3000", "timeout_seconds = 1\nretries = 0", Err("no reply in time (1 attempts)"), 1, 0);
+}
+
+#[test]
+fn what_stays_is_not_tried_again() {
+    let told = Err("refuses model \"gpt-17\": status 404: The model `gpt-17` does not exist");
+    check("gpt-17", "", told, 1, 0);
+    check("scripted+broke", "", Err("exceeded your current quota"), 1, 0);
+}
+
+#[test]
+fn what_cannot_be_used_is_repaired_once() {
+    check("scripted+malformed=1", "", Ok("correct"), 2, 2);
+    check("scripted+violating=1", "", Ok("correct"), 2, 2);
+    check("scripted+truncated=1", "", Ok("correct"), 2, 2);
+    check("scripted+malformed", "", Err("the model's judge cannot be used, also after a repair: it is not JSON"), 2, 2);
+    check("scripted+violating", "", Err("/label"), 2, 2);
+    check("scripted+truncated", "", Err("cut off"), 2, 2);
+
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
+    judge(&llm).unwrap();
+    let sent = server.requests().remove(1);
+    let said = |at: usize| sent["messages"][at]["content"].as_str().unwrap().to_owned();
+    assert!(said(2).contains("perhaps") && said(3).contains("/label"), "the model is told what was wrong: {sent:#}");
+}
+
+#[test]
+fn an_endpoint_that_is_not_there_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let llm = open("http://127.0.0.1:9/v1", home.path(), "m", "retries = 0").unwrap();
+    let error = judge(&llm).unwrap_err();
+    assert!(error.may_pass() && error.to_string().contains("http://127.0.0.1:9/v1/chat/completions"), "{error}");
+    drop(llm);
+    let llm = open("http://127.0.0.1:9/v1", home.path(), "m", "key_env = \"NO_SUCH_KEY_HERE\"").unwrap();
+    let missing = judge(&llm).unwrap_err();
+    assert!(missing.to_string().contains("NO_SUCH_KEY_HERE is not set"), "{missing}");
+}
+
+/// A question waits only so long, whatever the endpoint asks for.
+#[test]
+fn patience_has_an_end() {
+    for model in ["scripted+slow=5000", "scripted+limited"] {
+        let server = ScriptedModel::start(&[]);
+        let home = tempfile::tempdir().unwrap();
+        let llm = open(&server.endpoint, home.path(), model, "").unwrap();
+        let bank = Bank::parse("b").unwrap();
+        let asked = Request { patience: Some(Duration::from_millis(700)), ..request(&bank, INPUT) };
+        let from = Instant::now();
+        let error = llm.ask(&asked, &mut |value: Value| Ok(value)).unwrap_err();
+        assert!(error.may_pass() && from.elapsed() < Duration::from_secs(3), "{model}: {error}, {:?}", from.elapsed());
+    }
+}
+
+#[test]
+fn nothing_is_paid_for_twice() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
+    assert_eq!(judge(&llm).unwrap(), "correct");
+    assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 2), "the repair is known as well");
+    assert!(Arc::ptr_eq(&llm, &open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap()));
+    drop(llm);
+    let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
+    assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 0), "also after a restart");
+    let other = Bank::parse("other").unwrap();
+    llm.ask(&request(&other, INPUT), &mut |value: Value| Ok(value)).unwrap();
+    assert_eq!(calls(&llm), 1, "another bank knows nothing of it");
+    let expenses: Vec<_> = llm.expenses().unwrap().into_iter().map(|e| (e.bank, e.usage.calls)).collect();
+    assert_eq!(expenses, [("b".to_owned(), 2), ("other".to_owned(), 1)]);
+    llm.forget(&other).unwrap();
+    llm.scrub().unwrap();
+    assert_eq!(calls(&llm), 1);
+    llm.ask(&request(&other, INPUT), &mut |value: Value| Ok(value)).unwrap();
+    assert_eq!(calls(&llm), 2, "what is forgotten is paid for again");
+    let bank = Bank::parse("b").unwrap();
+    llm.ask(&Request { anew: true, ..request(&bank, INPUT) }, &mut |value: Value| Ok(value)).unwrap();
+    assert_eq!(calls(&llm), 3, "deliberately");
+}
+
+#[test]
+fn an_asker_may_refuse_what_the_schema_allows() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted", "").unwrap();
+    let bank = Bank::parse("b").unwrap();
+    let error = llm.ask(&request(&bank, INPUT), &mut |_: Value| Err::<(), _>("too kind".to_owned())).unwrap_err();
+    assert!(error.to_string().contains("too kind") && !error.may_pass(), "{error}");
+    assert!(server.requests()[1]["messages"][3]["content"].as_str().unwrap().contains("too kind"));
+}
+
+#[test]
+fn the_cap_stops_before_it_is_passed_and_outlives_a_restart() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let bank = Bank::parse("b").unwrap();
+    let cap = "cap_tokens = 2500\nmost_completion_tokens = 100";
+    let mut paid = 0;
+    for _ in 0..2 {
+        let llm = open(&server.endpoint, home.path(), "scripted", cap).unwrap();
+        let stopped = (0..20).find_map(|i| {
+            let asked = llm.ask(&request(&bank, &format!("{{\"n\": {i}, \"paid\": {paid}}}")), &mut |v: Value| Ok(v));
+            asked.err()
+        });
+        let told = stopped.expect("the cap is reached").to_string();
+        assert!(told.contains("llm.cap_tokens is reached") && told.contains("2500"), "{told}");
+        paid += calls(&llm);
+        let spent: u64 = llm.expenses().unwrap().iter().map(|e| e.usage.tokens()).sum();
+        assert!(spent > 1_000 && spent <= 2_500, "{spent}");
+    }
+    assert_eq!(paid, server.requests().len() as u64);
+    assert!(paid >= 2, "{paid}");
+}
+
+#[test]
+fn an_answer_streams_letter_by_letter_and_begins_again_when_it_breaks() {
+    let context = "question: \"Where?\"\nmemories\n1 Ann: \"in the boathouse\", \u{1f600}\n";
+    for (model, again) in [("scripted", 0), ("scripted+dropped=1", 1), ("scripted+truncated=1", 1)] {
+        let server = ScriptedModel::start(&[]);
+        let home = tempfile::tempdir().unwrap();
+        let llm = open(&server.endpoint, home.path(), model, "").unwrap();
+        let bank = Bank::parse("b").unwrap();
+        let turns = ["t1".to_owned(), "t2".to_owned()];
+        let asked = Request { contract: Contract::Answer, rests_on: RestsOn::Turns(&turns), ..request(&bank, context) };
+        let stream = |llm: &Llm| {
+            let (mut shown, mut pieces, mut restarts) = (String::new(), 0, 0);
+            let mut show = |piece: Streamed<'_>| match piece {
+                Streamed::Text(text) => {
+                    shown.push_str(text);
+                    pieces += 1;
+                }
+                Streamed::Again => {
+                    shown.clear();
+                    restarts += 1;
+                }
+            };
+            let found = llm.stream(&asked, "answer", &mut show, &mut |v: Value| Ok(v)).unwrap();
+            assert_eq!(found["answer"], "Ann: \"in the boathouse\", \u{1f600}");
+            assert_eq!(found["answer"], shown.as_str());
+            (pieces, restarts)
+        };
+        let (pieces, restarts) = stream(&llm);
+        assert!(pieces > 3 && restarts == again, "{model}: {pieces} pieces, {restarts} restarts");
+        assert_eq!(server.requests()[0]["stream_options"]["include_usage"], true);
+        let (_, usage) = llm.spent().remove(Contract::Answer as usize);
+        assert!(usage.prompt_tokens > 100, "the stream's usage is counted: {usage:?}");
+        let (pieces, _) = stream(&llm);
+        assert!(pieces <= 2, "from the cache, a response is one piece: {pieces}");
+        llm.release(&window(&bank, "t2"), None).unwrap();
+        stream(&llm);
+        assert!(llm.spent()[Contract::Answer as usize].1.calls > usage.calls, "its window changed");
+    }
+}

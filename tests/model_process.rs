@@ -1,0 +1,54 @@
+//! A scripted model as a process of its own (`tests/scripted_model`).
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use ripplemem::config::Pipeline;
+use serde_json::Value;
+
+/// A scripted model, killed when it is dropped.
+pub(crate) struct ScriptedModel {
+    child: Child,
+    /// Where it listens.
+    pub(crate) endpoint: String,
+}
+
+impl ScriptedModel {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child =
+            Command::new(env!("CARGO_BIN_EXE_scripted-model")).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut endpoint = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut endpoint).unwrap();
+        Self { child, endpoint: endpoint.trim().to_owned() }
+    }
+
+    /// TOML that names it, for a model by a script.
+    pub(crate) fn toml(&self, model: &str) -> String {
+        format!("[llm]\nendpoint = \"{}\"\nmodel = \"{model}\"\n", self.endpoint)
+    }
+
+    /// A pipeline that names it.
+    pub(crate) fn pipeline(&self, directory: &std::path::Path, model: &str, extra: &str) -> Pipeline {
+        super::support::pipeline(directory, &format!("{extra}\n{}", self.toml(model)))
+    }
+
+    /// The bodies of the requests that it was sent.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        let url = self.endpoint.replace("/v1", "/requests");
+        let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        std::io::Write::write_all(&mut stream, format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+}
+
+impl Drop for ScriptedModel {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

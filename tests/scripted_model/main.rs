@@ -1,0 +1,268 @@
+//! A scripted model behind the protocol of OpenAI's chat endpoint: for tests, for
+//! `pipelines/llm.toml`, and for trying out the language-model path without one.
+//!
+//! In: HTTP requests; the model's name is the script. `scripted` answers each of the five
+//! contracts plainly: it repeats turns as units, starts at the first memory, answers with the
+//! first line. Faults follow the name, each with how many requests it meets (all without):
+//!
+//! | name | what it does |
+//! |---|---|
+//! | `scripted+malformed=1` | says something that is not JSON |
+//! | `scripted+truncated=1` | is cut off at the limit of its length |
+//! | `scripted+violating=1` | JSON that its schema does not allow |
+//! | `scripted+outside=1` | cites a turn that is not there |
+//! | `scripted+limited=1` | 429, to be asked again after a second |
+//! | `scripted+limited_date=1` | the same, by a date |
+//! | `scripted+error=1` | 500 |
+//! | `scripted+dropped=1` | breaks the connection half-way |
+//! | `scripted+broke` | 429, because the money is gone |
+//! | `scripted+slow=800` | waits so many milliseconds before every reply |
+//!
+//! Every other name is 404. `GET /requests` shows what was asked. `--replies FILE` answers
+//! from a file first: `[{"contract": …, "when": part of the text, "reply": {…}}]`.
+
+#![allow(clippy::print_stdout)]
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+
+struct Server {
+    key: Option<String>,
+    replies: Vec<Value>,
+    asked: Mutex<Vec<Value>>,
+    met: Mutex<HashMap<String, u64>>,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (mut listen, mut key, mut replies) = ("127.0.0.1:0".to_owned(), None, Vec::new());
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or("every option has a value")?;
+        match name.as_str() {
+            "--listen" => listen = value,
+            "--key" => key = Some(value),
+            "--replies" => replies = serde_json::from_slice(&std::fs::read(value)?)?,
+            _ => return Err(format!("{name}: not known; --listen, --key and --replies are").into()),
+        }
+    }
+    let listener = TcpListener::bind(&listen)?;
+    println!("http://{}/v1", listener.local_addr()?);
+    let server = Arc::new(Server { key, replies, asked: Mutex::default(), met: Mutex::default() });
+    for stream in listener.incoming().flatten() {
+        let server = Arc::clone(&server);
+        // A client that goes away ends its own connection and nothing else.
+        std::thread::spawn(move || drop(server.serve(stream)));
+    }
+    Ok(())
+}
+
+impl Server {
+    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut first = String::new();
+        reader.read_line(&mut first)?;
+        let (mut length, mut key) = (0, None);
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            let line = line.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':') {
+                match name.to_lowercase().as_str() {
+                    "content-length" => length = value.trim().parse().unwrap_or(0),
+                    "authorization" => key = value.trim().strip_prefix("Bearer ").map(str::to_owned),
+                    _ => {}
+                }
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let path = first.split(' ').nth(1).unwrap_or_default();
+        match path {
+            "/requests" => {
+                let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                reply(&mut stream, "200 OK", &[], &json!(asked))
+            }
+            "/v1/models" => {
+                let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]});
+                reply(&mut stream, "200 OK", &[], &models)
+            }
+            "/v1/chat/completions" if self.key.is_some() && self.key != key => {
+                let told = format!("Incorrect API key provided: {}", key.unwrap_or_default());
+                reply(&mut stream, "401 Unauthorized", &[], &error(&told, "invalid_api_key"))
+            }
+            "/v1/chat/completions" => {
+                let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+                self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+                self.complete(&mut stream, &request)
+            }
+            _ => reply(&mut stream, "404 Not Found", &[], &error("no such path", "not_found")),
+        }
+    }
+
+    /// Whether this request meets a fault of the script.
+    fn meets(&self, model: &str, fault: &str) -> bool {
+        let Some(script) = model.split('+').skip(1).find(|s| s.split('=').next() == Some(fault)) else { return false };
+        let Some(times) = script.split_once('=').and_then(|(_, n)| n.parse::<u64>().ok()) else { return true };
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let met = met.entry(format!("{model} {fault}")).or_default();
+        *met += 1;
+        *met <= times
+    }
+
+    fn complete(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<()> {
+        let model = request["model"].as_str().unwrap_or_default();
+        if model != "scripted" && !model.starts_with("scripted+") {
+            let told = format!("The model `{model}` does not exist or you do not have access to it.");
+            return reply(stream, "404 Not Found", &[], &error(&told, "model_not_found"));
+        }
+        if let Some(wait) = model.split('+').find_map(|s| s.strip_prefix("slow=")?.parse().ok()) {
+            std::thread::sleep(Duration::from_millis(wait));
+        }
+        let busy = error("Rate limit reached", "rate_limit_exceeded");
+        if self.meets(model, "broke") {
+            let told = error("You exceeded your current quota", "insufficient_quota");
+            return reply(stream, "429 Too Many Requests", &[], &told);
+        }
+        if self.meets(model, "limited") {
+            return reply(stream, "429 Too Many Requests", &["Retry-After: 1".to_owned()], &busy);
+        }
+        if self.meets(model, "limited_date") {
+            // A date has whole seconds: one and a half from now is at least one.
+            let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_millis(1_500));
+            return reply(stream, "429 Too Many Requests", &[format!("Retry-After: {date}")], &busy);
+        }
+        if self.meets(model, "error") {
+            return reply(stream, "500 Internal Server Error", &[], &error("The server had an error", "server_error"));
+        }
+        let contract = request["response_format"]["json_schema"]["name"].as_str().unwrap_or_default();
+        let input = request["messages"][1]["content"].as_str().unwrap_or_default();
+        let told = |r: &&Value| r["contract"] == contract && r["when"].as_str().is_none_or(|when| input.contains(when));
+        let mut said = self.replies.iter().find(told).map_or_else(|| plainly(contract, input), |r| r["reply"].clone());
+        if self.meets(model, "outside") {
+            said["units"][0]["sources"] = json!([9_999]);
+        }
+        if self.meets(model, "violating") {
+            said = json!({"units": "none", "label": "perhaps", "decision": "maybe"});
+        }
+        let mut text = said.to_string();
+        if self.meets(model, "malformed") {
+            text = "Certainly! Here is what you asked for.".to_owned();
+        }
+        let mut reason = "stop";
+        if self.meets(model, "truncated") {
+            text.truncate((0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default());
+            reason = "length";
+        }
+        let dropped = self.meets(model, "dropped");
+        let prompt: usize = request["messages"].to_string().len() / 4;
+        let usage = json!({"prompt_tokens": prompt, "completion_tokens": text.len() / 4,
+            "total_tokens": prompt + text.len() / 4});
+        if request["stream"] == true {
+            return streamed(stream, model, &text, reason, usage, dropped);
+        }
+        let whole = json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": model, "usage": usage,
+            "choices": [{"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}]});
+        if dropped {
+            let text = whole.to_string();
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")?;
+            write!(stream, "Content-Length: {}\r\n\r\n{}", text.len(), &text[..text.len() / 3])?;
+            return stream.flush();
+        }
+        reply(stream, "200 OK", &[], &whole)
+    }
+}
+
+fn error(message: &str, code: &str) -> Value {
+    json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": code}})
+}
+
+fn reply(stream: &mut TcpStream, status: &str, headers: &[String], body: &Value) -> std::io::Result<()> {
+    let body = body.to_string();
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n")?;
+    headers.iter().try_for_each(|header| write!(stream, "{header}\r\n"))?;
+    write!(stream, "Content-Length: {}\r\n\r\n{body}", body.len())?;
+    stream.flush()
+}
+
+/// Events of a few letters each, chunked.
+fn streamed(
+    stream: &mut TcpStream,
+    model: &str,
+    text: &str,
+    reason: &str,
+    usage: Value,
+    dropped: bool,
+) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")?;
+    write!(stream, "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+    let mut send = |data: &str| {
+        let event = format!("data: {data}\n\n");
+        write!(stream, "{:x}\r\n{event}\r\n", event.len())?;
+        stream.flush()
+    };
+    let event = |delta: Value, reason: Value, usage: &Value| {
+        json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": model, "usage": usage,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+        .to_string()
+    };
+    send(&event(json!({"role": "assistant", "content": ""}), Value::Null, &Value::Null))?;
+    let letters: Vec<char> = text.chars().collect();
+    for (at, piece) in letters.chunks(5).enumerate() {
+        if dropped && at * 5 > letters.len() / 2 {
+            return Ok(());
+        }
+        send(&event(json!({"content": piece.iter().collect::<String>()}), Value::Null, &Value::Null))?;
+    }
+    send(&event(json!({}), json!(reason), &Value::Null))?;
+    send(&json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": usage}).to_string())?;
+    send("[DONE]")?;
+    write!(stream, "0\r\n\r\n")?;
+    stream.flush()
+}
+
+/// What a dutiful model without a thought would say.
+fn plainly(contract: &str, input: &str) -> Value {
+    let asked: Value = serde_json::from_str(input).unwrap_or_default();
+    match contract {
+        "extract" => {
+            let turns = input.split("turns\n").last().unwrap_or_default().lines();
+            let units = turns.filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|turn| {
+                let (number, speaker, text) = (&turn[0], turn[2].as_str().unwrap_or_default(), &turn[3]);
+                json!({"restatement": format!("{speaker} said: {}", text.as_str().unwrap_or_default()),
+                    "sources": [number], "participants": [speaker], "locations": [], "time": null})
+            });
+            json!({"units": units.collect::<Vec<_>>()})
+        }
+        "cues" => {
+            let question = asked["question"].as_str().unwrap_or_default();
+            let words = question.split(|c: char| !c.is_alphanumeric()).filter(|w| w.len() > 4);
+            json!({"keywords": words.take(6).collect::<Vec<_>>(), "participants": [], "locations": [], "time": null})
+        }
+        "plan" => match asked["evidence"][0][0].as_str() {
+            Some(label) => json!({"decision": "continue", "anchors": [label], "target": {"goal": "find_more",
+                "sentence": "Somebody said more about the same matter.", "participants": [], "locations": [],
+                "time": null}}),
+            None => json!({"decision": "hopeless", "anchors": [], "target": null}),
+        },
+        "answer" => {
+            let first = input.lines().find_map(|line| line.strip_prefix("1 "));
+            let lines: &[u32] = if first.is_some() { &[1] } else { &[] };
+            json!({"reasoning": "The first line says so.", "lines": lines,
+                "answer": first.unwrap_or("The memories do not say.")})
+        }
+        _ => {
+            let text = |name: &str| asked[name].as_str().unwrap_or_default().to_lowercase();
+            json!({"label": if text("answer").contains(&text("reference")) { "correct" } else { "wrong" }})
+        }
+    }
+}
