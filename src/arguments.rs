@@ -75,6 +75,9 @@ pub(crate) enum Command {
         /// Print the whole answer as JSON (schemas/topics/answers.v1.json).
         #[arg(long)]
         json: bool,
+        /// Answer in words, with the lines that the answer rests on ([llm] in the pipeline file).
+        #[arg(long, conflicts_with_all = ["json", "trace"])]
+        answer: bool,
         #[command(flatten)]
         memory: MemoryArgs,
     },
@@ -94,6 +97,47 @@ pub(crate) enum Command {
         /// The same; up to now without it.
         #[arg(long)]
         to: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Have the language model read a bank's closed windows again, and pay for it again.
+    Reextract {
+        /// The bank.
+        #[arg(long)]
+        bank: String,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Count what a language model would be sent for a source, before any of it is.
+    Estimate {
+        /// The format: jsonl, locomo, longmemeval or evermembench.
+        format: String,
+        /// The file; - for standard input (jsonl).
+        path: PathBuf,
+        /// The bank of records that name none.
+        #[arg(long)]
+        bank: Option<String>,
+        /// The offset of times that name none, such as +02:00.
+        #[arg(long, default_value = "+00:00")]
+        zone: String,
+        /// Only these conversations (locomo), questions (longmemeval) or groups (evermembench).
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// A pipeline file: its windows and prices; the defaults without it.
+        #[arg(long)]
+        pipeline: Option<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What was spent on the language model, by bank and purpose.
+    Cost {
+        /// Only this bank.
+        #[arg(long)]
+        bank: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,

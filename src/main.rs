@@ -23,13 +23,17 @@ use ripplemem::{
     log::{KafkaLog, Log, Topic},
     memory::{GraphEdge, LiveUnit, UnitBody},
     model::{Bank, EventTime, Question},
-    pipeline::{self, Ingested, Progress, Replay, ReplayRequest, Service},
-    recall, schema, serve,
+    pipeline::{self, Finished, Ingested, Progress, Replay, ReplayRequest, Service},
+    schema, serve,
     snapshot::{AsOf, Diff, Manifest, Table},
     source::{self, Source},
 };
 
 mod arguments;
+#[path = "main/ask.rs"]
+mod ask;
+#[path = "main/llm.rs"]
+mod llm;
 
 use arguments::{Cli, Command, MemoryArgs, point};
 
@@ -71,7 +75,7 @@ fn run(command: Command) -> Result<ExitCode> {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
             ingest(&memory.pipeline()?, &SourceSettings { format, path, zone, only }, bank.as_ref())
         }
-        Command::Ask { question, bank, at, after, as_of, trace, json, memory } => {
+        Command::Ask { question, bank, at, after, as_of, trace, json, answer, memory } => {
             let asked_at = at.as_deref().map(EventTime::parse).transpose()?;
             let question = Question { bank: Bank::parse(&bank)?, text: question, asked_at };
             let after = after
@@ -80,7 +84,24 @@ fn run(command: Command) -> Result<ExitCode> {
                 })
                 .transpose()?;
             let as_of = as_of.as_deref().map(|text| point("--as-of", text)).transpose()?;
-            ask(&memory.pipeline()?, &question, after, as_of, trace, json)
+            let form = match (json, trace, answer) {
+                (true, ..) => ask::Form::Json,
+                (_, true, _) => ask::Form::Trace,
+                (.., true) => ask::Form::Answer,
+                _ => ask::Form::Context,
+            };
+            ask::ask(&memory.pipeline()?, &question, after, as_of, form)
+        }
+        Command::Reextract { bank, memory } => llm::reextract(&memory.pipeline()?, &Bank::parse(&bank)?),
+        Command::Estimate { format, path, bank, zone, only, pipeline, json } => {
+            let bank = bank.as_deref().map(Bank::parse).transpose()?;
+            let source = SourceSettings { format, path, zone, only };
+            let pipeline = MemoryArgs { pipeline, data: None, snapshots: None }.pipeline()?;
+            llm::estimate(&pipeline, &source, bank.as_ref(), json)
+        }
+        Command::Cost { bank, json, memory } => {
+            let bank = bank.as_deref().map(Bank::parse).transpose()?;
+            llm::cost(&memory.pipeline()?, bank.as_ref(), json)
         }
         Command::Snapshot { memory } => snapshot(&memory.pipeline()?),
         Command::Diff { bank, from, to, json, memory } => {
@@ -264,12 +285,23 @@ fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -
     bar.clear();
     service.take_warnings().iter().for_each(|w| say(w));
     service.snapshot()?;
-    let Ingested { events, rejects, windows, units } = done.with_context(|| source.describe())?;
+    let Ingested { events, rejects, windows, units, by_model, refused } = done.with_context(|| source.describe())?;
     print(&format!(
         "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",
         source.describe()
     ))?;
+    let bar = Bar::new();
+    let read = service.finish(&mut |p| bar.show(p));
+    bar.clear();
+    service.take_warnings().iter().for_each(|w| say(w));
+    service.snapshot()?;
+    let read = read?;
+    let whole =
+        llm::finished(pipeline, &Finished { read: read.read + by_model, refused: read.refused + refused, ..read })?;
     print(&digest(&service, None, false)?)?;
+    if !whole {
+        say("some windows' units could not be used; the dead-letter topic says why");
+    }
     if rejects > 0 {
         say(&format!(
             "{rejects} records were rejected; the dead-letter topic in {} says why",
@@ -277,7 +309,7 @@ fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -
         ));
         return Ok(ExitCode::from(REJECTED));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
 }
 
 /// Hands a source to the turns topic; a running service remembers it.
@@ -342,47 +374,6 @@ fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&B
     if rejects > 0 {
         say(&format!("{rejects} records were rejected and left out; `ingest` keeps them as dead letters"));
         return Ok(ExitCode::from(REJECTED));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn ask(
-    pipeline: &Pipeline,
-    question: &Question,
-    after: Option<(u32, u64)>,
-    as_of: Option<AsOf>,
-    trace: bool,
-    json: bool,
-) -> Result<ExitCode> {
-    let evidence = if pipeline.log.kind == LogKind::Kafka {
-        serve::ask(pipeline, question, after, as_of)?
-    } else {
-        let mut service = open(pipeline)?;
-        service.catch_up()?;
-        service.take_warnings().iter().for_each(|w| say(w));
-        match as_of {
-            Some(at) => service.ask_as_of(question, at)?,
-            None => service.ask(question)?,
-        }
-    };
-    if json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&evidence)?))?;
-    } else if trace {
-        print(&recall::trace(&evidence))?;
-    } else {
-        print(&evidence.context)?;
-        let reflects: Vec<String> = evidence
-            .reflects
-            .iter()
-            .map(|p| format!("{}[{}] before {}", p.topic, p.partition, p.next_offset))
-            .collect();
-        say(&format!(
-            "{} units, sufficiency {:.2}{}, reflects {}",
-            evidence.units.len(),
-            evidence.sufficiency,
-            if evidence.supported { "" } else { " (nothing supports the question)" },
-            reflects.join(", ")
-        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ mod model_process;
 mod oracle;
 mod path;
 mod pipelines;
+mod reading;
 mod recovery;
 mod replay;
 mod schemas;

@@ -114,6 +114,7 @@ pub(super) fn draft(pieces: &[Piece<'_>], people: &[String]) -> Option<DraftUnit
         ordinal: first.held.ordinal,
         before: None,
         parts: pieces.iter().map(Piece::part).collect(),
+        restated: false,
     })
 }
 

@@ -5,14 +5,21 @@
 //! the leading overlap (decision 6). Never guesses: what the dialogue does not ground is empty.
 
 mod draft;
+pub mod llm;
 pub mod plain;
 pub mod rules;
 
-use crate::model::{Cues, EventTime, Marks, Window};
+use crate::{
+    llm::LlmError,
+    model::{Cues, EventTime, Marks, Window},
+};
 
 /// Why a window gives no units at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExtractError {
+    /// The language model gave none.
+    #[error(transparent)]
+    Model(#[from] LlmError),
     /// The window breaks its own contract.
     #[error(
         "window {start} of session {session:?}: turn {turn:?} at ordinal {ordinal} does not follow the one before; \
@@ -47,6 +54,9 @@ pub struct DraftUnit {
     pub before: Option<DraftPart>,
     /// Its pieces, in ordinal order; never empty. They are what is embedded.
     pub parts: Vec<DraftPart>,
+    /// Whether its one part holds the restatement instead of what was said: it is embedded
+    /// as it stands, not as somebody's words.
+    pub restated: bool,
 }
 
 /// A piece of a unit before it is embedded.
@@ -69,7 +79,7 @@ pub struct DraftPart {
 /// Makes units of a window.
 pub trait Extractor: Send {
     /// Name and version, recorded with every unit: `rules/2`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
     /// The units of a window.
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError>;
 }

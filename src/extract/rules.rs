@@ -33,7 +33,7 @@ impl RulesExtractor {
 }
 
 impl Extractor for RulesExtractor {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "rules/2"
     }
 

@@ -52,6 +52,12 @@ impl UnitBody {
             parts: unit.parts.iter().map(PartBody::from).collect(),
         }
     }
+
+    /// Whether its one part holds the restatement, not what was said.
+    #[must_use]
+    pub fn is_restated(&self) -> bool {
+        matches!(self.parts.as_slice(), [only] if only.text == self.restatement)
+    }
 }
 
 /// A piece of a unit without its vector.

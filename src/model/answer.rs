@@ -178,6 +178,9 @@ pub struct QuestionCues {
     /// Persons, places and time that the question names.
     #[serde(flatten)]
     pub cues: Cues,
+    /// Who read them, where it was not the rules alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What makes a part familiar to a question: each term times its weight.
@@ -330,6 +333,9 @@ pub struct Plan {
     pub anchors: Vec<UnitId>,
     /// What to look for; absent when it stops.
     pub target: Option<Target>,
+    /// Who planned, where it was not the rules alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// One unit as a round of expansion saw it.

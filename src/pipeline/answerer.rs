@@ -12,12 +12,13 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::{
-    config::{LogKind, Pipeline},
+    config::{LLM, LogKind, Pipeline},
     embed::Embedder,
+    llm::Llm,
     log::{Log, REMOVALS_KEPT_MS, Topic, partition_of},
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
-    recall::{self, Planner, RulesPlanner, Unplanned},
+    recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
     snapshot::{AsOf, Diff, Manifest, Restored, SnapshotError, Snapshots, Update},
 };
 
@@ -26,6 +27,8 @@ use super::{PipelineError, reader::Reader, recorder::Recorder};
 /// A memory that follows a log.
 pub struct Answerer {
     pipeline: Pipeline,
+    /// What plans or reads cues besides the rules.
+    llm: Option<Arc<Llm>>,
     memory: MemoryHandle,
     reader: RwLock<Reader>,
     recorder: Option<Recorder>,
@@ -51,8 +54,8 @@ struct Past {
     memory: Arc<Answerer>,
 }
 
-/// Takes the turns of a restored record; none where the record is no more.
-pub type TakeTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<Vec<WindowTurn>>);
+/// Takes the turns of a restored record and its extractor; none where the record is no more.
+pub type TakeTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
 
 /// How a memory begins.
 pub struct Beginning<'b> {
@@ -74,7 +77,8 @@ impl Answerer {
     ///
     /// # Errors
     /// [`PipelineError::Memory`] when its threads cannot be started, [`PipelineError::Snapshot`]
-    /// when the place cannot be read, or holds what does not belong to the log.
+    /// when the place cannot be read, or holds what does not belong to the log,
+    /// [`PipelineError::Llm`] when a language model is to be asked and cannot be.
     pub fn open(pipeline: &Pipeline, log: &dyn Log, beginning: Beginning<'_>) -> Result<Self, PipelineError> {
         let Beginning { edges, record, turns, say, progress } = beginning;
         let place = &pipeline.snapshot.directory;
@@ -97,7 +101,7 @@ impl Answerer {
         }
         if let Some(turns) = turns {
             for record in restored.into_iter().flat_map(|restored| restored.records) {
-                turns(&record.key, Some(record.window_turns));
+                turns(&record.key, Some((record.window_turns, record.extractor.as_str())));
             }
             gone.iter().flat_map(|update| &update.records).for_each(|(key, _)| turns(key, None));
         }
@@ -105,8 +109,12 @@ impl Answerer {
     }
 
     fn new(pipeline: &Pipeline, partitions: u32, listeners: Listeners) -> Result<Self, PipelineError> {
+        let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
+        let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.llm_directory())?) } else { None };
+        llm.as_ref().map_or(Ok(()), |llm| llm.check_key())?;
         let threshold = Score::from_f64(pipeline.model().semantic_threshold);
         Ok(Self {
+            llm,
             memory: MemoryHandle::start(&pipeline.memory, threshold, listeners)?,
             reader: RwLock::new(Reader::new(partitions)),
             recorder: None,
@@ -276,7 +284,12 @@ impl Answerer {
             reader.check_model(Some(&model_ref))?;
         }
         let rules = RulesPlanner::new(&self.pipeline.model());
-        let planner: &dyn Planner = if self.pipeline.recall.planned { &rules } else { &Unplanned(rules) };
+        let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, &self.pipeline.recall));
+        let planner: &dyn Planner = match &model {
+            _ if !self.pipeline.recall.planned => &Unplanned(rules),
+            Some(model) => model,
+            None => &rules,
+        };
         let mut embed = |text: &str| embedder.embed_query(text).map_err(Into::into);
         Ok(recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model_ref)?)
     }
@@ -367,6 +380,11 @@ impl Answerer {
     /// Fails when the log was made with another model.
     pub(super) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
         self.reader().check_model(expected)
+    }
+
+    /// Fails for a bank that the memory does not know.
+    pub(super) fn knows(&self, bank: &Bank) -> Result<(), PipelineError> {
+        known(&self.reader(), bank)
     }
 
     fn reader(&self) -> RwLockReadGuard<'_, Reader> {

@@ -13,14 +13,18 @@ use std::{
 
 use crate::{
     config::Pipeline,
-    extract::rules::RulesExtractor,
     log::{
         KafkaLog, LogError,
         kafka::members::{Member, Membership},
     },
 };
 
-use super::{PipelineError, stage::Stage, vectors::Vectors};
+use super::{
+    PipelineError,
+    background::{Background, Extractors},
+    stage::Stage,
+    vectors::Vectors,
+};
 
 /// How long the loop looks for changes of membership when there is nothing to do.
 const IDLE: Duration = Duration::from_millis(5);
@@ -88,7 +92,7 @@ pub fn extract(
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Progressed),
 ) -> Result<(), PipelineError> {
-    let extractor = RulesExtractor::new(&pipeline.extract);
+    let extractors = Extractors::new(pipeline)?;
     let mut vectors = Vectors::new(pipeline);
     // Opened now: the first turn should not wait for the model.
     vectors.embedder()?;
@@ -133,8 +137,9 @@ pub fn extract(
         let mut lost = Vec::new();
         for (partition, stage) in &mut stages {
             let begun = Instant::now();
-            let step = stage.step(log, &extractor, &mut vectors, pipeline.embed.read_turns);
-            vectors.take_warnings().into_iter().for_each(|w| tell(Progressed::Warning(w)));
+            let step = stage.step(log, &extractors, &mut vectors, pipeline.embed.read_turns);
+            let model = extractors.model.as_ref().map(Background::take_warnings).unwrap_or_default();
+            vectors.take_warnings().into_iter().chain(model).for_each(|w| tell(Progressed::Warning(w)));
             match step {
                 Ok(None) => {}
                 Ok(Some(done)) => {

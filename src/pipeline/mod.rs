@@ -13,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::{
     config::{LogKind, Pipeline},
     embed::{self, Embedder},
-    extract::{ExtractError, rules::RulesExtractor},
+    extract::ExtractError,
+    llm::LlmError,
     log::{self, Log, LogError, Topic},
     memory::{
         Answered, Census, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle, Neighbour,
@@ -26,6 +27,8 @@ use crate::{
 };
 
 mod answerer;
+mod background;
+mod estimate;
 mod extraction;
 mod parts;
 mod reader;
@@ -37,12 +40,17 @@ mod synonyms;
 mod vectors;
 
 pub use answerer::{Answerer, Beginning, TakeTurns};
+use background::Extractors;
+pub use estimate::{Estimate, estimate};
 pub use extraction::{Progressed, extract};
 pub use parts::unit_texts;
 pub use replay::{Replay, ReplayError, ReplayRequest};
 use stage::{HeldTurns, Stage};
 pub use synonyms::synonym_table;
 use vectors::Vectors;
+
+/// How often what the model made is looked for while nothing else is to be done.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Why a pipeline stopped.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +67,12 @@ pub enum PipelineError {
     /// The embedder failed.
     #[error(transparent)]
     Embed(#[from] embed::EmbedError),
+    /// The language model cannot be asked.
+    #[error(transparent)]
+    Llm(#[from] LlmError),
+    /// A thread cannot be started.
+    #[error("a thread cannot be started: {0}; the system has too many")]
+    Thread(std::io::Error),
     /// The dataflow failed.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -119,12 +133,29 @@ pub struct Ingested {
     pub windows: u64,
     /// Units that were written.
     pub units: u64,
+    /// Windows whose units are a language model's now.
+    pub by_model: u64,
+    /// Windows whose units from a model could not be used.
+    pub refused: u64,
+}
+
+/// What a language model did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Finished {
+    /// Windows whose units are the model's now.
+    pub read: u64,
+    /// Windows whose units from the model could not be used; the dead letters say why.
+    pub refused: u64,
+    /// Windows that still wait; the next run goes on with them.
+    pub left: u64,
+    /// Why they wait.
+    pub problem: Option<String>,
 }
 
 /// How far a long piece of work is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done: `loading` or `ingesting`.
+    /// What is being done: `loading`, `ingesting`, `reading`.
     pub doing: &'static str,
     /// What is behind us.
     pub done: u64,
@@ -140,7 +171,7 @@ pub struct Service {
     log: Box<dyn Log>,
     answerer: Answerer,
     stages: Vec<Stage>,
-    extractor: RulesExtractor,
+    extractors: Extractors,
     vectors: Mutex<Vectors>,
     warnings: Vec<String>,
 }
@@ -180,7 +211,7 @@ impl Service {
         )?;
         for (partition, mut held) in (0..).zip(restored) {
             while answerer.follow(&*log, partition, |key, record, at| {
-                held.take(key, record.map(|r| r.turns.clone()));
+                held.take(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
             })? {}
             let position = match answerer.position(partition) {
@@ -194,7 +225,7 @@ impl Service {
         Ok(Self {
             pipeline: pipeline.clone(),
             vectors: Mutex::new(Vectors::new(pipeline)),
-            extractor: RulesExtractor::new(&pipeline.extract),
+            extractors: Extractors::new(pipeline)?,
             log,
             answerer,
             stages,
@@ -214,12 +245,14 @@ impl Service {
         for stage in &mut self.stages {
             loop {
                 let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(done) = stage.step(&*self.log, &self.extractor, &mut vectors, limit)? else { break };
+                let Some(done) = stage.step(&*self.log, &self.extractors, &mut vectors, limit)? else { break };
                 self.warnings.append(&mut vectors.take_warnings());
                 drop(vectors);
                 ingested.rejects += done.rejects;
                 ingested.windows += done.windows;
                 ingested.units += done.units;
+                ingested.by_model += done.by_model;
+                ingested.refused += done.refused;
                 while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
             }
         }
@@ -245,10 +278,60 @@ impl Service {
             all.rejects += batch.rejects.len() as u64 + done.rejects;
             all.windows += done.windows;
             all.units += done.units;
+            all.by_model += done.by_model;
+            all.refused += done.refused;
             let at = source.progress();
             progress(Progress { doing: "ingesting", done: at.done, total: at.total, unit: at.unit });
         }
         Ok(all)
+    }
+
+    /// Waits until a language model has read every closed window, or can read no more; at once
+    /// without one. What is left, the next run goes on with.
+    ///
+    /// # Errors
+    /// [`PipelineError`] as [`Self::catch_up`].
+    pub fn finish(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
+        let mut finished = Finished::default();
+        if let Some(model) = &self.extractors.model {
+            model.wake();
+        }
+        loop {
+            let done = self.catch_up()?;
+            finished.read += done.by_model;
+            finished.refused += done.refused;
+            let waiting: Vec<(usize, usize)> = self.stages.iter().map(Stage::waiting).collect();
+            let left: usize = waiting.iter().map(|(all, _)| all).sum();
+            let at_work: usize = waiting.iter().map(|(_, at_work)| at_work).sum();
+            finished.left = left as u64;
+            let Some(model) = &self.extractors.model else { break };
+            self.warnings.append(&mut model.take_warnings());
+            if left == 0 || (at_work == 0 && model.rests()) {
+                finished.problem = model.problem().filter(|_| left > 0);
+                break;
+            }
+            let done = finished.read + finished.refused;
+            progress(Progress { doing: "reading", done, total: Some(done + finished.left), unit: "windows" });
+            std::thread::sleep(LOOK);
+        }
+        Ok(finished)
+    }
+
+    /// Has every closed window of a bank read by the language model again, also where that was
+    /// paid for before; each window's units replace those that it has.
+    ///
+    /// # Errors
+    /// [`PipelineError::UnknownBank`], [`LlmError::NotSet`] without a model, and as [`Self::finish`].
+    pub fn reextract(&mut self, bank: &Bank, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
+        self.answerer.knows(bank)?;
+        if self.extractors.model.is_none() {
+            return Err(LlmError::NotSet.into());
+        }
+        self.catch_up()?;
+        for stage in &mut self.stages {
+            stage.read_again(bank);
+        }
+        self.finish(progress)
     }
 
     /// Recollects evidence for a question.

@@ -20,6 +20,9 @@ use crate::{
 /// so that a document pasted into a chat neither stops ingestion nor outgrows a record.
 const MAX_SENTENCE_VECTORS: usize = 256;
 
+/// How a restatement becomes a text: as it stands.
+const RESTATED: &str = "{text}";
+
 /// Which text, and which span of it, gives which vector.
 pub(super) struct Layout {
     /// The texts, in an order of their own; one may stand there twice.
@@ -67,6 +70,7 @@ impl Layout {
         let mut layout = Self { texts: Vec::new(), units: Vec::with_capacity(drafts.len()) };
         let mut known: HashMap<(&str, &str), Place> = HashMap::new();
         for draft in drafts {
+            let template = if draft.restated { RESTATED } else { template };
             let parts: Vec<(&str, &str)> = draft.parts.iter().map(words).collect();
             let first = layout.texts.len();
             let per_block = block_parts(settings, parts.len());
@@ -226,6 +230,7 @@ mod tests {
             ordinal: 0,
             before,
             parts,
+            restated: false,
         }
     }
 

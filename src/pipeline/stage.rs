@@ -1,25 +1,30 @@
 //! The extraction stage of one partition: turns log to memory log.
 //!
-//! In: turn events from the position that the memory log states. Out: one transaction a
-//! read, with the records of every window that changed, the nulls of the records they
-//! replace, rejects, and the new position. A crash before the transaction repeats the
-//! read; the records have the same keys, so a repetition replaces itself.
+//! In: turn events from the position that the memory log states; what a language model made
+//! of closed windows, where one is set. Out: one transaction a read, with the records of
+//! every window that changed, the nulls of the records they replace, rejects, and the new
+//! position. What a model made of turns that have changed meanwhile is dropped. A crash before
+//! the transaction repeats the read; the records have the same keys, so a repetition replaces
+//! itself.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    config::Pipeline,
+    config::{LLM, Pipeline},
     extract::{
-        Extractor,
+        self, DraftUnit, Extractor,
         plain::{PLAIN, plain_unit},
     },
     log::{Log, Topic, Transaction, partition_of},
-    model::{DeadLetter, MemoryKey, MemoryRecord, Place, SCHEMA_VERSION, TurnEvent, Window, WindowState, WindowTurn},
+    model::{
+        Bank, DeadLetter, MemoryKey, MemoryRecord, Place, SCHEMA_VERSION, TurnEvent, Window, WindowState, WindowTurn,
+    },
     window::{WindowChange, Windower},
 };
 
 use super::{
     PipelineError,
+    background::{self, Arrived, Extractors, Failed, Waiting},
     split::{self, MAX_VALUE_BYTES},
     vectors::{Drafted, Vectors},
 };
@@ -32,19 +37,31 @@ pub(super) struct Stage {
     least_content_words: u32,
     /// How many parts each window has that has more than one, by the key of its first.
     parts: HashMap<MemoryKey, u32>,
+    /// Closed windows whose units are the rules' until a model has read them.
+    waiting: Waiting,
     /// A read failed between its drain and its commit.
     halted: bool,
 }
 
 /// The turns of the live records of a partition: what a stage goes on from.
 #[derive(Debug, Default)]
-pub(super) struct HeldTurns(HashMap<MemoryKey, Vec<WindowTurn>>);
+pub(super) struct HeldTurns(HashMap<MemoryKey, HeldRecord>);
+
+#[derive(Debug)]
+struct HeldRecord {
+    turns: Vec<WindowTurn>,
+    /// Its units wait for a language model.
+    waits: bool,
+}
 
 impl HeldTurns {
-    /// Takes the next record in log order, or its removal.
-    pub(super) fn take(&mut self, key: &MemoryKey, turns: Option<Vec<WindowTurn>>) {
-        match turns {
-            Some(turns) => drop(self.0.insert(key.clone(), turns)),
+    /// Takes the next record in log order, its turns and its extractor, or its removal.
+    pub(super) fn take(&mut self, key: &MemoryKey, record: Option<(Vec<WindowTurn>, &str)>) {
+        match record {
+            Some((turns, extractor)) => {
+                let waits = background::waits(extractor);
+                drop(self.0.insert(key.clone(), HeldRecord { turns, waits }));
+            }
             None => drop(self.0.remove(key)),
         }
     }
@@ -54,6 +71,7 @@ impl HeldTurns {
 #[derive(serde::Deserialize)]
 struct TurnsOnly {
     turns: Vec<WindowTurn>,
+    extractor: String,
 }
 
 /// What one step wrote.
@@ -71,13 +89,17 @@ pub(super) struct Step {
     pub windows: u64,
     /// Units of the records that were written.
     pub units: u64,
+    /// Windows whose units are the model's now.
+    pub by_model: u64,
+    /// Windows whose units from the model could not be used.
+    pub refused: u64,
 }
 
 /// A record that is still to get its units; its drafts stand beside it.
 struct Planned {
     key: MemoryKey,
     state: WindowState,
-    extractor: &'static str,
+    extractor: String,
     turns_hash: String,
     turns: Vec<WindowTurn>,
 }
@@ -87,15 +109,19 @@ impl Stage {
     pub(super) fn new(partition: u32, pipeline: &Pipeline, held: &HeldTurns, position: u64) -> Self {
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
-        for (key, turns) in &held.0 {
+        let mut waiting = Waiting::default();
+        for (key, HeldRecord { turns, waits }) in &held.0 {
             windower.restore(key, turns);
+            if *waits && pipeline.extract.extractor == LLM {
+                waiting.add(&key.bank, &key.window, false);
+            }
             if key.part > 0 {
                 let count = parts.entry(MemoryKey { part: 0, ..key.clone() }).or_default();
                 *count = (*count).max(key.part + 1);
             }
         }
         let least_content_words = pipeline.extract.least_content_words;
-        Self { partition, windower, position, least_content_words, parts, halted: false }
+        Self { partition, windower, position, least_content_words, parts, waiting, halted: false }
     }
 
     /// Takes a partition over: nobody else commits to it from now on.
@@ -105,8 +131,9 @@ impl Stage {
         let position = log.replay(partition, &mut |record| {
             let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
             let read = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string())).and_then(|key| {
-                let turns = record.value.as_deref().map(serde_json::from_slice::<TurnsOnly>).transpose();
-                held.take(&key, turns.map_err(|e| failed(format!("not a memory record: {e}")))?.map(|t| t.turns));
+                let read = record.value.as_deref().map(serde_json::from_slice::<TurnsOnly>).transpose();
+                let read = read.map_err(|e| failed(format!("not a memory record: {e}")))?;
+                held.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));
                 Ok(())
             });
             failure = failure.take().or(read.err());
@@ -125,11 +152,24 @@ impl Stage {
         self.position
     }
 
+    /// Windows that wait for the model, and how many of them it has in hand.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        (self.waiting.count(), self.waiting.at_work())
+    }
+
+    /// Has the closed windows of a bank read by the model again.
+    pub(super) fn read_again(&mut self, bank: &Bank) {
+        let windows = self.windower.closed_windows(bank);
+        for window in windows.iter().filter(|window| extract::llm::has_turns(window)) {
+            self.waiting.add(bank, &window.id, true);
+        }
+    }
+
     /// Reads at most `limit` events and writes what they change; None when there is nothing to do.
     pub(super) fn step(
         &mut self,
         log: &dyn Log,
-        extractor: &dyn Extractor,
+        extractors: &Extractors,
         vectors: &mut Vectors,
         limit: usize,
     ) -> Result<Option<Step>, PipelineError> {
@@ -159,17 +199,9 @@ impl Stage {
         self.halted = true;
         let changes = self.windower.drain();
         let next_offset = records.last().map_or(self.position, |r| r.offset + 1);
-        if records.is_empty() && changes.is_empty() {
-            self.halted = false;
-            return Ok(None);
-        }
         let mut memory = Vec::new();
         let mut counts = BTreeMap::new();
         let mut planned = Vec::new();
-        for change in changes {
-            plan(change, extractor, self.least_content_words, &mut planned, &mut memory)?;
-        }
-        let (planned, drafted): (Vec<Planned>, Vec<Drafted>) = planned.into_iter().unzip();
         let mut step = Step {
             events: records.len() as u64,
             forwards: forwards.len() as u64,
@@ -177,6 +209,22 @@ impl Stage {
             rejects: dead_letters.len() as u64,
             ..Step::default()
         };
+        if let Some(background) = &extractors.model {
+            for arrived in background.arrived(self.partition) {
+                self.arrive(arrived, extractors, &mut planned, &mut dead_letters, &mut step)?;
+            }
+        }
+        if records.is_empty() && changes.is_empty() && planned.is_empty() {
+            self.halted = false;
+            self.hand_over(extractors);
+            return Ok(None);
+        }
+        for change in changes {
+            plan(change, extractors, self.least_content_words, &mut planned, &mut memory)?;
+        }
+        let (planned, drafted): (Vec<Planned>, Vec<Drafted>) = planned.into_iter().unzip();
+        // A window that was closed before is not closed once more by what the model made of it.
+        let read_again = step.by_model + step.refused;
         if !planned.is_empty() {
             let (model, units) = vectors.units(&drafted)?;
             for (planned, units) in planned.iter().zip(units) {
@@ -188,7 +236,7 @@ impl Stage {
                     window: planned.key.window.clone(),
                     state: planned.state,
                     turns_hash: planned.turns_hash.clone(),
-                    extractor: planned.extractor.to_owned(),
+                    extractor: planned.extractor.clone(),
                     model: model.clone(),
                     turns: planned.turns.clone(),
                     units,
@@ -208,24 +256,85 @@ impl Stage {
                 }
             }
         }
+        step.windows -= read_again;
         log.commit(&Transaction { partition: self.partition, next_offset, memory, dead_letters, forwards })?;
         self.position = next_offset;
         self.halted = false;
         self.parts.extend(counts);
         self.parts.retain(|_, count| *count > 1);
-        for (planned, drafted) in planned.iter().zip(&drafted) {
+        for (planned, drafted) in planned.into_iter().zip(&drafted) {
             if planned.state == WindowState::Final {
                 vectors.release(drafted)?;
             }
+            if background::waits(&planned.extractor) {
+                self.waiting.add(&planned.key.bank, &planned.key.window, false);
+            }
+            let MemoryKey { bank, window, .. } = planned.key;
+            extractors.release(&Window { bank, id: window, turns: planned.turns })?;
         }
+        self.hand_over(extractors);
         Ok(Some(step))
     }
+
+    /// Gives the model what waits for it, as much as it takes.
+    fn hand_over(&mut self, extractors: &Extractors) {
+        if let Some(background) = &extractors.model {
+            let windower = &self.windower;
+            self.waiting.hand_over(self.partition, background, |bank, window| windower.closed(bank, window));
+        }
+    }
+
+    /// The record of a window that the model has read; none where its turns have changed.
+    fn arrive(
+        &mut self,
+        arrived: Arrived,
+        extractors: &Extractors,
+        planned: &mut Vec<(Planned, Drafted)>,
+        dead_letters: &mut Vec<DeadLetter>,
+        step: &mut Step,
+    ) -> Result<(), PipelineError> {
+        self.waiting.came_back();
+        let Arrived { window, anew, turns_hash, result, .. } = arrived;
+        let current = self.windower.closed(&window.bank, &window.id);
+        if current.is_none_or(|current| current.turns_hash() != turns_hash) {
+            return Ok(());
+        }
+        let (extractor, drafts) = match result {
+            Ok(found) => {
+                step.by_model += 1;
+                found
+            }
+            Err(Failed::Later) => {
+                self.waiting.add(&window.bank, &window.id, anew);
+                return Ok(());
+            }
+            Err(Failed::Refused { problem, said, extractor }) => {
+                let origin = format!(
+                    "bank {}, session {:?}, window {}, by {extractor}",
+                    window.bank, window.id.session.0, window.id.start
+                );
+                let reason = format!("{problem}; its plain units stay, `ripplemem reextract` asks again");
+                dead_letters.push(DeadLetter::new(origin, reason, said.as_bytes()));
+                step.refused += 1;
+                (background::instead_of(&extractors.rules, &extractor), extractors.rules.extract(&window)?)
+            }
+        };
+        planned.push(closed_record(window, turns_hash, extractor, drafts));
+        Ok(())
+    }
+}
+
+/// The one record of a closed window, still without vectors.
+fn closed_record(window: Window, turns_hash: String, extractor: String, drafts: Vec<DraftUnit>) -> (Planned, Drafted) {
+    let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
+    let planned = Planned { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns };
+    (planned, Drafted { bank: window.bank, window: window.id, drafts })
 }
 
 /// The records that a changed window asks for, and the nulls.
 fn plan(
     change: WindowChange,
-    extractor: &dyn Extractor,
+    extractors: &Extractors,
     least_content_words: u32,
     planned: &mut Vec<(Planned, Drafted)>,
     memory: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -234,15 +343,9 @@ fn plan(
     let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn, part: 0 };
     memory.extend(remove_open.into_iter().map(|turn| (key(Some(turn)).to_bytes(), None)));
     if closed {
-        let final_record = Planned {
-            key: key(None),
-            state: WindowState::Final,
-            extractor: extractor.name(),
-            turns_hash: window.turns_hash(),
-            turns: window.turns.clone(),
-        };
-        let drafts = extractor.extract(&window)?;
-        planned.push((final_record, Drafted { bank: window.bank, window: window.id, drafts }));
+        let (extractor, drafts) = (extractors.provisional(&window), extractors.rules.extract(&window)?);
+        let turns_hash = window.turns_hash();
+        planned.push(closed_record(window, turns_hash, extractor, drafts));
         return Ok(());
     }
     let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();
@@ -255,7 +358,7 @@ fn plan(
         let open_record = Planned {
             key: key(Some(turn)),
             state: WindowState::Open,
-            extractor: PLAIN,
+            extractor: PLAIN.to_owned(),
             turns_hash: alone.turns_hash(),
             turns: alone.turns,
         };

@@ -32,8 +32,10 @@ pub fn context<'u>(units: impl IntoIterator<Item = Quoted<'u>>, unsupported: Opt
         let rest = if units.is_empty() { "" } else { " What follows is only the nearest that was found." };
         out.push_str(&format!("Nothing in memory supports this question ({reason}).{rest}\n"));
     }
-    restated(units.iter().filter(|(_, excerpt)| excerpt.is_none()).map(|(unit, _)| *unit).collect(), &mut out);
-    quoted(&units, &mut out);
+    let (whole, excerpts): (Vec<Quoted<'u>>, Vec<Quoted<'u>>) =
+        units.into_iter().partition(|(unit, excerpt)| excerpt.is_none() || unit.is_restated());
+    restated(whole.into_iter().map(|(unit, _)| unit).collect(), &mut out);
+    quoted(&excerpts, &mut out);
     out
 }
 

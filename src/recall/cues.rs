@@ -51,6 +51,7 @@ pub fn cues(question: &Question) -> Result<QuestionCues, RecallError> {
             locations: names(&runs, Class::Place),
             time: hull(times.iter().map(|t| t.interval)),
         },
+        note: None,
     })
 }
 

@@ -16,6 +16,7 @@ use crate::{
     },
 };
 
+mod answer;
 mod assemble;
 mod context;
 mod cues;
@@ -25,6 +26,7 @@ mod first_hop;
 mod form;
 mod impressions;
 mod inflect;
+mod llm;
 mod person;
 mod plan;
 mod target;
@@ -35,11 +37,13 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use answer::{Answer, Standing, answer};
 pub use assemble::{Ranked, assemble, consolidate, rho};
 pub use context::{Quoted, context};
 pub use cues::cues;
 pub use expand::{Considered, Support};
 pub use impressions::Impressions;
+pub use llm::LlmPlanner;
 pub use plan::{Planner, RulesPlanner};
 pub use trace::{trace, way};
 pub use unplanned::Unplanned;
@@ -138,7 +142,7 @@ pub fn recollect(
     settings: &RecallSettings,
     model_ref: &ModelRef,
 ) -> Result<Evidence, RecallError> {
-    let cues = cues(question)?;
+    let cues = planner.cues(question)?;
     let vector =
         embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
     let fixed = memory::quantise(&vector.0);

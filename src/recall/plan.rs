@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Candidate,
+    Candidate, RecallError,
+    cues::cues,
     form::{Form, form},
     target::target,
     words::Stems,
@@ -23,8 +24,16 @@ pub(super) const NO_START: &str = "no evidence to start from";
 pub(super) const ROUNDS_SPENT: &str = "round budget reached";
 pub(super) const NO_SUPPORT: &str = "no new support";
 
-/// Decides after each look at the evidence.
+/// Reads the question, and decides after each look at the evidence.
 pub trait Planner {
+    /// What the question is looked up by.
+    ///
+    /// # Errors
+    /// [`RecallError::EmptyQuestion`] and [`RecallError::LongQuestion`].
+    fn cues(&self, question: &Question) -> Result<QuestionCues, RecallError> {
+        cues(question)
+    }
+
     /// The plan of a round, counted from 1.
     fn plan(
         &self,
@@ -103,6 +112,7 @@ impl Planner for RulesPlanner {
             reason: reason.to_owned(),
             anchors: Vec::new(),
             target: None,
+            note: None,
         };
         if evidence.is_empty() || settings.anchors == 0 {
             return stop(NO_START);
@@ -121,6 +131,7 @@ impl Planner for RulesPlanner {
             reason: reason(form, &uncovered),
             target: Some(target(question, cues, form, &uncovered, &anchors)),
             anchors: anchors.iter().map(|a| a.unit.id).collect(),
+            note: None,
         }
     }
 

@@ -312,6 +312,7 @@ impl Planner for Unruly {
             reason: "because".to_owned(),
             anchors: [UnitId(0xdead)].into_iter().chain(known.iter().copied()).chain(known.iter().copied()).collect(),
             target: Some(Target { goal: "g".into(), sentence: "Mira read.".into(), cues: Cues::default() }),
+            note: None,
         }
     }
 

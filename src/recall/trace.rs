@@ -56,6 +56,9 @@ impl Page {
         self.line(0, &format!("bank       {}", evidence.question.bank));
         self.line(0, &format!("keywords   {}", listed(&cues.keywords)));
         self.line(0, &format!("cues       {}", cue_text(&cues.cues)));
+        if let Some(note) = &cues.note {
+            self.line(0, &format!("cues by    {note}"));
+        }
         self.line(0, &format!("vector     {}", evidence.trace.vector_hash));
     }
 
@@ -92,6 +95,9 @@ impl Page {
         self.line(0, &format!("\nround {number}"));
         let verdict = if plan.proceed { "goes on" } else { "stops" };
         self.line(2, &format!("{verdict}: {} (sufficiency {:.2})", plan.reason, plan.sufficiency));
+        if let Some(note) = &plan.note {
+            self.line(2, &format!("planned by {note}"));
+        }
         if !plan.proceed {
             return;
         }
@@ -182,7 +188,7 @@ fn listed(items: &[String]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
 
-fn cue_text(cues: &Cues) -> String {
+pub(super) fn cue_text(cues: &Cues) -> String {
     let time = cues.time.map_or_else(|| "none".to_owned(), |t| render_interval(&t));
     format!("persons: {}; places: {}; time: {time}", listed(&cues.participants), listed(&cues.locations))
 }

@@ -41,6 +41,7 @@ impl Planner for Unplanned {
                 sentence: cues.semantic_query.clone(),
                 cues: cues.cues.clone(),
             }),
+            note: None,
         }
     }
 

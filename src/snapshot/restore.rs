@@ -54,6 +54,8 @@ pub struct RestoredRecord {
     pub turns: Vec<String>,
     /// The turns themselves, where they were asked for.
     pub window_turns: Vec<WindowTurn>,
+    /// Who made its units, where the turns were asked for.
+    pub extractor: String,
     /// Its units.
     pub extraction: Arc<Extraction>,
 }
@@ -403,6 +405,7 @@ impl Snapshots {
                     if let Some((record, key, _, names)) = at.flatten().and_then(|at| records.get_mut(at)) {
                         names.push(turns.name(row).to_owned());
                         if scope.window_turns {
+                            turns.extractor(row).map_err(unfit)?.clone_into(&mut record.extractor);
                             record.turns.push(turns.turn(&key.bank, row).map_err(unfit)?);
                         }
                     }
@@ -434,7 +437,8 @@ impl Snapshots {
             let extraction = Extraction::new(&record, manifest.dimensions)
                 .map_err(|problem| SnapshotError::Unfit { place: self.store.place().to_owned(), problem })?;
             let extraction = Arc::new(extraction);
-            Ok(RestoredRecord { key, since, turns, window_turns: record.turns, extraction })
+            let MemoryRecord { turns: window_turns, extractor, .. } = record;
+            Ok(RestoredRecord { key, since, turns, window_turns, extractor, extraction })
         });
         made.collect()
     }

@@ -110,6 +110,15 @@ impl BankWindows {
         out
     }
 
+    pub(super) fn closed(&self, window: &WindowId) -> Option<Window> {
+        let session = self.sessions.get(*self.names.get(&window.session)?)?;
+        session.closed().any(|start| start == window.start).then(|| session.window(&self.bank, window.start))?
+    }
+
+    pub(super) fn closed_windows(&self) -> Vec<Window> {
+        self.sessions.iter().flat_map(|s| s.closed().filter_map(|start| s.window(&self.bank, start))).collect()
+    }
+
     fn drain_unseen(&mut self) -> Option<WindowChange> {
         let mut remove_open = Vec::new();
         let mut turns = Vec::new();

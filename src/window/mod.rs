@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     config::WindowSettings,
-    model::{Bank, MemoryKey, TurnEvent, Window, WindowTurn},
+    model::{Bank, MemoryKey, TurnEvent, Window, WindowId, WindowTurn},
 };
 
 mod auto;
@@ -128,6 +128,18 @@ impl Windower {
             }
         }
         out
+    }
+
+    /// A closed window as it is now; none that is open, or is no more.
+    #[must_use]
+    pub fn closed(&self, bank: &Bank, window: &WindowId) -> Option<Window> {
+        self.banks.get(bank)?.closed(window)
+    }
+
+    /// The closed windows of a bank.
+    #[must_use]
+    pub fn closed_windows(&self, bank: &Bank) -> Vec<Window> {
+        self.banks.get(bank).map(BankWindows::closed_windows).unwrap_or_default()
     }
 
     fn settle(&mut self) {

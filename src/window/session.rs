@@ -127,7 +127,6 @@ impl Session {
     /// What a changed window asks to be written; the window's open records count as
     /// written or removed from here on. Nothing when there is nothing to write.
     pub(super) fn drain(&mut self, bank: &Bank, start: u32) -> Option<WindowChange> {
-        let end = self.end(start);
         let span = self.windows.get_mut(&start)?;
         let unwritten = std::mem::take(&mut span.unwritten);
         let mut remove_open = Vec::new();
@@ -146,8 +145,14 @@ impl Session {
             }
         }
         let closed = span.closed;
+        Some(WindowChange { window: self.window(bank, start)?, closed, write_open, remove_open })
+    }
+
+    /// A window as it is now, as the extractor sees it.
+    pub(super) fn window(&self, bank: &Bank, start: u32) -> Option<Window> {
+        let span = self.windows.get(&start)?;
         let from = start.saturating_sub(span.context);
-        let turns = self.turns.range(from..end.max(from)).map(|(ordinal, held)| WindowTurn {
+        let turns = self.turns.range(from..self.end(start).max(from)).map(|(ordinal, held)| WindowTurn {
             turn: Arc::clone(&held.turn),
             ordinal: *ordinal,
             context: *ordinal < start,
@@ -155,7 +160,11 @@ impl Session {
             source_offset: held.source_offset,
         });
         let id = WindowId { session: self.id.clone(), start };
-        let window = Window { bank: bank.clone(), id, turns: turns.collect() };
-        Some(WindowChange { window, closed, write_open, remove_open })
+        Some(Window { bank: bank.clone(), id, turns: turns.collect() })
+    }
+
+    /// The starts of the closed windows.
+    pub(super) fn closed(&self) -> impl Iterator<Item = u32> {
+        self.windows.iter().filter(|(_, span)| span.closed).map(|(start, _)| *start)
     }
 }

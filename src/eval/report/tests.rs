@@ -75,6 +75,7 @@ fn question(id: &str) -> QuestionResult {
         reason: "a title is missing".to_owned(),
         anchors: if proceed { vec![UnitId(1)] } else { Vec::new() },
         target: None,
+        note: None,
     };
     let piece = |turn: &str, delivered: bool, held_by: &[u64]| Piece {
         turn: turn.to_owned(),
@@ -122,6 +123,7 @@ fn question(id: &str) -> QuestionResult {
                     semantic_query: String::new(),
                     keywords: vec!["books".to_owned()],
                     cues: Cues::default(),
+                    note: None,
                 },
                 vector_hash: "0".to_owned(),
                 first_hop: vec![

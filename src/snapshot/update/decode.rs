@@ -158,6 +158,11 @@ impl<'b> Turns<'b> {
         Ok(column::<BooleanArray>(self.batch, "deleted")?.value(row))
     }
 
+    /// Who made the units of the record of a row that came.
+    pub(in super::super) fn extractor(&self, row: usize) -> Result<&'b str, String> {
+        Ok(column::<StringArray>(self.batch, "extractor")?.value(row))
+    }
+
     /// The turn of a row that came.
     pub(in super::super) fn turn(&self, bank: &Bank, row: usize) -> Result<WindowTurn, String> {
         let strings = |name| column::<StringArray>(self.batch, name);

@@ -1,0 +1,313 @@
+//! A window to units by a language model (paper, section 3.2 and its extraction contract).
+//!
+//! In: a window. Out: units in the model's words, each with the turns that it rests on. The
+//! turns are sent as data, one JSON array a line, so that nothing that was said can pass for
+//! a turn of its own or for an instruction. A unit that cites a turn outside the window, a
+//! deleted one, or leading context alone is refused; a person or a place that the window
+//! does not name is left out. The same window is the same request, and is paid for once.
+
+use std::{collections::BTreeSet, fmt::Write, sync::Arc};
+
+use serde::Deserialize;
+
+use super::{DraftPart, DraftUnit, ExtractError, Extractor, draft::shared_thing};
+use crate::{
+    llm::{self, Contract, Llm, Request, RestsOn, Span, Usage},
+    model::{Cues, EventTime, Interval, Marks, Window, WindowTurn, canonical_name},
+};
+
+/// Characters of a restatement, at most.
+const MOST_CHARACTERS: usize = 2_000;
+/// Version of how turns are sent and units are read; the prompt has its own hash.
+const VERSION: &str = "llm/1";
+
+/// The extractor that asks a language model.
+#[derive(Clone)]
+pub struct LlmExtractor {
+    llm: Arc<Llm>,
+    name: String,
+    anew: bool,
+}
+
+impl LlmExtractor {
+    /// An extractor that asks `llm`; with `anew`, also for what was paid for before.
+    #[must_use]
+    pub fn new(llm: Arc<Llm>, anew: bool) -> Self {
+        let name = format!("{VERSION} {} {}", llm.settings().model, Contract::Extract.hash());
+        Self { llm, name, anew }
+    }
+}
+
+impl Extractor for LlmExtractor {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
+        let input = input(window);
+        let request = Request {
+            contract: Contract::Extract,
+            bank: &window.bank,
+            rests_on: RestsOn::Window(&window.id),
+            input: &input,
+            patience: None,
+            anew: self.anew,
+        };
+        Ok(self.llm.ask(&request, &mut |found: Found| read(window, &found))?)
+    }
+}
+
+/// What a model is sent for a window: its turns by their place in it, from 1. Deleted ones
+/// are left out.
+#[must_use]
+pub fn input(window: &Window) -> String {
+    let mut out = String::from("context\n");
+    let mut own = false;
+    for (number, held) in (1..).zip(&window.turns) {
+        if !held.context && !std::mem::replace(&mut own, true) {
+            out.push_str("turns\n");
+        }
+        if held.deleted {
+            continue;
+        }
+        let shared: Vec<String> = held.turn.attachments.iter().filter_map(shared_thing).collect();
+        let mut line = vec![
+            serde_json::Value::from(number),
+            held.turn.time.to_string().into(),
+            held.turn.speaker.as_str().into(),
+            held.turn.text.as_str().into(),
+        ];
+        if !shared.is_empty() {
+            line.push(shared.join(" ").into());
+        }
+        // Writing into a string cannot fail.
+        let _ = writeln!(out, "{}", serde_json::Value::from(line));
+    }
+    out
+}
+
+/// Whether a window has a turn that could make a unit.
+#[must_use]
+pub fn has_turns(window: &Window) -> bool {
+    window.turns.iter().any(|t| !t.context && !t.deleted)
+}
+
+/// What a window's request would take: its prompt, and as many tokens back as its turns have.
+#[must_use]
+pub fn estimate(window: &Window) -> Usage {
+    let input = input(window);
+    let stretch = input.split_once("\nturns\n").map_or(input.as_str(), |(_, turns)| turns);
+    Usage {
+        calls: 1,
+        prompt_tokens: llm::prompt_tokens(Contract::Extract, &input),
+        completion_tokens: llm::tokens(stretch),
+        milliseconds: 0,
+    }
+}
+
+/// What a model gives back.
+#[derive(Debug, Deserialize)]
+struct Found {
+    units: Vec<FoundUnit>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FoundUnit {
+    restatement: String,
+    sources: Vec<i64>,
+    participants: Vec<String>,
+    locations: Vec<String>,
+    time: Option<Span>,
+}
+
+/// The drafts, each once; or everything that is wrong with what was found.
+fn read(window: &Window, found: &Found) -> Result<Vec<DraftUnit>, String> {
+    let (mut drafts, mut problems) = (Vec::<DraftUnit>::new(), Vec::new());
+    let grounds = Grounds::of(window);
+    for (place, unit) in (1..).zip(&found.units) {
+        match draft(window, unit, &grounds) {
+            Ok(draft) if drafts.contains(&draft) => {}
+            Ok(draft) => drafts.push(draft),
+            Err(problem) => problems.push(format!("unit {place}: {problem}")),
+        }
+    }
+    if problems.is_empty() {
+        return Ok(drafts);
+    }
+    problems.truncate(8);
+    Err(problems.join("; "))
+}
+
+fn draft(window: &Window, unit: &FoundUnit, grounds: &Grounds) -> Result<DraftUnit, String> {
+    let restatement = unit.restatement.split_whitespace().collect::<Vec<_>>().join(" ");
+    if restatement.is_empty() {
+        return Err("restatement: empty".to_owned());
+    }
+    if restatement.chars().count() > MOST_CHARACTERS {
+        return Err(format!("restatement: longer than {MOST_CHARACTERS} characters; make several units"));
+    }
+    let sources = sources(window, &unit.sources)?;
+    let (Some(first), Some(last)) = (sources.first(), sources.last()) else {
+        return Err("sources: empty; name the turns that it rests on".to_owned());
+    };
+    if sources.iter().all(|t| t.context) {
+        return Err(format!("sources: {:?} lie in the context alone; name a turn of the stretch", unit.sources));
+    }
+    let time = unit.time.as_ref().map(|span| span.interval(last.turn.time.offset_seconds)).transpose()?;
+    let said_at = last.turn.time;
+    let part = DraftPart {
+        turn: first.turn.turn.clone(),
+        ordinal: first.ordinal,
+        speaker: first.turn.speaker.clone(),
+        said_at,
+        text: restatement.clone(),
+        marks: Marks::default(),
+    };
+    Ok(DraftUnit {
+        cues: Cues {
+            participants: grounds.names(&unit.participants),
+            locations: grounds.names(&unit.locations),
+            time: time.map(|t| point(t, said_at)),
+        },
+        restatement,
+        said_at,
+        sources: sources.iter().map(|t| t.turn.turn.clone()).collect(),
+        ordinal: first.ordinal,
+        before: None,
+        parts: vec![part],
+        restated: true,
+    })
+}
+
+/// The very moment of saying, where a model wrote it without its fraction of a second.
+fn point(time: Interval, said_at: EventTime) -> Interval {
+    let same = time.start_ms == time.end_ms && time.start_ms == said_at.unix_ms - said_at.unix_ms.rem_euclid(1_000);
+    if same { Interval::at(said_at) } else { time }
+}
+
+/// The turns of these numbers, each once, in their order.
+fn sources<'w>(window: &'w Window, numbers: &[i64]) -> Result<Vec<&'w WindowTurn>, String> {
+    let numbers: BTreeSet<i64> = numbers.iter().copied().collect();
+    let turn = |number: i64| {
+        let index = usize::try_from(number.checked_sub(1)?).ok()?;
+        window.turns.get(index).filter(|t| !t.deleted)
+    };
+    numbers.into_iter().map(|n| turn(n).ok_or_else(|| format!("sources: {n} is no turn of the message"))).collect()
+}
+
+/// The words of a window, for names that must stand in it.
+struct Grounds(BTreeSet<String>);
+
+impl Grounds {
+    fn of(window: &Window) -> Self {
+        let mut all = BTreeSet::new();
+        for held in window.turns.iter().filter(|t| !t.deleted) {
+            let shared = held.turn.attachments.iter().filter_map(shared_thing);
+            for text in [held.turn.speaker.clone(), held.turn.text.clone()].into_iter().chain(shared) {
+                all.extend(words(&text));
+            }
+        }
+        Self(all)
+    }
+
+    /// The names that the window says, canonical, sorted, each once. Of a name in several
+    /// words, one must stand there: "Ann Lee" is who is called Ann in one place and Lee in
+    /// another.
+    fn names(&self, names: &[String]) -> Vec<String> {
+        let said = |name: &String| words(name).iter().any(|word| self.0.contains(word));
+        let all: BTreeSet<String> = names.iter().filter(|n| said(n)).map(|n| canonical_name(n)).collect();
+        all.into_iter().collect()
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::{Bank, SessionId, Turn, WindowId};
+
+    fn window(turns: &[(&str, &str, bool)]) -> Window {
+        let bank = Bank::parse("b").unwrap();
+        let turns = (0..).zip(turns).map(|(i, (speaker, text, context))| {
+            let time = format!("2024-05-01T10:0{i}:00+02:00");
+            let turn = serde_json::json!({"bank": "b", "turn": format!("t{i}"), "speaker": speaker, "text": text, "time": time});
+            WindowTurn {
+                turn: Arc::new(serde_json::from_value::<Turn>(turn).unwrap()),
+                ordinal: i,
+                context: *context,
+                deleted: text.is_empty(),
+                source_offset: u64::from(i),
+            }
+        });
+        Window { bank, id: WindowId { session: SessionId("s".into()), start: 1 }, turns: turns.collect() }
+    }
+
+    fn found(sources: &[i64], time: Option<(&str, &str)>) -> Found {
+        let time = time.map(|(start, end)| serde_json::json!({"start": start, "end": end}));
+        let unit = serde_json::json!({"restatement": " Ann moved\n to Lisbon. ", "sources": sources,
+            "participants": ["Ann", "Zoe", "Ann "], "locations": ["Lisbon", "Paris"], "time": time});
+        serde_json::from_value(serde_json::json!({"units": [unit, unit]})).unwrap()
+    }
+
+    fn talk() -> Window {
+        window(&[
+            ("Bo", "Where do you live?", true),
+            ("Ann", "In Lisbon.\n[3, \"x\"]", false),
+            ("Bo", "", false),
+            ("Bo", "Nice", false),
+        ])
+    }
+
+    #[test]
+    fn turns_are_sent_as_data_one_a_line() {
+        assert_eq!(
+            input(&talk()),
+            "context\n[1,\"2024-05-01T10:00:00+02:00\",\"Bo\",\"Where do you live?\"]\nturns\n\
+             [2,\"2024-05-01T10:01:00+02:00\",\"Ann\",\"In Lisbon.\\n[3, \\\"x\\\"]\"]\n\
+             [4,\"2024-05-01T10:03:00+02:00\",\"Bo\",\"Nice\"]\n"
+        );
+        assert!(has_turns(&talk()) && !has_turns(&window(&[("Bo", "Where?", true), ("Bo", "", false)])));
+        let usage = estimate(&talk());
+        assert!(usage.calls == 1 && usage.prompt_tokens > 500, "{usage:?}");
+        assert!((20..80).contains(&usage.completion_tokens), "{usage:?}");
+    }
+
+    #[test]
+    fn a_unit_keeps_its_sources_and_what_the_window_grounds() {
+        let units = read(&talk(), &found(&[2, 1], Some(("2024-05-01T00:00:00", "2024-05-01T23:59:59")))).unwrap();
+        assert_eq!(units.len(), 1, "each once");
+        let unit = &units[0];
+        assert_eq!((unit.restatement.as_str(), unit.ordinal), ("Ann moved to Lisbon.", 0));
+        assert_eq!(unit.sources, ["t0", "t1"]);
+        assert_eq!(
+            (unit.cues.participants.as_slice(), unit.cues.locations.as_slice()),
+            (&["ann".to_owned()][..], &["lisbon".to_owned()][..])
+        );
+        let time = unit.cues.time.unwrap();
+        assert_eq!((time.end_ms - time.start_ms, time.offset_seconds), (86_399_999, 7_200));
+        assert_eq!(unit.said_at.to_string(), "2024-05-01T10:01:00+02:00");
+        assert_eq!((unit.parts.len(), unit.parts[0].text.as_str()), (1, "Ann moved to Lisbon."));
+    }
+
+    #[test]
+    fn what_is_not_grounded_is_refused_by_name() {
+        let check = |sources: &[i64], time, word: &str| {
+            let problem = read(&talk(), &found(sources, time)).unwrap_err();
+            assert!(problem.starts_with("unit 1: ") && problem.contains(word), "{problem}");
+        };
+        check(&[], None, "sources: empty");
+        check(&[1], None, "context alone");
+        check(&[2, 5], None, "5 is no turn");
+        check(&[3], None, "3 is no turn");
+        check(&[0], None, "0 is no turn");
+        check(&[2], Some(("soon", "later")), "\"soon\"");
+        let long = serde_json::json!({"units": [{"restatement": "x".repeat(2_001), "sources": [2], "participants": [],
+            "locations": [], "time": null}]});
+        assert!(read(&talk(), &serde_json::from_value(long).unwrap()).unwrap_err().contains("longer"));
+    }
+}

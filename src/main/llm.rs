@@ -1,0 +1,104 @@
+//! The commands that a language model has a part in.
+//!
+//! In: a pipeline with `[llm]`. Out: windows that are read, or read again; what was spent.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use ripplemem::{
+    config::{LLM, LogKind, Pipeline, SourceSettings},
+    llm::{Contract, Llm, Usage},
+    model::Bank,
+    pipeline::{self, Finished},
+    source,
+};
+
+use super::{Bar, REJECTED, digest, open, print, say};
+
+/// What the model read, and what is left; false when something waits or could not be used.
+pub(crate) fn finished(pipeline: &Pipeline, finished: &Finished) -> Result<bool> {
+    let Finished { read, refused, left, problem } = finished;
+    if *read + *refused + *left > 0 {
+        print(&format!("{}: {read} windows read, {refused} not usable, {left} left to read\n", pipeline.llm.model))?;
+    }
+    if let Some(problem) = problem {
+        say(&format!("{problem}; the rules' units stand in, the next run goes on"));
+    }
+    Ok(*refused == 0)
+}
+
+pub(crate) fn reextract(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
+    if pipeline.log.kind == LogKind::Kafka {
+        anyhow::bail!("reextract works on an embedded log; on Kafka the group of extractors owns the partitions");
+    }
+    if pipeline.extract.extractor != LLM {
+        anyhow::bail!(
+            "extract.extractor is {:?}; write \"llm\", and [llm], to have windows read by a model",
+            pipeline.extract.extractor
+        );
+    }
+    let mut service = open(pipeline)?;
+    let bar = Bar::new();
+    let done = service.reextract(bank, &mut |p| bar.show(p));
+    bar.clear();
+    service.take_warnings().iter().for_each(|w| say(w));
+    service.snapshot()?;
+    let whole = finished(pipeline, &done?)?;
+    print(&digest(&service, Some(bank), false)?)?;
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
+}
+
+pub(crate) fn estimate(
+    pipeline: &Pipeline,
+    settings: &SourceSettings,
+    bank: Option<&Bank>,
+    json: bool,
+) -> Result<ExitCode> {
+    let mut source = source::open(settings, bank)?;
+    let bar = Bar::new();
+    let estimates = pipeline::estimate(pipeline, &mut *source, &mut |p| bar.show(p));
+    bar.clear();
+    let estimates = estimates?;
+    if json {
+        print(&format!("{}\n", serde_json::to_string(&estimates)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lines = estimates.iter().map(|e| (e.usage, Contract::Extract.name(), e.bank.as_str()));
+    table(pipeline, &lines.collect::<Vec<_>>())?;
+    say("prompts are counted; of what comes back, as much as the turns have is assumed, and no repair");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn cost(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
+    let llm = Llm::open(&pipeline.llm, pipeline.llm_directory())?;
+    let mut expenses = llm.expenses()?;
+    expenses.retain(|e| bank.is_none_or(|bank| bank.as_str() == e.bank));
+    if json {
+        print(&format!("{}\n", serde_json::to_string(&expenses)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lines = expenses.iter().map(|e| {
+        let bank = if e.bank.is_empty() { "(forgotten)" } else { e.bank.as_str() };
+        (e.usage, e.contract.name(), bank)
+    });
+    table(pipeline, &lines.collect::<Vec<_>>())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Usage, what for and of which bank, with a sum.
+fn table(pipeline: &Pipeline, lines: &[(Usage, &str, &str)]) -> Result<()> {
+    print("    calls       prompt   completion      seconds         cost  for      bank\n")?;
+    let mut all = Usage::default();
+    lines.iter().for_each(|(usage, ..)| all += *usage);
+    for (usage, purpose, bank) in lines.iter().copied().chain([(all, "all", "")]) {
+        print(&format!(
+            "{:>9} {:>12} {:>12} {:>12.1} {:>12.4}  {purpose:<8} {bank}\n",
+            usage.calls,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.milliseconds as f64 / 1_000.0,
+            pipeline.llm.cost(usage.prompt_tokens, usage.completion_tokens),
+        ))?;
+    }
+    Ok(())
+}

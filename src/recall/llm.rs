@@ -1,0 +1,256 @@
+//! Cues and plans by a language model, with the rules beside it (paper, section 3.4).
+//!
+//! In: a question, the evidence so far. Out: cues of which every name and keyword stands in
+//! the question, and plans whose anchors are units of the evidence. Where the model fails, is
+//! too slow, or breaks these rules also when it was told so, the rules take its place, and
+//! the trace notes why. The wording that is embedded is always the question's own; how well
+//! the evidence covers it is always the rules' figure. The model sees the evidence of this
+//! question and of no other bank.
+
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    Candidate, RecallError, assemble, cues,
+    plan::{COVERED, Planner, RulesPlanner},
+    trace::cue_text,
+};
+use crate::{
+    config::{LLM, RecallSettings},
+    llm::{Contract, Llm, LlmError, Request, RestsOn, Span},
+    model::{Cues, Plan, Question, QuestionCues, Target, canonical_name},
+};
+
+/// Keywords of a question, at least and at most (the cue contract of the paper's appendix).
+const KEYWORDS: std::ops::RangeInclusive<usize> = 2..=6;
+/// Why it stops where the model sees no way on.
+const HOPELESS: &str = "nothing found so far leads on";
+
+/// The planner that asks a language model.
+pub struct LlmPlanner {
+    llm: Arc<Llm>,
+    rules: RulesPlanner,
+    plans: bool,
+    reads_cues: bool,
+}
+
+impl LlmPlanner {
+    /// A planner that asks `llm` for what the settings leave to it.
+    #[must_use]
+    pub fn new(llm: Arc<Llm>, rules: RulesPlanner, settings: &RecallSettings) -> Self {
+        Self { llm, rules, plans: settings.planner == LLM, reads_cues: settings.cues_by == LLM }
+    }
+
+    fn request<'r>(
+        &self,
+        contract: Contract,
+        question: &'r Question,
+        rests_on: RestsOn<'r>,
+        input: &'r str,
+    ) -> Request<'r> {
+        let patience = Some(Duration::from_secs(self.llm.settings().question_seconds));
+        Request { contract, bank: &question.bank, rests_on, input, patience, anew: false }
+    }
+
+    fn by_model(&self, contract: Contract) -> Option<String> {
+        Some(format!("{} (prompt {})", self.llm.settings().model, contract.hash()))
+    }
+
+    fn asked_for_cues(&self, question: &Question, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
+        let input = json!({"question": question.text, "asked_at": question.asked_at}).to_string();
+        let request = self.request(Contract::Cues, question, RestsOn::Nothing, &input);
+        let offset = question.asked_at.map_or(0, |at| at.offset_seconds);
+        self.llm.ask(&request, &mut |found: FoundCues| {
+            let time = found.time.as_ref().map(|span| span.interval(offset)).transpose()?;
+            let said = canonical_name(&question.text);
+            let stands = |name: &String| !name.is_empty() && said.contains(name.as_str());
+            let names = |names: &[String]| -> Vec<String> {
+                let all: std::collections::BTreeSet<String> =
+                    names.iter().map(|n| canonical_name(n)).filter(stands).collect();
+                all.into_iter().collect()
+            };
+            let mut keywords: Vec<String> = Vec::new();
+            for keyword in found.keywords.iter().map(|k| k.trim()) {
+                let new = !keywords.iter().any(|k| k.eq_ignore_ascii_case(keyword));
+                if stands(&canonical_name(keyword)) && new && keywords.len() < *KEYWORDS.end() {
+                    keywords.push(keyword.to_owned());
+                }
+            }
+            // A question of one word has no two.
+            if keywords.len() < (*KEYWORDS.start()).min(rules.keywords.len()) {
+                return Err(format!(
+                    "keywords: {} stand in the question, two to six are wanted, as they stand there",
+                    keywords.len()
+                ));
+            }
+            Ok(QuestionCues {
+                semantic_query: rules.semantic_query.clone(),
+                keywords,
+                cues: Cues { participants: names(&found.participants), locations: names(&found.locations), time },
+                note: self.by_model(Contract::Cues),
+            })
+        })
+    }
+
+    fn asked_for_plan(
+        &self,
+        question: &Question,
+        cues: &QuestionCues,
+        evidence: &[Candidate],
+        round: u32,
+        settings: &RecallSettings,
+    ) -> Result<Plan, LlmError> {
+        // The best first, as far as is known without the model.
+        let mut best: Vec<(f64, &Candidate)> = assemble::rho(evidence, settings).into_iter().zip(evidence).collect();
+        best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.unit.id.cmp(&b.1.unit.id)));
+        let (mut labels, mut shown) = (BTreeMap::new(), Vec::with_capacity(best.len()));
+        for (number, (_, candidate)) in (1..).zip(&best) {
+            let label = format!("m{number}");
+            shown.push(json!([label, candidate.unit.said_at.local().date().to_string(), words(candidate)]));
+            labels.insert(label, candidate.unit.id);
+        }
+        let input = json!({
+            "question": question.text, "asked_at": question.asked_at, "cues": cue_text(&cues.cues),
+            "round": round, "rounds": settings.rounds, "anchors_allowed": settings.anchors, "evidence": shown,
+        })
+        .to_string();
+        let turns: Vec<String> = evidence.iter().flat_map(|c| c.unit.sources.iter().cloned()).collect();
+        let request = self.request(Contract::Plan, question, RestsOn::Turns(&turns), &input);
+        let offset = question.asked_at.or(evidence.first().map(|c| c.unit.said_at)).map_or(0, |t| t.offset_seconds);
+        let sufficiency = self.rules.sufficiency(question, cues, evidence);
+        let stop = |reason: &str| Plan {
+            proceed: false,
+            sufficiency,
+            reason: reason.to_owned(),
+            anchors: Vec::new(),
+            target: None,
+            note: self.by_model(Contract::Plan),
+        };
+        self.llm.ask(&request, &mut |found: FoundPlan| {
+            let target = match (found.decision.as_str(), &found.target) {
+                ("enough", _) => return Ok(stop(COVERED)),
+                ("hopeless", _) => return Ok(stop(HOPELESS)),
+                (_, None) => return Err("target: null; with \"continue\" it says what is missing".to_owned()),
+                (_, Some(target)) => target,
+            };
+            let mut anchors = Vec::new();
+            for label in &found.anchors {
+                let id = labels.get(label).ok_or_else(|| format!("anchors: {label:?} is no label of the evidence"))?;
+                if !anchors.contains(id) {
+                    anchors.push(*id);
+                }
+            }
+            if anchors.is_empty() || anchors.len() > settings.anchors {
+                return Err(format!("anchors: {}; name one to {}", anchors.len(), settings.anchors));
+            }
+            let sentence = target.sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+            if sentence.is_empty() || alike(&sentence, &question.text) {
+                return Err("target: the sentence is the question again; state what is missing".to_owned());
+            }
+            let names = |names: &[String]| -> Vec<String> {
+                let all: std::collections::BTreeSet<String> =
+                    names.iter().map(|n| canonical_name(n)).filter(|n| !n.is_empty()).collect();
+                all.into_iter().collect()
+            };
+            let goal = target.goal.split_whitespace().collect::<Vec<_>>().join("_");
+            Ok(Plan {
+                proceed: true,
+                sufficiency,
+                reason: format!("the model misses {goal}"),
+                anchors,
+                target: Some(Target {
+                    goal,
+                    sentence,
+                    cues: Cues {
+                        participants: names(&target.participants),
+                        locations: names(&target.locations),
+                        time: target.time.as_ref().map(|span| span.interval(offset)).transpose()?,
+                    },
+                }),
+                note: self.by_model(Contract::Plan),
+            })
+        })
+    }
+}
+
+impl Planner for LlmPlanner {
+    fn cues(&self, question: &Question) -> Result<QuestionCues, RecallError> {
+        let rules = cues::cues(question)?;
+        if !self.reads_cues {
+            return Ok(rules);
+        }
+        Ok(self
+            .asked_for_cues(question, &rules)
+            .unwrap_or_else(|error| QuestionCues { note: instead(&error), ..rules }))
+    }
+
+    fn plan(
+        &self,
+        question: &Question,
+        cues: &QuestionCues,
+        evidence: &[Candidate],
+        round: u32,
+        settings: &RecallSettings,
+    ) -> Plan {
+        let rules = || self.rules.plan(question, cues, evidence, round, settings);
+        // Where there is nothing to decide, nothing is asked.
+        if !self.plans || evidence.is_empty() || settings.anchors == 0 || round > settings.rounds {
+            return rules();
+        }
+        self.asked_for_plan(question, cues, evidence, round, settings)
+            .unwrap_or_else(|error| Plan { note: instead(&error), ..rules() })
+    }
+
+    fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
+        self.rules.sufficiency(question, cues, evidence)
+    }
+}
+
+fn instead(error: &dyn Display) -> Option<String> {
+    Some(format!("the rules, because: {error}"))
+}
+
+/// What a unit says: the parts that are quoted of it, or its restatement.
+fn words(candidate: &Candidate) -> String {
+    match &candidate.excerpt {
+        Some(excerpt) if !candidate.unit.is_restated() => {
+            let parts = excerpt.iter().filter_map(|at| candidate.unit.parts.get(*at));
+            parts.map(|part| format!("{}: {}", part.speaker, part.text)).collect::<Vec<_>>().join(" ")
+        }
+        _ => candidate.unit.restatement.clone(),
+    }
+}
+
+/// Whether two texts have the same words.
+fn alike(a: &str, b: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+    };
+    words(a) == words(b)
+}
+
+#[derive(Debug, Deserialize)]
+struct FoundCues {
+    keywords: Vec<String>,
+    participants: Vec<String>,
+    locations: Vec<String>,
+    time: Option<Span>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FoundPlan {
+    decision: String,
+    anchors: Vec<String>,
+    target: Option<FoundTarget>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FoundTarget {
+    goal: String,
+    sentence: String,
+    participants: Vec<String>,
+    locations: Vec<String>,
+    time: Option<Span>,
+}
