@@ -286,6 +286,9 @@ pub(crate) struct EvalArgs {
     /// second-round, longer-first-hop, open-windows, or all.
     #[arg(long, value_delimiter = ',')]
     pub(crate) ablate: Vec<String>,
+    /// Have the language model of [llm] answer every question, and judge the answers.
+    #[arg(long)]
+    pub(crate) answers: bool,
     /// Print JSON (schemas/eval.v1.json).
     #[arg(long)]
     pub(crate) json: bool,
@@ -329,6 +332,7 @@ impl EvalArgs {
             pipeline,
             rivals: self.rivals,
             ablations,
+            answers: self.answers,
         })
     }
 }

@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ripplemem::{
-    config::{ConfigError, Fsync, LogKind, Pipeline, SourceSettings},
+    config::{ConfigError, Fsync, LogKind, Pipeline, RULES, SourceSettings},
     eval::{self, Calibration},
     log::{KafkaLog, Log, Topic},
     memory::{GraphEdge, LiveUnit, UnitBody},
@@ -346,6 +346,8 @@ fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&B
     pipeline.log.directory = directory.path().join("log");
     pipeline.log.fsync = Fsync::System;
     pipeline.snapshot.directory.clear();
+    // No threshold depends on a language model: nothing is spent.
+    RULES.clone_into(&mut pipeline.extract.extractor);
     let mut opened = sources.iter().map(|s| source::open(s, bank)).collect::<Result<Vec<_>, _>>()?;
     let mut service = open(&pipeline)?;
     let mut rejects = 0;

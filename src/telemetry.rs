@@ -32,6 +32,13 @@ pub struct Outcome {
     pub outcome: &'static str,
 }
 
+/// What a language model was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Purpose {
+    /// `extract`, `cues`, `plan`, `answer` or `judge`.
+    pub purpose: &'static str,
+}
+
 /// The metrics of a running service.
 #[derive(Debug)]
 pub struct Metrics {
@@ -70,6 +77,12 @@ pub struct Metrics {
     pub questions: Family<Outcome, Counter>,
     /// Seconds from a question's arrival to its answer.
     pub question_seconds: Histogram,
+    /// Answers of the language model that were paid for.
+    pub llm_calls: Family<Purpose, Counter>,
+    /// Tokens of their prompts and completions.
+    pub llm_tokens: Family<Purpose, Counter>,
+    /// Seconds that they took.
+    pub llm_seconds: Family<Purpose, Counter<f64, AtomicU64>>,
     /// Changes written to the edges topic.
     pub edges: Counter,
     /// Records taken on their way to Parquet.
@@ -125,6 +138,9 @@ impl Metrics {
             records: named!("memory_records", "Records that the memory took from its log", Counter::default()),
             questions: named!("questions", "Questions by outcome", Family::default()),
             question_seconds: named!("question_seconds", "From a question's arrival to its answer", question_seconds),
+            llm_calls: named!("llm_calls", "Answers of the language model that were paid for", Family::default()),
+            llm_tokens: named!("llm_tokens", "Tokens of prompts and completions", Family::default()),
+            llm_seconds: named!("llm_seconds", "Seconds that the language model took", Family::default()),
             edges: named!("edge_changes", "Changes written to the edges topic", Counter::default()),
             replayed_rows: named!("replayed_rows", "Records taken on their way to Parquet", Counter::default()),
             snapshots: named!("snapshots", "Snapshots written", Counter::default()),

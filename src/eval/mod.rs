@@ -19,6 +19,7 @@ mod rivals;
 mod run;
 mod samples;
 mod score;
+mod spoken;
 mod table;
 pub mod tokens;
 
@@ -33,4 +34,5 @@ pub use result::{
 pub use run::{EvalError, Request, evaluate};
 pub use samples::{SampleError, samples};
 pub use score::{auc, percentile};
+pub use spoken::Spoken;
 pub use table::{budget, table};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spoken::Spoken;
 use crate::model::{Bank, Evidence, UnitId};
 
 /// Version of the JSON form.
@@ -214,6 +215,9 @@ pub struct QuestionResult {
     pub first_hop_tokens: usize,
     /// Milliseconds until the evidence was there.
     pub latency_ms: f64,
+    /// The answer in words with its marks, where a language model was asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spoken: Option<Spoken>,
     /// The evidence with its whole trace.
     pub answer: Evidence,
 }

@@ -5,7 +5,7 @@
 //! through the real recollection. The first hop alone is asked for in a second pass, with
 //! no rounds, over the same log. Deletes the directory when it is done; leaves nothing.
 
-use std::{path::PathBuf, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use super::{
     ablation::{self, Ablation},
@@ -14,12 +14,14 @@ use super::{
     remembered::Remembered,
     result::{Build, EVAL_SCHEMA_VERSION, EvalResult, Latency, ModelUse, Piece, QuestionResult, Run},
     rivals,
-    score::{Comparable, Scored, Shown, auc, by_second_round, delivered, figures, figures_by, percentile},
+    score::{Comparable, Marks, Scored, Shown, auc, by_second_round, delivered, figures, figures_by, percentile},
+    spoken::{self, Spoken},
     tokens,
 };
 use crate::{
     config::{Pipeline, SourceSettings},
     embed::EmbedError,
+    llm::{Contract, Llm, LlmError, Usage},
     log::LogError,
     model::{EventTime, Evidence, Question},
     pipeline::{PipelineError, Progress, Service},
@@ -45,6 +47,8 @@ pub struct Request {
     pub rivals: bool,
     /// What is taken away, one after another.
     pub ablations: Vec<Ablation>,
+    /// Whether the language model answers every question in words, and judges the answers.
+    pub answers: bool,
 }
 
 /// Why an evaluation stopped.
@@ -67,6 +71,18 @@ pub enum EvalError {
         /// Why.
         #[source]
         source: Box<PipelineError>,
+    },
+    /// The language model cannot be asked.
+    #[error(transparent)]
+    Llm(#[from] LlmError),
+    /// A question was not answered in words, or its answer not judged.
+    #[error("question {id}")]
+    Answer {
+        /// Which one.
+        id: String,
+        /// Why.
+        #[source]
+        source: LlmError,
     },
     /// The log could not be read back.
     #[error(transparent)]
@@ -102,6 +118,8 @@ pub(crate) struct Bench {
     pub(crate) dataset: Dataset,
     /// The turns.
     pub(crate) heard: Heard,
+    /// The language model, where one is set.
+    llm: Option<Arc<Llm>>,
     /// Removed with everything in it when this is dropped.
     directory: tempfile::TempDir,
 }
@@ -111,6 +129,7 @@ pub(crate) struct Answer {
     pub(crate) evidence: Evidence,
     pub(crate) tokens: usize,
     pub(crate) milliseconds: f64,
+    spoken: Option<Spoken>,
 }
 
 /// Evaluates.
@@ -121,13 +140,20 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     let directory = tempfile::tempdir().map_err(EvalError::Directory)?;
     let zone = EventTime::parse(&format!("2000-01-01T00:00:00{}", request.zone)).map_or(0, |t| t.offset_seconds);
     let mut pipeline = request.pipeline.clone();
+    // What is paid for outlives the temporary directory.
+    pipeline.llm.cache_directory = Some(request.pipeline.llm_directory());
+    let set = pipeline.llm.is_set();
+    let llm = if set { Some(Llm::open(&pipeline.llm, pipeline.llm_directory())?) } else { None };
+    if request.answers {
+        llm.as_ref().ok_or(LlmError::NotSet)?.check_key()?;
+    }
     pipeline.log.kind = crate::config::LogKind::Embedded;
     pipeline.log.directory = directory.path().join("log");
     pipeline.snapshot.directory.clear();
     // The source speaks first of a file that is not of its format, or an unknown conversation.
     drop(open_source(request)?);
     let dataset = dataset::read(request.format, &request.path, &request.only, zone)?;
-    let mut bench = Bench { pipeline, request: request.clone(), dataset, heard: Heard::default(), directory };
+    let mut bench = Bench { pipeline, request: request.clone(), dataset, heard: Heard::default(), llm, directory };
 
     let (service, mut build) = bench.build(progress)?;
     bench.dataset.resolve(&bench.heard);
@@ -142,7 +168,11 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     }
     let remembered = Remembered::read(service.log(), request.rivals)?;
     build.units = remembered.units();
-    let answers = bench.ask(&service, progress)?;
+    let before = bench.reading();
+    let mut answers = bench.ask(&service, progress)?;
+    bench.speak(&mut answers, progress)?;
+    let after = bench.reading();
+    let reading = ModelUse { llm_calls: after.calls - before.calls, llm_tokens: after.tokens() - before.tokens() };
     drop(service);
     let mut narrow = bench.pipeline.clone();
     narrow.recall.rounds = 0;
@@ -160,7 +190,7 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     let rivals = if request.rivals { rivals::rows(&bench, &remembered, &scored, progress)? } else { Vec::new() };
     drop(remembered);
     let ablations = ablation::rows(&bench, &scored, progress)?;
-    let result = bench.result(build, &questions, &scored)?;
+    let result = EvalResult { reading, ..bench.result(build, &questions, &scored)? };
     Ok(Run { result: EvalResult { rivals, ablations, ..result }, questions })
 }
 
@@ -177,7 +207,9 @@ fn open_source(request: &Request) -> Result<Box<dyn source::Source>, SourceError
 impl Bench {
     /// Builds the memory from the file.
     fn build(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(Service, Build), EvalError> {
+        let before = self.spent(&[Contract::Extract]);
         let (service, heard, seconds) = Self::built(&self.request, &self.pipeline, true, progress)?;
+        let after = self.spent(&[Contract::Extract]);
         let turns = heard.count();
         let build = Build {
             conversations: heard.turns.len() as u64,
@@ -186,8 +218,8 @@ impl Bench {
             units: 0,
             seconds,
             turns_per_second: if seconds > 0.0 { turns as f64 / seconds } else { 0.0 },
-            llm_calls: 0,
-            llm_tokens: 0,
+            llm_calls: after.calls - before.calls,
+            llm_tokens: after.tokens() - before.tokens(),
         };
         self.heard = heard;
         Ok((service, build))
@@ -204,6 +236,7 @@ impl Bench {
         let mut heard = Heard::default();
         let from = Instant::now();
         service.ingest(&mut Listening::to(&mut *source, &mut heard, closing), progress)?;
+        service.finish(progress)?;
         Ok((service, heard, from.elapsed().as_secs_f64()))
     }
 
@@ -240,10 +273,43 @@ impl Bench {
                 .ask(&question)
                 .map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?;
             let milliseconds = from.elapsed().as_secs_f64() * 1_000.0;
-            answers.push(Answer { tokens: tokens::count(&evidence.context), evidence, milliseconds });
+            answers.push(Answer { tokens: tokens::count(&evidence.context), evidence, milliseconds, spoken: None });
             progress(Progress { doing: "asking", done, total, unit: "questions" });
         }
         Ok(answers)
+    }
+
+    /// Has the model answer every question from its evidence, and judges the answers.
+    fn speak(&self, answers: &mut [Answer], progress: &mut dyn FnMut(Progress)) -> Result<(), EvalError> {
+        let total = Some(answers.len() as u64);
+        for ((asked, answer), done) in self.dataset.questions.iter().zip(answers).zip(1..) {
+            answer.spoken = self.spoken(asked, &answer.evidence)?;
+            progress(Progress { doing: "answering", done, total, unit: "questions" });
+        }
+        Ok(())
+    }
+
+    /// The model's answer to a question, where answers are asked for.
+    fn spoken(&self, asked: &Asked, evidence: &Evidence) -> Result<Option<Spoken>, EvalError> {
+        let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(None) };
+        let spoken = spoken::spoken(llm, asked, evidence);
+        spoken.map(Some).map_err(|source| EvalError::Answer { id: asked.id.clone(), source })
+    }
+
+    /// What was spent on some contracts by now.
+    fn spent(&self, contracts: &[Contract]) -> Usage {
+        let mut sum = Usage::default();
+        for (contract, usage) in self.llm.iter().flat_map(|llm| llm.spent()) {
+            if contracts.contains(&contract) {
+                sum += usage;
+            }
+        }
+        sum
+    }
+
+    /// What was spent by now on cues, plans and answers.
+    fn reading(&self) -> Usage {
+        self.spent(&[Contract::Cues, Contract::Plan, Contract::Answer])
     }
 
     /// Which of a question's evidence turns this evidence delivers.
@@ -276,6 +342,7 @@ impl Bench {
                     tokens: tokens::count(&evidence.context),
                     units: evidence.units.len(),
                     recollected: None,
+                    marks: self.spoken(asked, &evidence)?.as_ref().map(Marks::from).unwrap_or_default(),
                 },
                 Err(PipelineError::UnknownBank { .. }) => Scored {
                     recall: share(&self.delivered_by(asked, &[], &Comparable::default())),
@@ -318,6 +385,7 @@ impl Bench {
             second_round: answer.evidence.trace.rounds.iter().any(|r| r.plan.proceed),
             first_hop_tokens: first.tokens,
             latency_ms: answer.milliseconds,
+            spoken: answer.spoken,
             answer: answer.evidence,
         }
     }

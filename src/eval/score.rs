@@ -4,12 +4,16 @@
 //! them were delivered, and means over questions. A turn is delivered when a unit of the
 //! context names it as a source and the words which that unit quotes of the turn hold every
 //! sentence of the turn that has a content word, and every caption; and so does the text of
-//! the context itself. Texts are compared without regard to case, white space and resolved
+//! the context itself. A unit in a language model's words quotes nothing: it delivers the turns
+//! that it names, as far as the model can be believed, where the context holds its words. Texts are compared without regard to case, white space and resolved
 //! dates in square brackets.
 
 use std::collections::BTreeMap;
 
-use super::result::{BySecondRound, Figures, QuestionResult};
+use super::{
+    result::{BySecondRound, Figures, QuestionResult},
+    spoken::Spoken,
+};
 use crate::{
     language::{
         sentences::{has_content, sentences},
@@ -45,6 +49,10 @@ impl Comparable {
     pub(crate) fn of(text: &str) -> Self {
         Self(normalised(text))
     }
+
+    fn holds(&self, words: &str) -> bool {
+        self.0.contains(&normalised(words))
+    }
 }
 
 /// What a context shows of one unit.
@@ -54,19 +62,29 @@ pub(crate) struct Shown<'a> {
     pub(crate) sources: &'a [String],
     /// The words that it quotes, by turn.
     pub(crate) quoted: Vec<(&'a str, &'a str)>,
+    /// What it says, where that is nobody's words.
+    pub(crate) restated: Option<&'a str>,
 }
 
 impl<'a> From<&'a EvidenceUnit> for Shown<'a> {
     fn from(unit: &'a EvidenceUnit) -> Self {
         let quoted = unit.excerpts.iter().map(|e| (e.turn.as_str(), e.text.as_str())).collect();
-        Self { sources: &unit.sources, quoted }
+        let restated = match unit.excerpts.as_slice() {
+            [only] if only.text == unit.restatement => Some(unit.restatement.as_str()),
+            _ => None,
+        };
+        Self { sources: &unit.sources, quoted, restated }
     }
 }
 
 /// Whether one of these units delivers the turn, and the context that was made of them
 /// really holds what the unit says it quotes.
 pub(crate) fn delivered(turn: &str, wanted: &Wanted, units: &[Shown<'_>], context: &Comparable) -> bool {
-    let quotes = units.iter().filter(|u| u.sources.iter().any(|s| s == turn)).any(|u| {
+    let named = || units.iter().filter(|u| u.sources.iter().any(|s| s == turn));
+    if named().filter_map(|u| u.restated).any(|words| context.holds(words)) {
+        return true;
+    }
+    let quotes = named().any(|u| {
         let quoted: Vec<&str> = u.quoted.iter().filter(|(t, _)| *t == turn).map(|(_, text)| *text).collect();
         !quoted.is_empty() && wanted.is_in(&Comparable::of(&quoted.join(" ")))
     });
@@ -110,6 +128,22 @@ pub(crate) struct Scored {
     pub(crate) units: usize,
     /// What only recollection has.
     pub(crate) recollected: Option<Recollected>,
+    /// The marks of an answer in words.
+    pub(crate) marks: Marks,
+}
+
+/// The marks of an answer in words; absent where none was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Marks {
+    f1: Option<f64>,
+    bleu1: Option<f64>,
+    correct: Option<bool>,
+}
+
+impl From<&Spoken> for Marks {
+    fn from(spoken: &Spoken) -> Self {
+        Self { f1: spoken.f1, bleu1: spoken.bleu1, correct: spoken.correct }
+    }
 }
 
 /// What only recollection has.
@@ -133,6 +167,7 @@ impl From<&QuestionResult> for Scored {
                 second_round: q.second_round,
                 sufficiency: q.answer.sufficiency,
             }),
+            marks: q.spoken.as_ref().map(Marks::from).unwrap_or_default(),
         }
     }
 }
@@ -155,9 +190,9 @@ pub(crate) fn figures<'s>(scored: impl IntoIterator<Item = &'s Scored>) -> Figur
         first_hop_tokens: mean(recollected.iter().map(|r| r.first_hop_tokens as f64)),
         second_round_rate: mean(recollected.iter().map(|r| f64::from(u8::from(r.second_round)))),
         sufficiency: mean(recollected.iter().map(|r| r.sufficiency)),
-        f1: None,
-        bleu1: None,
-        judge_accuracy: None,
+        f1: mean(all.iter().filter_map(|s| s.marks.f1)),
+        bleu1: mean(all.iter().filter_map(|s| s.marks.bleu1)),
+        judge_accuracy: mean(all.iter().filter_map(|s| s.marks.correct).map(|c| f64::from(u8::from(c)))),
     }
 }
 
@@ -238,7 +273,7 @@ mod tests {
 
     fn check(text: &str, captions: &[&str], quoted: &[(&str, &str)], expected: bool) {
         let sources = ["t1".to_owned()];
-        let shown = [Shown { sources: &sources, quoted: quoted.to_vec() }];
+        let shown = [Shown { sources: &sources, quoted: quoted.to_vec(), restated: None }];
         let wanted = Wanted::of(text, captions);
         let lines: Vec<String> = quoted.iter().map(|(_, words)| format!("[13:56] Ada: {words}\n")).collect();
         let context = Comparable::of(&lines.concat());
@@ -263,6 +298,18 @@ mod tests {
         check("Look at this", &["a photo of a boat"], &[("t1", "Look at this [photo: a photo of a boat]")], true);
     }
 
+    #[test]
+    fn a_restatement_delivers_the_turns_that_it_names() {
+        let sources = ["t1".to_owned(), "t2".to_owned()];
+        let said = "Ada bought a red kayak on 7 May 2023.";
+        let shown = [Shown { sources: &sources, quoted: vec![("t1", said)], restated: Some(said) }];
+        let wanted = Wanted::of("I bought a red kayak yesterday.", &[]);
+        let context = Comparable::of(&format!("## 8 May 2023\n[13:56] {said} (7 May 2023)\n"));
+        assert!(delivered("t1", &wanted, &shown, &context) && delivered("t2", &wanted, &shown, &context));
+        assert!(!delivered("t3", &wanted, &shown, &context));
+        assert!(!delivered("t1", &wanted, &shown, &Comparable::of("[13:56] Ada bought a kayak.")));
+    }
+
     fn scored(recall: Option<f64>, tokens: usize, second: bool) -> Scored {
         let recollected = Recollected {
             first_hop_recall: recall.map(|r| r / 2.0),
@@ -270,7 +317,8 @@ mod tests {
             second_round: second,
             sufficiency: 0.5,
         };
-        Scored { recall, tokens, units: 3, recollected: Some(recollected) }
+        let marks = Marks { f1: recall, bleu1: None, correct: recall.map(|r| r >= 1.0) };
+        Scored { recall, tokens, units: 3, recollected: Some(recollected), marks }
     }
 
     #[test]
@@ -281,6 +329,7 @@ mod tests {
         assert_eq!((f.evidence_recall, f.full_evidence, f.context_tokens), (Some(0.75), Some(0.5), Some(200.0)));
         assert_eq!((f.first_hop_recall, f.first_hop_full_evidence), (Some(0.375), Some(0.0)));
         assert!((f.second_round_rate.unwrap() - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!((f.f1, f.bleu1, f.judge_accuracy), (Some(0.75), None, Some(0.5)), "over those that were marked");
         let split = by_second_round(&all.iter().collect::<Vec<_>>());
         assert_eq!((split.ran.questions, split.stopped.questions), (1, 2));
         assert_eq!(split.ran.evidence_recall, Some(1.0));

@@ -29,6 +29,22 @@ pub fn table(result: &EvalResult) -> String {
     }
     line(&mut out, "  round 2 ran", &result.by_second_round.ran);
     line(&mut out, "  stopped at hop 1", &result.by_second_round.stopped);
+    if result.overall.judge_accuracy.is_some() {
+        out.push_str(&format!("\n{}", head_of("answers", &["F1", "BLEU-1", "judge"])));
+        for (name, f) in std::iter::once(("overall", &result.overall))
+            .chain(result.by_category.iter().map(|(name, figures)| (name.as_str(), figures)))
+        {
+            push(&mut out, name, &[f.f1, f.bleu1, f.judge_accuracy].map(percent));
+        }
+    }
+    for (what, calls, tokens) in [
+        ("build", result.build.llm_calls, result.build.llm_tokens),
+        ("reading", result.reading.llm_calls, result.reading.llm_tokens),
+    ] {
+        if calls > 0 {
+            out.push_str(&format!("\n{what}: {calls} calls of the language model, {tokens} tokens\n"));
+        }
+    }
     if let Some(auc) = result.sufficiency_auc {
         out.push_str(&format!("\nsufficiency tells supported from unsupported questions: AUC {auc:.3}\n"));
     }

@@ -206,6 +206,9 @@ impl RestsOn<'_> {
     }
 }
 
+/// A field of the answer, and who sees it while it is written.
+type Show<'s> = (&'static str, &'s mut (dyn FnMut(Streamed<'_>) + 's));
+
 /// What a stream brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Streamed<'s> {
@@ -327,7 +330,7 @@ impl Llm {
         &self,
         request: &Request<'_>,
         accept: &mut dyn FnMut(T) -> Result<U, String>,
-        mut show: Option<(&'static str, &mut dyn FnMut(Streamed<'_>))>,
+        mut show: Option<Show<'_>>,
     ) -> Result<U, LlmError> {
         let contract = request.contract;
         let mut messages = vec![Message::system(contract.prompt()), Message::user(request.input)];
@@ -363,7 +366,7 @@ impl Llm {
         key: &RequestKey,
         messages: &[Message],
         until: Instant,
-        mut show: Option<(&'static str, &mut dyn FnMut(Streamed<'_>))>,
+        mut show: Option<Show<'_>>,
     ) -> Result<Response, LlmError> {
         let places = request.rests_on.places();
         if !request.anew
@@ -400,7 +403,7 @@ impl Llm {
         request: &Request<'_>,
         messages: &[Message],
         until: Instant,
-        mut show: Option<(&'static str, &mut dyn FnMut(Streamed<'_>))>,
+        mut show: Option<Show<'_>>,
     ) -> Result<(Reply, Usage), LlmError> {
         self.check_key()?;
         let body = self.body(request.contract, messages, show.is_some())?;

@@ -174,20 +174,18 @@ mod tests {
 
     #[test]
     fn replies_are_read_leniently() {
-        let check = |text: &str, expected: Result<(&str, bool, Option<(u64, u64)>), &str>| match (
-            read(text.as_bytes()),
-            expected,
-        ) {
-            (Ok(reply), Ok(wanted)) => assert_eq!((reply.text.as_str(), reply.cut, reply.tokens), wanted, "{text}"),
+        let check = |text: &str, expected: Result<Reply, &str>| match (read(text.as_bytes()), expected) {
+            (Ok(reply), Ok(wanted)) => assert_eq!(reply, wanted, "{text}"),
             (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
             (found, _) => panic!("{text}: {found:?}"),
         };
+        let reply = |text: &str, cut, tokens| Ok(Reply { text: text.to_owned(), cut, tokens });
         check(
             r#"{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"hi","tool_calls":[]},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}"#,
-            Ok(("hi", false, Some((3, 1)))),
+            reply("hi", false, Some((3, 1))),
         );
-        check(r#"{"choices":[{"message":{"content":"h"},"finish_reason":"length"}]}"#, Ok(("h", true, None)));
-        check(r#"{"choices":[{"message":{"content":null,"refusal":"no"}}]}"#, Ok(("no", false, None)));
+        check(r#"{"choices":[{"message":{"content":"h"},"finish_reason":"length"}]}"#, reply("h", true, None));
+        check(r#"{"choices":[{"message":{"content":null,"refusal":"no"}}]}"#, reply("no", false, None));
         check(r#"{"choices":[]}"#, Err("without a choice"));
         check(r#"{"choices":[{"message":{"cont"#, Err("not a chat completion"));
         check("<html>", Err("not a chat completion"));

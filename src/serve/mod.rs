@@ -17,10 +17,11 @@ use std::{
 use crate::{
     config::{Pipeline, Role},
     embed::EmbedError,
+    llm::{Contract, Llm, Usage},
     log::{KafkaLog, Log, LogError},
     pipeline::{self, Answerer, Beginning, PipelineError, Progressed, ReplayError},
     snapshot::Table,
-    telemetry::{Metrics, OfPartition},
+    telemetry::{Metrics, OfPartition, Purpose},
 };
 
 mod client;
@@ -124,6 +125,9 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     if !pipeline.metrics.listen.is_empty() {
         http::start(&pipeline.metrics.listen, Arc::clone(&state))?;
     }
+    let set = pipeline.llm.is_set();
+    let llm =
+        if set { Some(Llm::open(&pipeline.llm, pipeline.llm_directory()).map_err(PipelineError::from)?) } else { None };
     let (edges_out, edges_in) = crossbeam_channel::unbounded();
     let told = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
     let beginning =
@@ -159,10 +163,14 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             }
         }
         let mut looked = Instant::now();
+        let mut shown = [Usage::default(); Contract::ALL.len()];
         while !over.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(20));
             if looked.elapsed() > LAG {
                 look_at_lag(log, state);
+                if let Some(llm) = &llm {
+                    count_model(llm, &mut shown, &state.metrics);
+                }
                 looked = Instant::now();
             }
         }
@@ -322,6 +330,17 @@ fn snapshots(pipeline: &Pipeline, answerer: &Answerer, state: &State, over: &Ato
             }
         }
         last = Some(begun);
+    }
+}
+
+/// What the language model took since it was last counted.
+fn count_model(llm: &Llm, shown: &mut [Usage; Contract::ALL.len()], metrics: &Metrics) {
+    for ((contract, now), before) in llm.spent().into_iter().zip(shown) {
+        let of = Purpose { purpose: contract.name() };
+        metrics.llm_calls.get_or_create(&of).inc_by(now.calls - before.calls);
+        metrics.llm_tokens.get_or_create(&of).inc_by(now.tokens() - before.tokens());
+        metrics.llm_seconds.get_or_create(&of).inc_by((now.milliseconds - before.milliseconds) as f64 / 1_000.0);
+        *before = now;
     }
 }
 

@@ -101,6 +101,7 @@ fn question(id: &str) -> QuestionResult {
         context_tokens: 40,
         second_round: true,
         first_hop_tokens: 20,
+        spoken: None,
         latency_ms: 7.25,
         answer: Evidence {
             schema: 1,

@@ -210,6 +210,7 @@ fn one(
         .map(|i| Shown {
             sources: &i.body.sources,
             quoted: i.body.parts.iter().map(|p| (p.turn.as_str(), p.text.as_str())).collect(),
+            restated: None,
         })
         .collect();
     Scored {
@@ -217,6 +218,7 @@ fn one(
         tokens: *tokens,
         units: items.len(),
         recollected: None,
+        marks: super::score::Marks::default(),
     }
 }
 
