@@ -5,7 +5,7 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 BINARY := target/release/ripplemem
 
-.PHONY: demo test soak bench setup check up down
+.PHONY: demo test soak bench setup check up down model
 
 demo: setup
 	cargo build --release --locked
@@ -37,6 +37,11 @@ up:
 
 down:
 	@scripts/broker down
+
+# The scripted model that pipelines/llm.toml asks, on 127.0.0.1:8089, until it is stopped.
+model:
+	cargo build --release --locked --bin scripted-model
+	target/release/scripted-model --listen 127.0.0.1:8089
 
 setup:
 	@scripts/setup

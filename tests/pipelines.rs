@@ -8,7 +8,10 @@ use std::{
 
 use ripplemem::config::{LogKind, Pipeline};
 
-use super::support::{fails, ripplemem, write};
+use super::{
+    model_process::ScriptedModel,
+    support::{fails, ripplemem, write},
+};
 
 pub(crate) fn files() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines");
@@ -38,6 +41,10 @@ fn every_pipeline_runs() {
             continue;
         }
         pipeline.log.directory = home.path().join("log");
+        let model = pipeline.llm.is_set().then(|| ScriptedModel::start(&[]));
+        if let Some(model) = &model {
+            pipeline.llm.endpoint.clone_from(&model.endpoint);
+        }
         let copy = write(&home.path().join("pipeline.toml"), toml::to_string(&pipeline).unwrap());
         let sample = fs::File::open(super::support::data("sample.jsonl")).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
@@ -50,6 +57,7 @@ fn every_pipeline_runs() {
         // A file ends with an idle mark of its own, standard input does not.
         let events = if file.ends_with("stdin.toml") { "252 events" } else { "253 events" };
         assert!(out.contains(events) && out.contains("memory: "), "{}: {out}", file.display());
+        assert_eq!(model.is_some(), out.contains("scripted: ") && out.contains(" 0 not usable, 0 left"), "{out}");
     }
 }
 
@@ -65,6 +73,12 @@ fn a_wrong_key_is_named_with_the_nearest_one() {
         ("version = 1\n[recall]\nbudget = 0\n", &["recall.budget"]),
         ("version = 1\n[log]\nkind = \"kafka2\"\n", &["log.kind"]),
         ("version = 1\n[window\n", &["line 2"]),
+        ("version = 1\n[extract]\nextractor = \"gpt\"\n", &["extract.extractor", "\"gpt\"", "\"llm\""]),
+        ("version = 1\n[recall]\nplanner = \"llm\"\n", &["llm.endpoint: missing", "recall.planner"]),
+        ("version = 1\n[llm]\nendpoint = \"localhost\"\nmodel = \"m\"\n", &["llm.endpoint", "http://HOST:PORT/v1"]),
+        ("version = 1\n[llm]\nendpoint = \"http://x/v1\"\n", &["llm.model: missing"]),
+        ("version = 1\n[llm]\ncap_cost = 1.0\n", &["llm.cap_cost", "prompt_price"]),
+        ("version = 1\n[llm]\nkey = \"sk-1\"\n", &["unknown key \"key\"", "key_env"]),
     ] {
         let file = write(&home.path().join("p.toml"), text);
         let output = ripplemem(&["validate", file.to_str().unwrap()]);
