@@ -20,4 +20,5 @@ mod schemas;
 mod snapshots;
 mod support;
 mod tidy;
+mod worked_model;
 mod worked_trace;

@@ -1,0 +1,78 @@
+//! The worked trace through all five contracts of a language model, after the paper's case
+//! study, in our own words: extraction, cues, plan, answer, judge.
+//!
+//! The model's answers are a script (`tests/data/readers_replies.json`). The golden file is
+//! what it was sent, what it said, and what came of it; `REWRITE=1` writes it anew, then read
+//! the change.
+
+use std::{fmt::Write, fs};
+
+use ripplemem::{
+    eval::{self, Format},
+    recall,
+};
+
+use super::{model_process::ScriptedModel, support::data};
+
+#[test]
+fn five_contracts_from_the_dialogue_to_the_verdict() {
+    let replies = data("readers_replies.json");
+    let server = ScriptedModel::start(&["--replies", replies.to_str().unwrap()]);
+    let home = tempfile::tempdir().unwrap();
+    // A first hop as narrow beside seven units as the paper's is beside a whole dialogue; the
+    // deterministic embedder finds no meaning, so that nothing is too far for a link.
+    let extra = "profile = \"paper\"\nwindow.sessions = true\nextract.extractor = \"llm\"\nrecall.planner = \"llm\"\n\
+                 recall.cues_by = \"llm\"\nrecall.semantic = 2\nrecall.lexical = 2\nrecall.cue = 1\nrecall.support_floor = -1.0";
+    let request = eval::Request {
+        format: Format::parse("locomo").unwrap(),
+        path: data("readers.json"),
+        only: Vec::new(),
+        limit: None,
+        zone: "+00:00".to_owned(),
+        pipeline: server.pipeline(home.path(), "scripted", extra),
+        rivals: false,
+        ablations: Vec::new(),
+        answers: true,
+    };
+    let run = eval::evaluate(&request, &mut |_| {}).unwrap();
+    let asked = server.requests();
+    assert_eq!(asked.len(), 7, "three windows, cues, plan, answer, judge");
+
+    let mut page = String::new();
+    let mut sent: Vec<(String, String)> = asked
+        .iter()
+        .map(|request| {
+            let text = |pointer: &str| request.pointer(pointer).and_then(|v| v.as_str()).unwrap().to_owned();
+            (text("/response_format/json_schema/name"), text("/messages/1/content"))
+        })
+        .collect();
+    // Windows are read side by side.
+    sent[..3].sort();
+    for (contract, input) in sent {
+        writeln!(page, "==== {contract}\n{}", input.trim_end()).unwrap();
+    }
+    let question = &run.questions[0];
+    let spoken = question.spoken.as_ref().unwrap();
+    writeln!(page, "==== trace\n{}", recall::trace(&question.answer)).unwrap();
+    writeln!(page, "==== context\n{}", question.answer.context).unwrap();
+    writeln!(page, "==== answer\n{}", spoken.answer).unwrap();
+    let figures = &run.result.overall;
+    let marks = [figures.f1, figures.bleu1, figures.judge_accuracy].map(|f| format!("{:.3}", f.unwrap()));
+    writeln!(page, "F1 {}, BLEU-1 {}, judge {}", marks[0], marks[1], marks[2]).unwrap();
+    let golden = data("golden/worked_model.txt");
+    if std::env::var_os("REWRITE").is_some() {
+        fs::write(&golden, &page).unwrap();
+    }
+    assert_eq!(page, fs::read_to_string(&golden).unwrap_or_default(), "{} differs", golden.display());
+
+    for title in ["The Glass Orchard", "Salt Road", "The Ninth Lantern", "Harbour of Crows"] {
+        assert!(question.answer.context.contains(title), "{title} was not found");
+    }
+    assert!(!page.contains("zoe") && !page.contains("atlantis"), "what nobody said is no cue");
+    assert_eq!((run.result.build.llm_calls, run.result.reading.llm_calls), (3, 1));
+    assert!(run.result.build.llm_tokens > 1_000);
+    // The same evaluation again: everything is known, and counts as it did.
+    let again = eval::evaluate(&request, &mut |_| {}).unwrap();
+    assert_eq!(again.result.build.llm_tokens, run.result.build.llm_tokens);
+    assert_eq!((again.questions[0].spoken.as_ref(), server.requests().len()), (Some(spoken), 7));
+}
