@@ -296,8 +296,8 @@ fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -
     service.take_warnings().iter().for_each(|w| say(w));
     service.snapshot()?;
     let read = read?;
-    let whole =
-        llm::finished(pipeline, &Finished { read: read.read + by_model, refused: read.refused + refused, ..read })?;
+    let read = Finished { read: read.read + by_model, refused: read.refused + refused, ..read };
+    let whole = llm::finished(pipeline, &read, "the rules' units stand in, the next run goes on")?;
     print(&digest(&service, None, false)?)?;
     if !whole {
         say("some windows' units could not be used; the dead-letter topic says why");

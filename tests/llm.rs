@@ -10,7 +10,7 @@ use std::{
 use ripplemem::{
     config::Pipeline,
     llm::{Contract, Llm, LlmError, Request, RestsOn, Streamed},
-    model::{Bank, SessionId, Turn, Window, WindowId, WindowTurn},
+    model::{Bank, SessionId, WindowId},
 };
 use serde_json::Value;
 
@@ -21,26 +21,17 @@ const INPUT: &str = r#"{"question":"Where?","reference":"the red boathouse","ans
 fn open(endpoint: &str, directory: &Path, model: &str, extra: &str) -> Result<Arc<Llm>, LlmError> {
     let text = format!("version = 1\n[llm]\nendpoint = \"{endpoint}\"\nmodel = \"{model}\"\n{extra}");
     let pipeline = Pipeline::parse(&text).unwrap();
-    Llm::open(&pipeline.llm, directory.to_owned())
+    Llm::open(&pipeline.llm, Some(directory.to_owned()))
 }
 
 fn request<'r>(bank: &'r Bank, input: &'r str) -> Request<'r> {
-    Request { contract: Contract::Judge, bank, rests_on: RestsOn::Nothing, input, patience: None, anew: false }
+    Request { contract: Contract::Judge, bank, rests_on: RestsOn::Nothing, input, until: None, anew: false, keep: true }
 }
 
 fn judge(llm: &Llm) -> Result<String, LlmError> {
     llm.ask(&request(&Bank::parse("b").unwrap(), INPUT), &mut |value: Value| {
         Ok(value["label"].as_str().unwrap().to_owned())
     })
-}
-
-fn window(bank: &Bank, turn: &str) -> Window {
-    let text = format!(
-        r#"{{"bank": "{bank}", "turn": "{turn}", "speaker": "Ann", "text": "x", "time": "2024-05-01T10:00:00Z"}}"#
-    );
-    let turn = Arc::new(serde_json::from_str::<Turn>(&text).unwrap());
-    let held = WindowTurn { turn, ordinal: 0, context: false, deleted: false, source_offset: 0 };
-    Window { bank: bank.clone(), id: WindowId { session: SessionId("s".into()), start: 0 }, turns: vec![held] }
 }
 
 fn calls(llm: &Llm) -> u64 {
@@ -107,6 +98,14 @@ fn what_stays_is_not_tried_again() {
     let told = Err("refuses model \"gpt-17\": status 404: The model `gpt-17` does not exist");
     check("gpt-17", "", told, 1, 0);
     check("scripted+broke", "", Err("exceeded your current quota"), 1, 0);
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+picky", "").unwrap();
+    let bank = Bank::parse("b").unwrap();
+    let declined = llm.ask(&request(&bank, "forbidden"), &mut |value: Value| Ok(value)).unwrap_err();
+    assert!(matches!(&declined, LlmError::Declined { problem, .. } if problem.contains("filtered")), "{declined}");
+    assert_eq!(judge(&llm).unwrap(), "correct", "others are taken");
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
@@ -132,7 +131,10 @@ fn an_endpoint_that_is_not_there_is_named() {
     let home = tempfile::tempdir().unwrap();
     let llm = open("http://127.0.0.1:9/v1", home.path(), "m", "retries = 0").unwrap();
     let error = judge(&llm).unwrap_err();
-    assert!(error.may_pass() && error.to_string().contains("http://127.0.0.1:9/v1/chat/completions"), "{error}");
+    assert!(
+        matches!(error, LlmError::Away { .. }) && error.to_string().contains("http://127.0.0.1:9/v1/chat/completions"),
+        "{error}"
+    );
     drop(llm);
     let llm = open("http://127.0.0.1:9/v1", home.path(), "m", "key_env = \"NO_SUCH_KEY_HERE\"").unwrap();
     let missing = judge(&llm).unwrap_err();
@@ -147,10 +149,14 @@ fn patience_has_an_end() {
         let home = tempfile::tempdir().unwrap();
         let llm = open(&server.endpoint, home.path(), model, "").unwrap();
         let bank = Bank::parse("b").unwrap();
-        let asked = Request { patience: Some(Duration::from_millis(700)), ..request(&bank, INPUT) };
+        let asked = Request { until: Some(Instant::now() + Duration::from_millis(700)), ..request(&bank, INPUT) };
         let from = Instant::now();
         let error = llm.ask(&asked, &mut |value: Value| Ok(value)).unwrap_err();
-        assert!(error.may_pass() && from.elapsed() < Duration::from_secs(3), "{model}: {error}, {:?}", from.elapsed());
+        assert!(
+            matches!(error, LlmError::Away { .. } | LlmError::Deadline) && from.elapsed() < Duration::from_secs(3),
+            "{model}: {error}, {:?}",
+            from.elapsed()
+        );
     }
 }
 
@@ -170,14 +176,102 @@ fn nothing_is_paid_for_twice() {
     assert_eq!(calls(&llm), 1, "another bank knows nothing of it");
     let expenses: Vec<_> = llm.expenses().unwrap().into_iter().map(|e| (e.bank, e.usage.calls)).collect();
     assert_eq!(expenses, [("b".to_owned(), 2), ("other".to_owned(), 1)]);
-    llm.forget(&other).unwrap();
-    llm.scrub().unwrap();
-    assert_eq!(calls(&llm), 1);
+    llm.keep_banks(|bank| *bank != other).unwrap();
     llm.ask(&request(&other, INPUT), &mut |value: Value| Ok(value)).unwrap();
     assert_eq!(calls(&llm), 2, "what is forgotten is paid for again");
     let bank = Bank::parse("b").unwrap();
     llm.ask(&Request { anew: true, ..request(&bank, INPUT) }, &mut |value: Value| Ok(value)).unwrap();
     assert_eq!(calls(&llm), 3, "deliberately");
+    let unusable = llm.ask(&Request { anew: true, ..request(&bank, INPUT) }, &mut |_: Value| Err::<(), _>("no".into()));
+    assert!(unusable.is_err());
+    assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 5), "what was good before is still known");
+    let unkept = Request { keep: false, ..request(&bank, "{}") };
+    for paid in [6, 7] {
+        llm.ask(&unkept, &mut |value: Value| Ok(value)).unwrap();
+        assert_eq!(calls(&llm), paid);
+    }
+}
+
+/// The same asked twice at once is one request.
+#[test]
+fn at_the_same_time_neither() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+slow=300", "").unwrap();
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..3).map(|_| scope.spawn(|| judge(&llm).unwrap())).collect();
+        asking.into_iter().for_each(|one| assert_eq!(one.join().unwrap(), "correct"));
+    });
+    assert_eq!((calls(&llm), server.requests().len()), (1, 1));
+}
+
+/// What was taken back while the model read it is not kept.
+#[test]
+fn a_late_response_about_what_changed_is_not_kept() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+slow=600", "").unwrap();
+    let bank = Bank::parse("b").unwrap();
+    let (turns, window) = (["t".to_owned()], WindowId { session: SessionId("s".into()), start: 0 });
+    for rests_on in [RestsOn::Turns(&turns), RestsOn::Window(&window)] {
+        let before = calls(&llm);
+        let ask = || llm.ask(&Request { rests_on, ..request(&bank, INPUT) }, &mut |value: Value| Ok(value)).unwrap();
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(ask);
+            while server.requests().len() as u64 == before {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            llm.release_turns(&bank, turns.iter().map(String::as_str)).unwrap();
+            llm.release_window(&bank, &window, Some("other turns")).unwrap();
+            asking.join().unwrap();
+        });
+        ask();
+        assert_eq!(calls(&llm), before + 2, "{rests_on:?}");
+        llm.keep_banks(|_| false).unwrap();
+    }
+}
+
+#[test]
+fn one_cut_short_is_asked_for_again_where_more_is_allowed() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let model = "scripted+truncated=2";
+    let llm = open(&server.endpoint, home.path(), model, "most_completion_tokens = 20").unwrap();
+    assert!(judge(&llm).is_err() && judge(&llm).is_err());
+    assert_eq!(server.requests().len(), 2, "the same limit cuts the same");
+    drop(llm);
+    let llm = open(&server.endpoint, home.path(), model, "most_completion_tokens = 200").unwrap();
+    assert_eq!(judge(&llm).unwrap(), "correct");
+}
+
+/// One question that had little time says nothing to who has more.
+#[test]
+fn impatience_is_not_absence() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+slow=900", "").unwrap();
+    let bank = Bank::parse("b").unwrap();
+    let within = |ms: u64, input: &str| {
+        let asked = Request { until: Some(Instant::now() + Duration::from_millis(ms)), ..request(&bank, input) };
+        llm.ask(&asked, &mut |value: Value| Ok(value)).map(drop)
+    };
+    assert_eq!(within(300, "{}"), Err(LlmError::Deadline));
+    let (_, usage) = llm.spent().remove(Contract::Judge as usize);
+    assert!(usage.calls == 0 && usage.prompt_tokens > 100, "what came to nothing was read: {usage:?}");
+    let asked = server.requests().len();
+    assert_eq!(within(200, "[]"), Err(LlmError::Deadline));
+    assert_eq!(server.requests().len(), asked, "with less time nothing is sent");
+    assert_eq!(within(30_000, INPUT), Ok(()));
+    assert_eq!(calls(&llm), 1);
+}
+
+#[test]
+fn without_a_directory_nothing_is_kept() {
+    let server = ScriptedModel::start(&[]);
+    let text = format!("version = 1\n[llm]\nendpoint = \"{}\"\nmodel = \"scripted\"", server.endpoint);
+    let llm = Llm::open(&Pipeline::parse(&text).unwrap().llm, None).unwrap();
+    assert_eq!((judge(&llm).unwrap(), judge(&llm).unwrap()), ("correct".to_owned(), "correct".to_owned()));
+    assert_eq!((calls(&llm), llm.expenses().unwrap()), (2, Vec::new()));
 }
 
 #[test]
@@ -187,7 +281,7 @@ fn an_asker_may_refuse_what_the_schema_allows() {
     let llm = open(&server.endpoint, home.path(), "scripted", "").unwrap();
     let bank = Bank::parse("b").unwrap();
     let error = llm.ask(&request(&bank, INPUT), &mut |_: Value| Err::<(), _>("too kind".to_owned())).unwrap_err();
-    assert!(error.to_string().contains("too kind") && !error.may_pass(), "{error}");
+    assert!(error.to_string().contains("too kind"), "{error}");
     assert!(server.requests()[1]["messages"][3]["content"].as_str().unwrap().contains("too kind"));
 }
 
@@ -248,8 +342,8 @@ fn an_answer_streams_letter_by_letter_and_begins_again_when_it_breaks() {
         assert!(usage.prompt_tokens > 100, "the stream's usage is counted: {usage:?}");
         let (pieces, _) = stream(&llm);
         assert!(pieces <= 2, "from the cache, a response is one piece: {pieces}");
-        llm.release(&window(&bank, "t2"), None).unwrap();
+        llm.release_turns(&bank, ["t2"].into_iter()).unwrap();
         stream(&llm);
-        assert!(llm.spent()[Contract::Answer as usize].1.calls > usage.calls, "its window changed");
+        assert!(llm.spent()[Contract::Answer as usize].1.calls > usage.calls, "one of its turns changed");
     }
 }

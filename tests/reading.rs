@@ -143,7 +143,7 @@ fn what_cannot_be_used_is_a_dead_letter_and_the_plain_units_stay() {
         assert_eq!(census(&service), plain, "{model}");
         let letter = letters(&service).remove(0);
         assert!(letter.origin.contains("bank b") && letter.origin.contains("window 0"), "{}", letter.origin);
-        assert!(letter.reason.contains("reextract") && !letter.payload.is_empty(), "{}", letter.reason);
+        assert!(letter.reason.contains("plain units stay") && !letter.payload.is_empty(), "{}", letter.reason);
         assert!(extractors(&service)[0].starts_with("rules/2 instead of llm/1"), "{:?}", extractors(&service));
         assert_eq!(server.requests().len(), 2, "repaired once: {model}");
         // The next start asks nothing and complains no second time.
@@ -159,6 +159,73 @@ fn what_cannot_be_used_is_a_dead_letter_and_the_plain_units_stay() {
     assert_eq!(finish(&mut service).read, 1);
     let told = server.requests()[1]["messages"][3]["content"].as_str().unwrap().to_owned();
     assert!(told.contains("unit 1: sources: 9999 is no turn"), "{told}");
+}
+
+/// Sessions `s0`, `s1`, … of one turn each, closed.
+fn sessions(service: &mut Service, texts: &[&str]) {
+    for (n, text) in texts.iter().enumerate() {
+        let (session, turn) = (format!("s{n}"), format!("t{n}"));
+        service.log().append_turns(&events(&session, &[(&turn, "Ann", text)])).unwrap();
+        service.log().append_turns(&[end(&session)]).unwrap();
+    }
+    service.catch_up().unwrap();
+}
+
+/// A window that the endpoint does not take stops no other, and is told once.
+#[test]
+fn one_that_is_declined_keeps_its_plain_units() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&server.pipeline(home.path(), "scripted+picky", READS));
+    let texts = ["a forbidden word", "forbidden fruit", "The ferry leaves at noon", "Bo plays the cello", "I like tea"];
+    sessions(&mut service, &texts);
+    let done = finish(&mut service);
+    assert_eq!((done.read, done.refused, done.left), (3, 2, 0), "{:?}", done.problem);
+    let letters = letters(&service);
+    assert_eq!(letters.len(), 2);
+    assert!(letters.iter().all(|l| l.reason.contains("does not take this request")), "{}", letters[0].reason);
+    assert_eq!(ask(&service, "b", "Which fruit?").units[0].sources, ["t1"]);
+    drop(service);
+    // An endpoint that takes none is told about, and the windows wait.
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&server.pipeline(home.path(), "scripted+picky", READS));
+    sessions(&mut service, &["forbidden"; 12]);
+    let done = finish(&mut service);
+    assert_eq!((done.read, done.refused, done.left), (0, 0, 12));
+    assert!(done.problem.unwrap().contains("The response was filtered"));
+}
+
+/// More windows than threads, and an endpoint that takes requests and says nothing.
+#[test]
+fn one_that_hangs_is_waited_for_once() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = server.pipeline(home.path(), "scripted+slow=60000", READS);
+    (settings.llm.timeout_seconds, settings.llm.retries) = (1, 0);
+    let mut service = open(&settings);
+    sessions(&mut service, &["one", "two", "three", "four", "five", "six", "seven", "eight"]);
+    let done = finish(&mut service);
+    assert_eq!((done.read, done.left), (0, 8));
+    assert!(done.problem.unwrap().contains("no reply in time"));
+    assert!(server.requests().len() <= 3, "nothing is sent after it was found to hang: {}", server.requests().len());
+}
+
+/// Said differently, and then as at first: the first response went when the turn changed.
+#[test]
+fn a_response_goes_with_the_turn_that_it_was_made_of() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&server.pipeline(home.path(), "scripted", READS));
+    for (version, text, requests) in
+        [(0, "The ferry leaves at noon", 1), (1, "It leaves at one", 2), (2, "The ferry leaves at noon", 3)]
+    {
+        let turn = format!(
+            r#"{{"bank":"b","turn":"t","version":{version},"speaker":"Ann","text":"{text}","time":"2024-05-01T10:00:00Z","session":"s"}}"#
+        );
+        service.log().append_turns(&[TurnEvent::from_json(turn.as_bytes()).unwrap(), end("s")]).unwrap();
+        assert_eq!(finish(&mut service).read, 1);
+        assert_eq!(server.requests().len(), requests, "version {version}");
+    }
 }
 
 /// A dead endpoint, and a dead process: the windows wait, and the next start goes on.
@@ -237,6 +304,14 @@ fn reextract_pays_again_and_replaces() {
     assert_eq!((done.read, server.requests().len()), (2, paid + 2));
     assert_eq!(census(&service), before, "the same words make the same units");
     drop(service);
+    // One that cannot be used this time takes nothing away.
+    let worse = server.pipeline(home.path(), "scripted+outside", READS);
+    let mut service = open(&worse);
+    let done = service.reextract(&Bank::parse("b").unwrap(), &mut |_| {}).unwrap();
+    assert_eq!((done.read, done.refused), (0, 2));
+    assert_eq!(census(&service), before, "what was made before stays");
+    assert!(letters(&service)[0].reason.contains("made of it before stays"), "{}", letters(&service)[0].reason);
+    drop(service);
     let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
     let toml = toml.to_str().unwrap();
     let output = ripplemem(&["reextract", "--bank", "b", "--pipeline", toml]);
@@ -246,7 +321,7 @@ fn reextract_pays_again_and_replaces() {
     let expenses: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&expenses[0]["bank"], &expenses[0]["contract"], &expenses[0]["calls"]),
-        (&"b".into(), &"extract".into(), &6.into())
+        (&"b".into(), &"extract".into(), &10.into())
     );
     fails(&ripplemem(&["reextract", "--bank", "c", "--pipeline", toml]), 1, &["bank c: unknown"]);
     fails(&ripplemem(&["reextract", "--bank", "b", "--data", toml]), 1, &["extract.extractor", "llm"]);
@@ -322,7 +397,7 @@ fn where_the_model_fails_the_rules_plan_with_a_note() {
         (vec!["--replies", replies.to_str().unwrap()], "scripted", "m999"),
         (vec![], "scripted+violating", "cannot be used"),
         (vec![], "gpt-17", "does not exist"),
-        (vec![], "scripted+slow=60000", "no reply in time"),
+        (vec![], "scripted+slow=60000", "did not answer in time"),
     ] {
         let server = ScriptedModel::start(&arguments);
         let extra = "recall.planner = \"llm\"\nrecall.sufficient = 2.0";

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Pipeline;
+use super::{LogKind, Pipeline, Role};
 
 /// What extracts, plans and reads cues without a language model.
 pub const RULES: &str = "rules";
@@ -26,8 +26,8 @@ pub struct LlmSettings {
     pub key_env: String,
     /// Seconds that one request may take, from connecting to the last byte.
     pub timeout_seconds: u64,
-    /// Seconds that a question waits for the model's cues, and for each plan, all attempts
-    /// together, before the rules take its place.
+    /// Seconds that a question waits for the model in all, cues and plans together, before the
+    /// rules take its place.
     pub question_seconds: u64,
     /// Attempts after the first, where a failure may pass.
     pub retries: u32,
@@ -66,6 +66,13 @@ impl LlmSettings {
 }
 
 impl Pipeline {
+    /// Where this process keeps responses of the model: nowhere, unless it extracts.
+    #[must_use]
+    pub fn responses(&self) -> Option<PathBuf> {
+        let extracts = self.log.kind == LogKind::Embedded || self.roles.contains(&Role::Extract);
+        extracts.then(|| self.llm_directory())
+    }
+
     /// Where responses of the model are kept.
     #[must_use]
     pub fn llm_directory(&self) -> PathBuf {
@@ -98,6 +105,13 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
                 "llm.endpoint: {:?} is not a URL; write http://HOST:PORT/v1 or https://HOST/v1",
                 llm.endpoint
             ));
+        }
+        if host.is_some_and(|rest| rest.split('/').next().is_some_and(|authority| authority.contains('@'))) {
+            return Err(
+                "llm.endpoint: holds a user name or a key, which messages would repeat; write the key into an \
+                        environment variable, and its name into llm.key_env"
+                    .to_owned(),
+            );
         }
         if llm.model.trim().is_empty() {
             return Err("llm.model: missing; write the model's name as the endpoint has it".to_owned());

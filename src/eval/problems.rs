@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     NoDate,
     /// A question about a conversation that the memory does not hold.
     NoConversation,
+    /// A question that the language model did not answer, or whose answer it did not judge.
+    Unanswered,
 }
 
 impl Kind {
@@ -48,6 +50,7 @@ impl Kind {
             Self::NoAnswer => "no_answer",
             Self::NoDate => "no_date",
             Self::NoConversation => "no_conversation",
+            Self::Unanswered => "unanswered",
         }
     }
 
@@ -63,6 +66,7 @@ impl Kind {
             Self::NoAnswer => "asked and scored by its evidence only",
             Self::NoDate => "asked without a date: words such as \"yesterday\" mean nothing in it",
             Self::NoConversation => "not asked: the memory holds none of its turns",
+            Self::Unanswered => "scored by its evidence, without marks for an answer",
         }
     }
 }

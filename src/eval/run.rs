@@ -11,6 +11,7 @@ use super::{
     ablation::{self, Ablation},
     dataset::{self, Asked, Dataset, DatasetError, Format, Standing},
     heard::{Heard, Listening},
+    problems::Kind as Damage,
     remembered::Remembered,
     result::{Build, EVAL_SCHEMA_VERSION, EvalResult, Latency, ModelUse, Piece, QuestionResult, Run},
     rivals,
@@ -24,7 +25,7 @@ use crate::{
     llm::{Contract, Llm, LlmError, Usage},
     log::LogError,
     model::{EventTime, Evidence, Question},
-    pipeline::{PipelineError, Progress, Service},
+    pipeline::{Finished, PipelineError, Progress, Service},
     source::{self, SourceError},
 };
 
@@ -83,6 +84,17 @@ pub enum EvalError {
         /// Why.
         #[source]
         source: LlmError,
+    },
+    /// A memory that the model read half of is nobody's.
+    #[error(
+        "{left} windows were not read by the language model: {problem}; evaluate again when it answers: what it has \
+         read is kept"
+    )]
+    Unread {
+        /// How many.
+        left: u64,
+        /// Why.
+        problem: String,
     },
     /// The log could not be read back.
     #[error(transparent)]
@@ -143,7 +155,7 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     // What is paid for outlives the temporary directory.
     pipeline.llm.cache_directory = Some(request.pipeline.llm_directory());
     let set = pipeline.llm.is_set();
-    let llm = if set { Some(Llm::open(&pipeline.llm, pipeline.llm_directory())?) } else { None };
+    let llm = if set { Some(Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?) } else { None };
     if request.answers {
         llm.as_ref().ok_or(LlmError::NotSet)?.check_key()?;
     }
@@ -207,9 +219,9 @@ fn open_source(request: &Request) -> Result<Box<dyn source::Source>, SourceError
 impl Bench {
     /// Builds the memory from the file.
     fn build(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(Service, Build), EvalError> {
-        let before = self.spent(&[Contract::Extract]);
+        let before = self.used(&[Contract::Extract]);
         let (service, heard, seconds) = Self::built(&self.request, &self.pipeline, true, progress)?;
-        let after = self.spent(&[Contract::Extract]);
+        let after = self.used(&[Contract::Extract]);
         let turns = heard.count();
         let build = Build {
             conversations: heard.turns.len() as u64,
@@ -236,7 +248,10 @@ impl Bench {
         let mut heard = Heard::default();
         let from = Instant::now();
         service.ingest(&mut Listening::to(&mut *source, &mut heard, closing), progress)?;
-        service.finish(progress)?;
+        let Finished { left, problem, .. } = service.finish(progress)?;
+        if left > 0 {
+            return Err(EvalError::Unread { left, problem: problem.unwrap_or_default() });
+        }
         Ok((service, heard, from.elapsed().as_secs_f64()))
     }
 
@@ -280,26 +295,39 @@ impl Bench {
     }
 
     /// Has the model answer every question from its evidence, and judges the answers.
-    fn speak(&self, answers: &mut [Answer], progress: &mut dyn FnMut(Progress)) -> Result<(), EvalError> {
+    fn speak(&mut self, answers: &mut [Answer], progress: &mut dyn FnMut(Progress)) -> Result<(), EvalError> {
         let total = Some(answers.len() as u64);
-        for ((asked, answer), done) in self.dataset.questions.iter().zip(answers).zip(1..) {
-            answer.spoken = self.spoken(asked, &answer.evidence)?;
+        for (at, answer) in answers.iter_mut().enumerate() {
+            let asked = &self.dataset.questions[at];
+            let done = at as u64 + 1;
+            match self.spoken(asked, &answer.evidence)? {
+                Ok(spoken) => answer.spoken = spoken,
+                Err(problem) => {
+                    let place = format!("{}: {problem}", asked.id);
+                    self.dataset.problems.note(Damage::Unanswered, place);
+                }
+            }
             progress(Progress { doing: "answering", done, total, unit: "questions" });
         }
         Ok(())
     }
 
-    /// The model's answer to a question, where answers are asked for.
-    fn spoken(&self, asked: &Asked, evidence: &Evidence) -> Result<Option<Spoken>, EvalError> {
-        let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(None) };
-        let spoken = spoken::spoken(llm, asked, evidence);
-        spoken.map(Some).map_err(|source| EvalError::Answer { id: asked.id.clone(), source })
+    /// The model's answer to a question, where answers are asked for; or why there is none to
+    /// this one.
+    fn spoken(&self, asked: &Asked, evidence: &Evidence) -> Result<Result<Option<Spoken>, LlmError>, EvalError> {
+        let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(Ok(None)) };
+        match spoken::spoken(llm, asked, evidence) {
+            Ok(spoken) => Ok(Ok(Some(spoken))),
+            Err(error @ (LlmError::Unusable { .. } | LlmError::Declined { .. })) => Ok(Err(error)),
+            // What is wrong with one question's is wrong with all.
+            Err(source) => Err(EvalError::Answer { id: asked.id.clone(), source }),
+        }
     }
 
-    /// What was spent on some contracts by now.
-    fn spent(&self, contracts: &[Contract]) -> Usage {
+    /// What some contracts took by now; what was paid for by an earlier evaluation counts.
+    fn used(&self, contracts: &[Contract]) -> Usage {
         let mut sum = Usage::default();
-        for (contract, usage) in self.llm.iter().flat_map(|llm| llm.spent()) {
+        for (contract, usage) in self.llm.iter().flat_map(|llm| llm.used()) {
             if contracts.contains(&contract) {
                 sum += usage;
             }
@@ -307,9 +335,9 @@ impl Bench {
         sum
     }
 
-    /// What was spent by now on cues, plans and answers.
+    /// What plans took by now, as the paper counts its controller.
     fn reading(&self) -> Usage {
-        self.spent(&[Contract::Cues, Contract::Plan, Contract::Answer])
+        self.used(&[Contract::Plan])
     }
 
     /// Which of a question's evidence turns this evidence delivers.
@@ -342,7 +370,7 @@ impl Bench {
                     tokens: tokens::count(&evidence.context),
                     units: evidence.units.len(),
                     recollected: None,
-                    marks: self.spoken(asked, &evidence)?.as_ref().map(Marks::from).unwrap_or_default(),
+                    marks: self.spoken(asked, &evidence)?.ok().flatten().as_ref().map(Marks::from).unwrap_or_default(),
                 },
                 Err(PipelineError::UnknownBank { .. }) => Scored {
                     recall: share(&self.delivered_by(asked, &[], &Comparable::default())),
@@ -393,6 +421,11 @@ impl Bench {
     fn result(&self, build: Build, questions: &[QuestionResult], scored: &[Scored]) -> Result<EvalResult, EvalError> {
         let both = || questions.iter().zip(scored);
         let counted: Vec<&Scored> = both().filter(|(q, _)| q.supported == Some(true)).map(|(_, s)| s).collect();
+        let mut overall = figures(counted.iter().copied());
+        if self.request.format == Format::LongMemEval {
+            // There, declining a question that has no answer counts as an answer.
+            overall.judge_accuracy = figures(scored).judge_accuracy;
+        }
         let sufficiency = |supported: bool| -> Vec<f64> {
             questions.iter().filter(|q| q.supported == Some(supported)).map(|q| q.answer.sufficiency).collect()
         };
@@ -408,7 +441,7 @@ impl Bench {
             dataset: self.request.format.name().to_owned(),
             file,
             profile: self.request.pipeline.profile.clone(),
-            overall: figures(counted.iter().copied()),
+            overall,
             sufficiency_auc: auc(&sufficiency(true), &sufficiency(false)),
             by_category: figures_by(both().map(|(q, s)| (q.category.as_str(), s))),
             by_conversation: figures_by(

@@ -5,8 +5,6 @@
 //! the question, the reference and the answer, and nothing else (paper, the judge's
 //! protocol). Questions that the dialogue does not support have a reference that says so.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -24,6 +22,8 @@ use crate::{
 const NO_ANSWER: &str = "The dialogue does not say; the question has no answer.";
 /// LoCoMo's category whose answers are lists.
 const LISTS: &str = "multi-hop";
+/// LoCoMo's category whose references give reasons behind a semicolon, which its scorer leaves out.
+const REASONED: &str = "open-domain";
 
 /// An answer and its marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,10 +40,10 @@ pub struct Spoken {
 
 /// Answers and marks one question.
 pub(crate) fn spoken(llm: &Llm, asked: &Asked, evidence: &Evidence) -> Result<Spoken, LlmError> {
-    let answer = recall::answer(llm, evidence, &mut |_| {})?.text;
-    let marks = |measure: fn(&str, &str) -> f64| {
-        asked.reference.as_deref().filter(|_| asked.standing != Standing::Unsupported).map(|r| measure(&answer, r))
-    };
+    let answer = recall::answer(llm, evidence, None, &mut |_| {})?.text;
+    let scored = asked.reference.as_deref().filter(|_| asked.standing != Standing::Unsupported);
+    let scored = scored.map(|r| if asked.category == REASONED { r.split(';').next().unwrap_or(r).trim() } else { r });
+    let marks = |measure: fn(&str, &str) -> f64| scored.map(|reference| measure(&answer, reference));
     let reference = match asked.standing {
         Standing::Unsupported => Some(NO_ANSWER),
         Standing::Supported | Standing::Unknown => asked.reference.as_deref(),
@@ -61,8 +61,9 @@ fn judge(llm: &Llm, asked: &Asked, turns: &[String], reference: &str, answer: &s
         bank: &asked.bank,
         rests_on: RestsOn::Turns(turns),
         input: &input,
-        patience: Some(Duration::from_secs(llm.settings().timeout_seconds)),
+        until: None,
         anew: false,
+        keep: true,
     };
     llm.ask(&request, &mut |verdict: Verdict| Ok(verdict.label == "correct"))
 }

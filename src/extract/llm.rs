@@ -12,8 +12,9 @@ use serde::Deserialize;
 
 use super::{DraftPart, DraftUnit, ExtractError, Extractor, draft::shared_thing};
 use crate::{
+    language::grounds::Grounds,
     llm::{self, Contract, Llm, Request, RestsOn, Span, Usage},
-    model::{Cues, EventTime, Interval, Marks, Window, WindowTurn, canonical_name},
+    model::{Cues, EventTime, Interval, Marks, Window, WindowTurn},
 };
 
 /// Characters of a restatement, at most.
@@ -50,8 +51,9 @@ impl Extractor for LlmExtractor {
             bank: &window.bank,
             rests_on: RestsOn::Window(&window.id),
             input: &input,
-            patience: None,
+            until: None,
             anew: self.anew,
+            keep: true,
         };
         Ok(self.llm.ask(&request, &mut |found: Found| read(window, &found))?)
     }
@@ -123,7 +125,7 @@ struct FoundUnit {
 /// The drafts, each once; or everything that is wrong with what was found.
 fn read(window: &Window, found: &Found) -> Result<Vec<DraftUnit>, String> {
     let (mut drafts, mut problems) = (Vec::<DraftUnit>::new(), Vec::new());
-    let grounds = Grounds::of(window);
+    let grounds = grounds(window);
     for (place, unit) in (1..).zip(&found.units) {
         match draft(window, unit, &grounds) {
             Ok(draft) if drafts.contains(&draft) => {}
@@ -155,18 +157,19 @@ fn draft(window: &Window, unit: &FoundUnit, grounds: &Grounds) -> Result<DraftUn
     }
     let time = unit.time.as_ref().map(|span| span.interval(last.turn.time.offset_seconds)).transpose()?;
     let said_at = last.turn.time;
+    // Never of the leading context: that comes first.
     let part = DraftPart {
-        turn: first.turn.turn.clone(),
-        ordinal: first.ordinal,
-        speaker: first.turn.speaker.clone(),
+        turn: last.turn.turn.clone(),
+        ordinal: last.ordinal,
+        speaker: last.turn.speaker.clone(),
         said_at,
         text: restatement.clone(),
         marks: Marks::default(),
     };
     Ok(DraftUnit {
         cues: Cues {
-            participants: grounds.names(&unit.participants),
-            locations: grounds.names(&unit.locations),
+            participants: grounds.said(&unit.participants),
+            locations: grounds.said(&unit.locations),
             time: time.map(|t| point(t, said_at)),
         },
         restatement,
@@ -195,33 +198,15 @@ fn sources<'w>(window: &'w Window, numbers: &[i64]) -> Result<Vec<&'w WindowTurn
     numbers.into_iter().map(|n| turn(n).ok_or_else(|| format!("sources: {n} is no turn of the message"))).collect()
 }
 
-/// The words of a window, for names that must stand in it.
-struct Grounds(BTreeSet<String>);
-
-impl Grounds {
-    fn of(window: &Window) -> Self {
-        let mut all = BTreeSet::new();
-        for held in window.turns.iter().filter(|t| !t.deleted) {
-            let shared = held.turn.attachments.iter().filter_map(shared_thing);
-            for text in [held.turn.speaker.clone(), held.turn.text.clone()].into_iter().chain(shared) {
-                all.extend(words(&text));
-            }
-        }
-        Self(all)
+/// What a window says, for names that must stand in it.
+fn grounds(window: &Window) -> Grounds {
+    let mut grounds = Grounds::default();
+    for held in window.turns.iter().filter(|t| !t.deleted) {
+        grounds.add(&held.turn.speaker);
+        grounds.add(&held.turn.text);
+        held.turn.attachments.iter().filter_map(shared_thing).for_each(|thing| grounds.add(&thing));
     }
-
-    /// The names that the window says, canonical, sorted, each once. Of a name in several
-    /// words, one must stand there: "Ann Lee" is who is called Ann in one place and Lee in
-    /// another.
-    fn names(&self, names: &[String]) -> Vec<String> {
-        let said = |name: &String| words(name).iter().any(|word| self.0.contains(word));
-        let all: BTreeSet<String> = names.iter().filter(|n| said(n)).map(|n| canonical_name(n)).collect();
-        all.into_iter().collect()
-    }
-}
-
-fn words(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+    grounds
 }
 
 #[cfg(test)]
@@ -292,6 +277,8 @@ mod tests {
         assert_eq!((time.end_ms - time.start_ms, time.offset_seconds), (86_399_999, 7_200));
         assert_eq!(unit.said_at.to_string(), "2024-05-01T10:01:00+02:00");
         assert_eq!((unit.parts.len(), unit.parts[0].text.as_str()), (1, "Ann moved to Lisbon."));
+        let part = &unit.parts[0];
+        assert_eq!((part.turn.as_str(), part.ordinal, part.speaker.as_str()), ("t1", 1, "Ann"), "not who asked");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! language; what the text does not ground is left out, never guessed.
 
 pub mod calendar;
+pub mod grounds;
 pub mod months;
 pub mod names;
 pub mod places;

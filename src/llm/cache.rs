@@ -11,7 +11,10 @@
 //! start of a window or the name of a turn, contract, hash, step -> nothing. `spent`: bank,
 //! contract -> usage. Fields of varying length carry their length in two bytes.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use serde::{Deserialize, Serialize};
@@ -21,8 +24,6 @@ use crate::model::{Bank, SessionId, WindowId};
 
 /// The directory inside the caller's where everything lies; numbered by its format.
 const FOLDER: &str = "responses-1";
-/// Where [`Cache::scrub`] writes.
-const FRESH_FOLDER: &str = "responses-1.fresh";
 const MEMORY_BYTES: u64 = 4 << 20;
 const HASH_BYTES: usize = 32;
 
@@ -39,9 +40,10 @@ pub(super) struct RequestKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Response {
     pub(super) text: String,
-    /// It was cut at the limit of a completion's tokens.
-    #[serde(default)]
-    pub(super) cut: bool,
+    /// The limit of a completion's tokens that it was cut at.
+    pub(super) cut_at: Option<u32>,
+    /// What it took.
+    pub(super) usage: Usage,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,6 +60,8 @@ pub(super) struct Cache {
     entries: Keyspace,
     uses: Keyspace,
     spent: Keyspace,
+    /// Held from reading what is changed to writing it.
+    changing: Mutex<()>,
 }
 
 impl Cache {
@@ -70,12 +74,6 @@ impl Cache {
             problem: format!("{error}; {remedy}"),
         };
         std::fs::create_dir_all(directory).map_err(|e| refused(&e, "check the directory"))?;
-        let fresh = directory.join(FRESH_FOLDER);
-        if fresh.exists() {
-            // A scrub was interrupted: before its last step the old files still stand.
-            let mended = if path.exists() { std::fs::remove_dir_all(&fresh) } else { std::fs::rename(&fresh, &path) };
-            mended.map_err(|e| refused(&e, "check the directory"))?;
-        }
         match Self::try_open(&path) {
             Ok(cache) => Ok((cache, None)),
             Err(fjall::Error::Locked) => Err(refused(&"another process has it open", "close it")),
@@ -95,7 +93,7 @@ impl Cache {
         let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
         let uses = database.keyspace("uses", KeyspaceCreateOptions::default)?;
         let spent = database.keyspace("spent", KeyspaceCreateOptions::default)?;
-        Ok(Self { path: path.to_owned(), database, entries, uses, spent })
+        Ok(Self { path: path.to_owned(), database, entries, uses, spent, changing: Mutex::default() })
     }
 
     /// What was said to a request, noting that `places` use it, too. What cannot be read
@@ -106,6 +104,7 @@ impl Cache {
         key: &RequestKey,
         places: &[WindowId],
     ) -> Result<Option<Response>, LlmError> {
+        let _changing = self.change();
         let Some(mut entry) = self.entry(&entry_key(bank, key)) else { return Ok(None) };
         let more: Vec<WindowId> = places.iter().filter(|p| !entry.places.contains(p)).cloned().collect();
         if !more.is_empty() {
@@ -117,52 +116,59 @@ impl Cache {
         Ok(Some(entry.response))
     }
 
-    /// Keeps what was said, and adds what it took to the bank's expenses.
+    /// Keeps what was said.
     pub(super) fn store(
         &self,
         bank: &Bank,
         key: &RequestKey,
         places: &[WindowId],
         response: &Response,
-        usage: Usage,
     ) -> Result<(), LlmError> {
+        let _changing = self.change();
         let mut batch = self.batch();
         let mut places = places.to_vec();
         places.sort();
         places.dedup();
         self.put(&mut batch, bank, key, &Entry { places, response: response.clone() })?;
-        let spent_key = spent_key(bank.as_str(), key.contract);
-        let mut spent = self.usage(&spent_key);
-        spent += usage;
-        batch.insert(&self.spent, spent_key, self.json(&spent)?);
         self.commit(batch)
     }
 
-    /// Lets go of what `window` used, except for requests of the hash `keep`; everything that
-    /// rests on one of its turns goes as well.
-    pub(super) fn release<'t>(
+    /// Adds to a bank's expenses.
+    pub(super) fn spend(&self, bank: &Bank, contract: Contract, usage: Usage) -> Result<(), LlmError> {
+        let _changing = self.change();
+        let key = spent_key(bank.as_str(), contract);
+        let mut spent = self.usage(&key);
+        spent += usage;
+        let mut batch = self.batch();
+        batch.insert(&self.spent, key, self.json(&spent)?);
+        self.commit(batch)
+    }
+
+    /// Lets go of what the windows among `places` used, and of everything that rests on one of
+    /// the turns among them; except for what is `kept`.
+    pub(super) fn release(
         &self,
         bank: &Bank,
-        window: &WindowId,
-        turns: impl Iterator<Item = &'t str>,
-        keep: Option<&[u8; HASH_BYTES]>,
+        places: &[WindowId],
+        kept: impl Fn(&RequestKey, &WindowId) -> bool,
     ) -> Result<(), LlmError> {
+        let _changing = self.change();
         let mut batch = self.batch();
         let mut any = false;
-        for place in std::iter::once(window.clone()).chain(turns.map(turn_place)) {
-            let prefix = place_prefix(bank, &place);
+        for place in places {
+            let prefix = place_prefix(bank, place);
             for guard in self.uses.prefix(&prefix) {
                 let held = guard.key().map_err(|e| self.failed(&e))?;
                 let Some(key) = held.get(prefix.len()..).and_then(read_request) else { continue };
-                if keep == Some(&key.hash) {
+                if kept(&key, place) {
                     continue;
                 }
                 any = true;
                 batch.remove(&self.uses, held.to_vec());
                 let entry_key = entry_key(bank, &key);
                 let Some(mut entry) = self.entry(&entry_key) else { continue };
-                entry.places.retain(|p| *p != place);
-                if place == *window && !entry.places.is_empty() {
+                entry.places.retain(|p| p != place);
+                if !is_turn(place) && !entry.places.is_empty() {
                     batch.insert(&self.entries, entry_key, self.json(&entry)?);
                     continue;
                 }
@@ -175,52 +181,25 @@ impl Cache {
         if any { self.commit(batch) } else { Ok(()) }
     }
 
-    /// Drops everything that was said about a bank; what it cost stays, under no name. Old
-    /// files may still hold it until [`Cache::scrub`].
-    pub(super) fn forget(&self, bank: &Bank) -> Result<(), LlmError> {
-        let prefix = bank_prefix(bank.as_str());
+    /// Drops what was said about other banks than these.
+    pub(super) fn keep_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
+        let _changing = self.change();
         let mut batch = self.batch();
+        let mut any = false;
         for table in [&self.entries, &self.uses] {
-            for guard in table.prefix(&prefix) {
-                batch.remove(table, guard.key().map_err(|e| self.failed(&e))?);
+            for guard in table.iter() {
+                let key = guard.key().map_err(|e| self.failed(&e))?;
+                let bank = read_field(&key).and_then(|(bank, _)| Bank::parse(std::str::from_utf8(bank).ok()?).ok());
+                if !bank.is_some_and(|bank| ours(&bank)) {
+                    any = true;
+                    batch.remove(table, key);
+                }
             }
         }
-        for contract in Contract::ALL {
-            let spent = self.usage(&spent_key(bank.as_str(), contract));
-            if spent != Usage::default() {
-                let nameless = spent_key("", contract);
-                let mut sum = self.usage(&nameless);
-                sum += spent;
-                batch.insert(&self.spent, nameless, self.json(&sum)?);
-                batch.remove(&self.spent, spent_key(bank.as_str(), contract));
-            }
-        }
-        self.commit(batch)
+        if any { self.commit(batch) } else { Ok(()) }
     }
 
-    /// Rewrites the files, so that none holds what was released or forgotten before. Killed in
-    /// the middle, the next open goes on with either the old files or the new ones.
-    pub(super) fn scrub(self) -> Result<Self, LlmError> {
-        let path = self.path.clone();
-        let fresh_path = path.with_file_name(FRESH_FOLDER);
-        let disk = |problem: String| LlmError::Cache { path: path.clone(), problem };
-        let fresh = Self::try_open(&fresh_path).map_err(|e| disk(e.to_string()))?;
-        for (from, to) in [(&self.entries, &fresh.entries), (&self.uses, &fresh.uses), (&self.spent, &fresh.spent)] {
-            let mut batch = fresh.batch();
-            for guard in from.iter() {
-                let (key, value) = guard.into_inner().map_err(|e| self.failed(&e))?;
-                batch.insert(to, key, value);
-            }
-            fresh.commit(batch)?;
-        }
-        // Both stores must be closed before their directories change places.
-        drop((self, fresh));
-        std::fs::remove_dir_all(&path).map_err(|e| disk(e.to_string()))?;
-        std::fs::rename(&fresh_path, &path).map_err(|e| disk(e.to_string()))?;
-        Self::try_open(&path).map_err(|e| disk(e.to_string()))
-    }
-
-    /// What was spent, by bank and contract; forgotten banks are one without a name.
+    /// What was spent, by bank and contract.
     pub(super) fn expenses(&self) -> Result<Vec<(String, Contract, Usage)>, LlmError> {
         let mut found = Vec::new();
         for guard in self.spent.iter() {
@@ -254,6 +233,10 @@ impl Cache {
     fn json(&self, value: &impl Serialize) -> Result<Vec<u8>, LlmError> {
         let failed = |e: serde_json::Error| LlmError::Cache { path: self.path.clone(), problem: e.to_string() };
         serde_json::to_vec(value).map_err(failed)
+    }
+
+    fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn batch(&self) -> OwnedWriteBatch {
@@ -301,9 +284,16 @@ fn entry_key(bank: &Bank, key: &RequestKey) -> Vec<u8> {
     out
 }
 
-/// The place of a turn among the windows; no session's name begins like this.
+/// What the name of a turn begins with among the windows; no session's name does.
+const TURN: &str = "turn:";
+
+/// The place of a turn among the windows.
 pub(super) fn turn_place(turn: &str) -> WindowId {
-    WindowId { session: SessionId(format!("turn:{turn}")), start: 0 }
+    WindowId { session: SessionId(format!("{TURN}{turn}")), start: 0 }
+}
+
+fn is_turn(place: &WindowId) -> bool {
+    place.session.0.starts_with(TURN)
 }
 
 fn place_prefix(bank: &Bank, place: &WindowId) -> Vec<u8> {
@@ -350,7 +340,7 @@ mod tests {
     }
 
     fn said(text: &str) -> Response {
-        Response { text: text.to_owned(), cut: false }
+        Response { text: text.to_owned(), cut_at: None, usage: USED }
     }
 
     const USED: Usage = Usage { calls: 1, prompt_tokens: 10, completion_tokens: 2, milliseconds: 5 };
@@ -379,16 +369,16 @@ mod tests {
         let (a, b) = (bank("a"), bank("b"));
         let (one, two) = (window("s", 0), window("s", 40));
         let shared = key(Contract::Extract, "shared");
-        home.cache.store(&a, &shared, std::slice::from_ref(&one), &said("x"), USED).expect("stores");
+        home.cache.store(&a, &shared, std::slice::from_ref(&one), &said("x")).expect("stores");
         assert!(!home.keeps(&b, &shared), "another bank has nothing of it");
         let again = home.cache.lookup(&a, &shared, std::slice::from_ref(&two)).expect("reads");
         assert_eq!(again, Some(said("x")));
-        let release = |window: &WindowId, keep| {
-            home.cache.release(&a, window, ["t1"].into_iter(), keep).expect("releases");
+        let release = |window: &WindowId, keep: Option<&RequestKey>| {
+            home.cache.release(&a, std::slice::from_ref(window), |key, _| Some(key) == keep).expect("releases");
         };
         release(&one, None);
         assert!(home.keeps(&a, &shared));
-        release(&two, Some(&shared.hash));
+        release(&two, Some(&shared));
         assert!(home.keeps(&a, &shared), "what is kept is kept");
         release(&two, None);
         assert!(!home.keeps(&a, &shared));
@@ -401,10 +391,10 @@ mod tests {
         let a = bank("a");
         let answer = key(Contract::Answer, "q");
         let cues = key(Contract::Cues, "q");
-        home.cache.store(&a, &answer, &["t1", "t2"].map(turn_place), &said("x"), USED).expect("stores");
-        home.cache.store(&a, &cues, &[], &said("y"), USED).expect("stores");
-        let release = |turns: [&'static str; 2]| {
-            home.cache.release(&a, &window("s", 0), turns.into_iter(), None).expect("releases");
+        home.cache.store(&a, &answer, &["t1", "t2"].map(turn_place), &said("x")).expect("stores");
+        home.cache.store(&a, &cues, &[], &said("y")).expect("stores");
+        let release = |turns: [&str; 2]| {
+            home.cache.release(&a, &turns.map(turn_place), |_, _| false).expect("releases");
         };
         release(["t3", "t4"]);
         assert!(home.keeps(&a, &answer), "other turns");
@@ -414,32 +404,17 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_bank_leaves_only_what_it_cost() {
+    fn other_banks_are_dropped_and_what_they_cost_is_not() {
         let home = home();
         let (a, b) = (bank("a"), bank("a/b"));
         let k = key(Contract::Extract, "x");
         for bank in [&a, &b] {
-            home.cache.store(bank, &k, &[window("s", 0)], &said("the violin"), USED).expect("stores");
+            home.cache.store(bank, &k, &[window("s", 0)], &said("x")).expect("stores");
+            home.cache.spend(bank, Contract::Extract, USED).expect("adds");
         }
-        home.cache.forget(&a).expect("forgets");
+        home.cache.keep_banks(|bank| *bank == b).expect("drops");
         assert!(!home.keeps(&a, &k) && home.keeps(&b, &k));
-        let expenses = home.cache.expenses().expect("reads");
-        let named: Vec<(&str, Contract, u64)> = expenses.iter().map(|(b, c, u)| (b.as_str(), *c, u.calls)).collect();
-        assert_eq!(named, [("", Contract::Extract, 1), ("a/b", Contract::Extract, 1)]);
-        let path = home.cache.path.clone();
-        home.cache.forget(&b).expect("forgets");
-        let scrubbed = home.cache.scrub().expect("scrubs");
-        assert_eq!(scrubbed.expenses().expect("reads").len(), 1);
-        drop(scrubbed);
-        let mut held = Vec::new();
-        let mut directories = vec![path];
-        while let Some(directory) = directories.pop() {
-            for entry in std::fs::read_dir(directory).expect("reads") {
-                let path = entry.expect("an entry").path();
-                if path.is_dir() { directories.push(path) } else { held.extend(std::fs::read(path).expect("reads")) }
-            }
-        }
-        assert!(!held.windows(10).any(|w| w == b"the violin"), "no file holds it");
+        assert_eq!((home.cache.uses.iter().count(), home.cache.expenses().expect("reads").len()), (1, 2));
     }
 
     #[test]
@@ -447,8 +422,10 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let (cache, _) = Cache::open(directory.path()).expect("opens");
         let k = key(Contract::Plan, "x");
-        cache.store(&bank("a"), &k, &[], &said("x"), USED).expect("stores");
-        cache.store(&bank("a"), &k, &[], &said("x"), USED).expect("stores");
+        cache.store(&bank("a"), &k, &[], &said("x")).expect("stores");
+        for _ in 0..2 {
+            cache.spend(&bank("a"), Contract::Plan, USED).expect("adds");
+        }
         let told = Cache::open(directory.path()).err().expect("locked").to_string();
         assert!(told.contains("another process"), "{told}");
         drop(cache);

@@ -2,11 +2,12 @@
 //!
 //! In: a request's tokens, estimated from above; after it, what it took. Out: leave to send
 //! it, waited for; or no leave, because the time or the money is over. What is in flight is
-//! counted at its estimate, so that the cap is never passed by requests side by side.
+//! counted at its estimate, so that requests side by side do not pass the cap together: one
+//! that would waits until it is known what the others took.
 
 use std::{
     num::NonZeroU32,
-    sync::{Mutex, PoisonError},
+    sync::{Condvar, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -26,6 +27,9 @@ pub(super) struct Limits {
     per_minute: Option<(DefaultDirectRateLimiter, NonZeroU32)>,
     /// Tokens of prompts and completions in flight, at most.
     held: Mutex<(u64, u64)>,
+    less_held: Condvar,
+    /// When the endpoint may be asked again, where it said so.
+    quiet_until: Mutex<Option<Instant>>,
 }
 
 /// Leave to send one request; given back when it is dropped.
@@ -40,6 +44,7 @@ impl Drop for Leave<'_> {
         let mut held = self.limits.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.0 = held.0.saturating_sub(self.prompt_tokens);
         held.1 = held.1.saturating_sub(self.completion_tokens);
+        self.limits.less_held.notify_all();
         // There is room: this is one of as many as the channel holds.
         let _ = self.limits.free.try_send(());
     }
@@ -53,7 +58,27 @@ impl Limits {
         }
         let per_minute =
             NonZeroU32::new(settings.tokens_per_minute).map(|n| (RateLimiter::direct(Quota::per_minute(n)), n));
-        Self { free, slots, per_minute, held: Mutex::default() }
+        Self {
+            free,
+            slots,
+            per_minute,
+            held: Mutex::default(),
+            less_held: Condvar::default(),
+            quiet_until: Mutex::default(),
+        }
+    }
+
+    /// The endpoint asks to be left alone for so long.
+    pub(super) fn rest(&self, quiet: Duration) {
+        let until = Instant::now() + quiet;
+        let mut held = self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = (*held).max(Some(until));
+    }
+
+    /// How long it is still to be left alone.
+    pub(super) fn quiet(&self) -> Duration {
+        let held = self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        held.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
     /// Waits for leave to send a request of so many tokens, at most until `until`. `spent` is
@@ -71,17 +96,31 @@ impl Limits {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(LlmError::Deadline),
         }
         let completion_tokens = u64::from(settings.most_completion_tokens);
-        let leave = {
-            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-            held.0 += prompt_tokens;
-            held.1 += completion_tokens;
-            // Made before the cap is looked at, so that a refusal gives everything back.
-            let leave = Leave { limits: self, prompt_tokens, completion_tokens };
-            let (prompts, completions) = *held;
-            drop(held);
-            within_cap(settings, &spent(), prompts, completions)?;
-            leave
-        };
+        // Made before the cap is looked at, so that a refusal gives the slot back.
+        let mut leave = Leave { limits: self, prompt_tokens: 0, completion_tokens: 0 };
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let spent = spent();
+            let within = |(prompts, completions)| {
+                within_cap(settings, &spent, prompts + prompt_tokens, completions + completion_tokens)
+            };
+            let alone = within((0, 0));
+            if alone.is_ok() && within(*held).is_ok() {
+                break;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let refused = alone.err().or_else(|| left.is_zero().then_some(LlmError::Deadline));
+            if let Some(refused) = refused {
+                // Giving the slot back takes the lock.
+                drop(held);
+                return Err(refused);
+            }
+            held = self.less_held.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        held.0 += prompt_tokens;
+        held.1 += completion_tokens;
+        drop(held);
+        (leave.prompt_tokens, leave.completion_tokens) = (prompt_tokens, completion_tokens);
         if let Some((limiter, most)) = &self.per_minute {
             let wanted = u32::try_from(prompt_tokens + completion_tokens).unwrap_or(u32::MAX);
             let wanted = NonZeroU32::new(wanted).unwrap_or(NonZeroU32::MIN).min(*most);
@@ -104,6 +143,7 @@ fn within_cap(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: 
         return Err(LlmError::Cap {
             key: "llm.cap_tokens",
             spent: format!("{} tokens", spent.tokens()),
+            next: format!("{} tokens", prompts + completions),
             cap: format!("{} tokens", settings.cap_tokens),
         });
     }
@@ -112,6 +152,7 @@ fn within_cap(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: 
         return Err(LlmError::Cap {
             key: "llm.cap_cost",
             spent: format!("{:.4}", settings.cost(spent.prompt_tokens, spent.completion_tokens)),
+            next: format!("{:.4}", settings.cost(prompts, completions)),
             cap: format!("{:.4}", settings.cap_cost),
         });
     }
@@ -160,10 +201,16 @@ mod tests {
         let limits = Limits::new(&settings);
         let spent = || Usage { prompt_tokens: 30, completion_tokens: 10, ..Usage::default() };
         let first = limits.enter(&settings, spent, 20, soon()).expect("76 of 100");
-        let told = limits.enter(&settings, spent, 20, soon()).err().expect("112 of 100").to_string();
+        let waited = limits.enter(&settings, spent, 20, soon()).err();
+        assert_eq!(waited, Some(LlmError::Deadline), "112 of 100, as long as the first is under way");
+        let told = limits.enter(&settings, spent, 50, soon()).err().expect("106 of 100").to_string();
         assert!(told.contains("llm.cap_tokens") && told.contains("40 tokens"), "{told}");
-        drop(first);
-        assert!(limits.enter(&settings, spent, 20, soon()).is_ok(), "a refusal holds nothing back");
+        let long = Instant::now() + Duration::from_secs(60);
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| limits.enter(&settings, spent, 20, long).is_ok());
+            drop(first);
+            assert!(second.join().expect("no panic"), "a refusal holds nothing back");
+        });
         let priced = self::settings(
             "cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0\nmost_completion_tokens = 16",
         );

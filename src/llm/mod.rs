@@ -7,7 +7,7 @@
 //! reply is ever run, followed or searched for orders, and no tool is offered.
 //!
 //! The files: `contract` holds prompts and schemas, `wire` the protocol, `transport` one
-//! request, `limits` how many, `cache` what was said, `partial` a text while it streams,
+//! request, `limits` how many, `in_flight` which, `cache` what was said, `partial` a text while it streams,
 //! `span` times as models write them.
 
 use std::{
@@ -22,11 +22,12 @@ use serde_json::value::RawValue;
 
 use crate::{
     config::LlmSettings,
-    model::{Bank, Window, WindowId},
+    model::{Bank, WindowId},
 };
 
 mod cache;
 mod contract;
+mod in_flight;
 mod limits;
 mod partial;
 mod span;
@@ -37,6 +38,7 @@ pub use contract::Contract;
 pub use span::Span;
 
 use cache::{Cache, RequestKey, Response};
+use in_flight::InFlight;
 use limits::Limits;
 use partial::Field;
 use transport::{Failed, Transport};
@@ -50,6 +52,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const PATIENT: Duration = Duration::from_secs(24 * 3_600);
 /// How long after a failure that may pass nobody is kept waiting for the endpoint.
 const REST: Duration = Duration::from_secs(10);
+/// The longest silence that an endpoint asks for and gets while somebody waits.
+const LONGEST_QUIET: Duration = Duration::from_secs(60);
 /// Tokens that a request has beside its messages and its schema, from above.
 const FRAME_TOKENS: u64 = 16;
 
@@ -75,6 +79,14 @@ pub enum LlmError {
         /// In the endpoint's words.
         problem: String,
     },
+    /// The endpoint does not take this request; it may take others.
+    #[error("{url} does not take this request: {problem}")]
+    Declined {
+        /// Where it was asked.
+        url: String,
+        /// In the endpoint's words.
+        problem: String,
+    },
     /// The endpoint cannot be reached, or is too busy.
     #[error("{url}: {problem} ({attempts} attempts); is it running? [llm] has timeouts and retries")]
     Away {
@@ -96,12 +108,17 @@ pub enum LlmError {
         said: String,
     },
     /// The money is spent.
-    #[error("{key} is reached: {spent} of {cap} are spent; raise it to go on, what was paid for is kept")]
+    #[error(
+        "{key} is reached: {spent} of {cap} are spent, and the next request may take {next}; raise it to go on, what \
+         was paid for is kept"
+    )]
     Cap {
         /// Which cap.
         key: &'static str,
         /// What was spent.
         spent: String,
+        /// What the next request may take.
+        next: String,
         /// What may be.
         cap: String,
     },
@@ -116,14 +133,6 @@ pub enum LlmError {
         /// Why, with what to do.
         problem: String,
     },
-}
-
-impl LlmError {
-    /// Whether the same may go well at another time, without anyone doing anything.
-    #[must_use]
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Away { .. } | Self::Deadline)
-    }
 }
 
 /// What calls took.
@@ -159,7 +168,7 @@ impl std::ops::AddAssign for Usage {
 /// What was spent on one bank and contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Expense {
-    /// The bank; empty for those that were forgotten.
+    /// The bank.
     pub bank: String,
     /// What was asked for.
     pub contract: Contract,
@@ -179,10 +188,13 @@ pub struct Request<'r> {
     pub rests_on: RestsOn<'r>,
     /// The text to be read.
     pub input: &'r str,
-    /// How long to wait in all; absent, until it is there or has failed.
-    pub patience: Option<Duration>,
+    /// When to give up; absent, when it is there or has failed.
+    pub until: Option<Instant>,
     /// Ask although the answer is known: deliberately, and paid for again.
     pub anew: bool,
+    /// Keep the answer, so that it is not paid for again: where this process learns what is
+    /// taken back of what it rests on.
+    pub keep: bool,
 }
 
 /// What a request's text was taken from.
@@ -223,27 +235,31 @@ pub struct Llm {
     settings: LlmSettings,
     transport: Transport,
     limits: Limits,
-    /// Taken out only while it is scrubbed.
-    cache: Mutex<Option<Cache>>,
-    warning: Mutex<Option<String>>,
+    in_flight: InFlight,
+    /// Absent where nothing is kept.
+    cache: Option<Cache>,
+    warnings: Mutex<Vec<String>>,
     /// What this process spent, by contract.
     spent: Mutex<[Usage; Contract::ALL.len()]>,
+    /// What this process used, by contract: what was spent, now or before, on each response.
+    used: Mutex<[Usage; Contract::ALL.len()]>,
     /// What all processes spent on this directory, this one included.
     total: Mutex<Usage>,
-    /// When the endpoint was last found to be away, and how.
-    away: Mutex<Option<(Instant, LlmError)>>,
+    /// When the endpoint was last found to be away, by whom who had how much time, and how.
+    away: Mutex<Option<(Instant, Duration, LlmError)>>,
 }
 
 /// The clients of this process, by the directory of their responses.
-static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Llm>>>> = LazyLock::new(Mutex::default);
+static OPEN: LazyLock<Mutex<HashMap<Option<PathBuf>, Weak<Llm>>>> = LazyLock::new(Mutex::default);
 
 impl Llm {
     /// The client of a directory: one for all that ask in this process, so that they share
-    /// its limits and what was paid for. Connects to nothing yet.
+    /// its limits and what was paid for. Without a directory nothing is kept, and a cap counts
+    /// what this process spends. Connects to nothing yet.
     ///
     /// # Errors
     /// [`LlmError`] when there is no endpoint, or the directory cannot be used.
-    pub fn open(settings: &LlmSettings, directory: PathBuf) -> Result<Arc<Self>, LlmError> {
+    pub fn open(settings: &LlmSettings, directory: Option<PathBuf>) -> Result<Arc<Self>, LlmError> {
         if !settings.is_set() {
             return Err(LlmError::NotSet);
         }
@@ -253,19 +269,23 @@ impl Llm {
                 return Ok(llm);
             }
             let problem = "this process has it open with other settings; close that first".to_owned();
-            return Err(LlmError::Cache { path: directory, problem });
+            return Err(LlmError::Cache { path: directory.unwrap_or_default(), problem });
         }
         let transport = Transport::new(settings);
-        let (cache, warning) = Cache::open(&directory)?;
+        let (cache, warning) = directory.as_deref().map(Cache::open).transpose()?.unzip();
         let mut total = Usage::default();
-        cache.expenses()?.into_iter().for_each(|(_, _, usage)| total += usage);
+        for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), Cache::expenses)? {
+            total += usage;
+        }
         let llm = Arc::new(Self {
             settings: settings.clone(),
             transport,
             limits: Limits::new(settings),
-            cache: Mutex::new(Some(cache)),
-            warning: Mutex::new(warning),
+            in_flight: InFlight::default(),
+            cache,
+            warnings: Mutex::new(warning.flatten().into_iter().collect()),
             spent: Mutex::default(),
+            used: Mutex::default(),
             total: Mutex::new(total),
             away: Mutex::default(),
         });
@@ -294,10 +314,10 @@ impl Llm {
         self.transport.check_key()
     }
 
-    /// What a user should know, once.
+    /// What a user should know; each is said once.
     #[must_use]
-    pub fn take_warning(&self) -> Option<String> {
-        lock(&self.warning).take()
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.warnings))
     }
 
     /// Asks. `accept` makes of what obeys the schema what is wanted, or says what is wrong with it.
@@ -335,14 +355,23 @@ impl Llm {
         let contract = request.contract;
         let mut messages = vec![Message::system(contract.prompt()), Message::user(request.input)];
         let hash = self.hash(contract, request.input);
-        let until = Instant::now() + request.patience.unwrap_or(PATIENT);
+        let until = request.until.unwrap_or_else(|| Instant::now() + PATIENT);
+        // What follows a new response is new, too.
+        let (mut known, mut replacing) = (request.keep && !request.anew, Vec::new());
         let mut step = 0;
         loop {
             let key = RequestKey { contract, hash, step };
             let shown = show.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
-            let response = self.response(request, &key, &messages, until, shown)?;
+            let (response, fresh) = self.response(request, &key, &messages, until, shown, known)?;
+            known &= !fresh;
             let problem = match parsed(contract, &response).and_then(&mut *accept) {
-                Ok(found) => return Ok(found),
+                Ok(found) => {
+                    replacing.push((key, response));
+                    if request.anew && request.keep {
+                        self.replace(request, &replacing);
+                    }
+                    return Ok(found);
+                }
                 Err(problem) => problem,
             };
             if step > 0 {
@@ -353,13 +382,15 @@ impl Llm {
             messages.push(Message::user(&format!(
                 "That cannot be used: {problem}\nWrite the whole JSON object again, with this put right."
             )));
+            replacing.push((key, response));
             if let Some((_, show)) = &mut show {
                 show(Streamed::Again);
             }
         }
     }
 
-    /// The response to messages, from the cache or from the endpoint.
+    /// The response to messages, and whether it is new: from the endpoint, and not, as may be
+    /// where it is `known`, from the cache.
     fn response(
         &self,
         request: &Request<'_>,
@@ -367,49 +398,101 @@ impl Llm {
         messages: &[Message],
         until: Instant,
         mut show: Option<Show<'_>>,
-    ) -> Result<Response, LlmError> {
+        known: bool,
+    ) -> Result<(Response, bool), LlmError> {
         let places = request.rests_on.places();
-        if !request.anew
-            && let Some(known) = self.with_cache(|cache| cache.lookup(request.bank, key, &places))?
-        {
+        let ticket = self.in_flight.enter(request.bank, key, &places, until).ok_or(LlmError::Deadline)?;
+        if known && let Some(response) = self.lookup(request.bank, key, &places)? {
             if let Some((field, show)) = &mut show {
-                show(Streamed::Text(&Field::new(field).push(&known.text)));
+                show(Streamed::Text(&Field::new(field).push(&response.text)));
             }
-            return Ok(known);
+            add(&self.used, key.contract, response.usage);
+            return Ok((response, false));
         }
-        // Someone waits: whoever came before has found that nobody answers.
-        if request.patience.is_some()
-            && let Some((since, error)) = &*lock(&self.away)
+        // Whoever had as much time came before, and found that nobody answers.
+        if request.until.is_some()
+            && let Some((since, had, error)) = &*lock(&self.away)
             && since.elapsed() < REST
+            && until.saturating_duration_since(Instant::now()) <= *had
         {
             return Err(error.clone());
         }
-        let completed = self.complete(request, messages, until, show);
+        let had = until.saturating_duration_since(Instant::now());
+        let mut usage = Usage::default();
+        let completed = self.complete(request, messages, until, show, &mut usage);
+        add(&self.spent, key.contract, usage);
+        add(&self.used, key.contract, usage);
         match &completed {
             Ok(_) => *lock(&self.away) = None,
-            Err(error @ LlmError::Away { .. }) => *lock(&self.away) = Some((Instant::now(), error.clone())),
+            Err(error @ (LlmError::Away { .. } | LlmError::Deadline)) => {
+                *lock(&self.away) = Some((Instant::now(), had, error.clone()));
+            }
             Err(_) => {}
         }
-        let (reply, usage) = completed?;
-        let response = Response { text: reply.text, cut: reply.cut };
-        self.note(key.contract, usage);
-        self.with_cache(|cache| cache.store(request.bank, key, &places, &response, usage))?;
-        Ok(response)
+        let spent = self.cache.as_ref().filter(|_| usage != Usage::default());
+        let mut kept = spent.map_or(Ok(()), |cache| cache.spend(request.bank, key.contract, usage));
+        let response = completed.map(|reply| {
+            let cut_at = reply.cut.then_some(self.settings.most_completion_tokens);
+            Response { text: reply.text, cut_at, usage }
+        });
+        if let (Some(cache), Ok(response), false) = (&self.cache, &response, request.anew || !request.keep) {
+            kept = kept.and(ticket.keep(
+                |may| {
+                    if may { cache.store(request.bank, key, &places, response) } else { Ok(()) }
+                },
+            ));
+        }
+        self.warn(kept);
+        Ok((response?, true))
     }
 
-    /// Sends until there is a reply, or no hope or no time for one.
+    /// What was said before; nothing where it was cut shorter than is allowed now.
+    fn lookup(&self, bank: &Bank, key: &RequestKey, places: &[WindowId]) -> Result<Option<Response>, LlmError> {
+        let found = self.cache.as_ref().map_or(Ok(None), |cache| cache.lookup(bank, key, places))?;
+        Ok(found.filter(|response| response.cut_at.is_none_or(|at| at >= self.settings.most_completion_tokens)))
+    }
+
+    /// Puts responses in the place of those that were known, now that the last is accepted.
+    fn replace(&self, request: &Request<'_>, responses: &[(RequestKey, Response)]) {
+        let Some(cache) = &self.cache else { return };
+        let places = request.rests_on.places();
+        for (key, response) in responses {
+            self.warn(cache.store(request.bank, key, &places, response));
+        }
+    }
+
+    /// What was paid for is used, also where it cannot be kept.
+    fn warn(&self, kept: Result<(), LlmError>) {
+        if let Err(error) = kept {
+            let told = format!("{error}; what was paid for is used once and not kept");
+            let mut warnings = lock(&self.warnings);
+            if !warnings.contains(&told) {
+                warnings.push(told);
+            }
+        }
+    }
+
+    /// Sends until there is a reply, or no hope or no time for one; `usage` takes what it cost,
+    /// also what came to nothing.
     fn complete(
         &self,
         request: &Request<'_>,
         messages: &[Message],
         until: Instant,
         mut show: Option<Show<'_>>,
-    ) -> Result<(Reply, Usage), LlmError> {
+        usage: &mut Usage,
+    ) -> Result<Reply, LlmError> {
         self.check_key()?;
         let body = self.body(request.contract, messages, show.is_some())?;
         let prompt_tokens = sent_tokens(request.contract, messages);
+        let away = |problem: String, attempts| LlmError::Away { url: self.url().to_owned(), problem, attempts };
         let mut attempts = 0;
         loop {
+            let quiet = self.limits.quiet();
+            if !quiet.is_zero() && (quiet > LONGEST_QUIET || Instant::now() + quiet >= until) {
+                return Err(away("it asks to be left alone for a while".to_owned(), attempts));
+            }
+            std::thread::sleep(quiet);
             let leave = self.limits.enter(&self.settings, || *lock(&self.total), prompt_tokens, until)?;
             let from = Instant::now();
             let timeout = Duration::from_secs(self.settings.timeout_seconds).min(until.saturating_duration_since(from));
@@ -430,27 +513,44 @@ impl Llm {
                 }
             };
             attempts += 1;
-            let (problem, after) = match sent {
+            let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let mut took = |calls, (prompt_tokens, completion_tokens)| {
+                // Added before leave is given back: in between, a cap would not see it.
+                let took = Usage { calls, prompt_tokens, completion_tokens, milliseconds };
+                *lock(&self.total) += took;
+                *usage += took;
+            };
+            let (problem, after, retries) = match sent {
                 Ok(reply) => {
-                    let counted = || (prompt_tokens, tokens(&reply.text));
-                    let (prompt_tokens, completion_tokens) = reply.tokens.unwrap_or_else(counted);
-                    let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    // Added before leave is given back: in between, a cap would not see it.
-                    let usage = Usage { calls: 1, prompt_tokens, completion_tokens, milliseconds };
-                    *lock(&self.total) += usage;
-                    return Ok((reply, usage));
+                    took(1, reply.tokens.unwrap_or_else(|| (prompt_tokens, tokens(&reply.text))));
+                    return Ok(reply);
+                }
+                Err(Failed::Declined(problem)) => {
+                    return Err(LlmError::Declined { url: self.url().to_owned(), problem });
                 }
                 Err(Failed::Lasting(problem)) => {
                     let (url, model) = (self.url().to_owned(), self.settings.model.clone());
                     return Err(LlmError::Refused { url, model, problem });
                 }
-                Err(Failed::Passing { problem, after }) => (problem, after),
+                Err(Failed::Passing { problem, after, charged }) => {
+                    if charged {
+                        // What it wrote is not known: at least it read.
+                        took(0, (prompt_tokens, 0));
+                    }
+                    // What is charged for nothing, or takes all its time, is tried once more.
+                    (problem, after, if charged { self.settings.retries.min(1) } else { self.settings.retries })
+                }
             };
             drop(leave);
-            let pause = after.unwrap_or_else(|| pause(attempts));
-            let in_time = Instant::now() + pause < until;
-            if attempts > self.settings.retries || !in_time {
-                return Err(LlmError::Away { url: self.url().to_owned(), problem, attempts });
+            if Instant::now() >= until {
+                return Err(LlmError::Deadline);
+            }
+            if let Some(after) = after {
+                self.limits.rest(after);
+            }
+            let pause = pause(attempts);
+            if attempts > retries || Instant::now() + pause >= until {
+                return Err(away(problem, attempts));
             }
             if let Some((_, show)) = &mut show {
                 show(Streamed::Again);
@@ -487,14 +587,16 @@ impl Llm {
         *hash.finalize().as_bytes()
     }
 
-    fn note(&self, contract: Contract, usage: Usage) {
-        lock(&self.spent)[contract as usize] += usage;
-    }
-
     /// What this process spent, by contract.
     #[must_use]
     pub fn spent(&self) -> Vec<(Contract, Usage)> {
         Contract::ALL.into_iter().zip(*lock(&self.spent)).collect()
+    }
+
+    /// What this process used, by contract: also what an earlier one paid for.
+    #[must_use]
+    pub fn used(&self) -> Vec<(Contract, Usage)> {
+        Contract::ALL.into_iter().zip(*lock(&self.used)).collect()
     }
 
     /// What was ever spent on this directory, by bank and contract.
@@ -502,52 +604,49 @@ impl Llm {
     /// # Errors
     /// [`LlmError::Cache`] when it cannot be read.
     pub fn expenses(&self) -> Result<Vec<Expense>, LlmError> {
-        let found = self.with_cache(Cache::expenses)?;
+        let found = self.cache.as_ref().map_or(Ok(Vec::new()), Cache::expenses)?;
         Ok(found.into_iter().map(|(bank, contract, usage)| Expense { bank, contract, usage }).collect())
     }
 
-    /// Lets go of what was said about a window, except for extraction from the text `keep`,
-    /// and of everything that rests on one of its turns. For a window that changed, or that is
-    /// no more (`keep` absent then).
+    /// Lets go of what was said about a window that was written anew, except for extraction
+    /// from the text `keep`.
     ///
     /// # Errors
     /// [`LlmError::Cache`] when the disk refuses; nothing is released then.
-    pub fn release(&self, window: &Window, keep: Option<&str>) -> Result<(), LlmError> {
+    pub fn release_window(&self, bank: &Bank, window: &WindowId, keep: Option<&str>) -> Result<(), LlmError> {
         let keep = keep.map(|input| self.hash(Contract::Extract, input));
-        let turns = window.turns.iter().map(|held| held.turn.turn.as_str());
-        self.with_cache(|cache| cache.release(&window.bank, &window.id, turns, keep.as_ref()))
+        self.release(bank, std::slice::from_ref(window), |key, _| Some(key.hash) == keep)
     }
 
-    /// Drops everything that was said about a bank; what it cost stays, under no name. Old
-    /// files may still hold it until [`Self::scrub`].
+    /// Lets go of everything that rests on turns that were said differently, or taken back.
     ///
     /// # Errors
-    /// [`LlmError::Cache`] when the disk refuses; nothing is dropped then.
-    pub fn forget(&self, bank: &Bank) -> Result<(), LlmError> {
-        self.with_cache(|cache| cache.forget(bank))
+    /// [`LlmError::Cache`] when the disk refuses; nothing is released then.
+    pub fn release_turns<'t>(&self, bank: &Bank, turns: impl Iterator<Item = &'t str>) -> Result<(), LlmError> {
+        self.release(bank, &turns.map(cache::turn_place).collect::<Vec<_>>(), |_, _| false)
     }
 
-    /// Rewrites the files, so that none holds what was released or forgotten before.
+    /// Lets go of all responses of other banks than these.
     ///
     /// # Errors
-    /// [`LlmError::Cache`] when the disk refuses; open the client again then.
-    pub fn scrub(&self) -> Result<(), LlmError> {
-        let mut held = lock(&self.cache);
-        if let Some(cache) = held.take() {
-            *held = Some(cache.scrub()?);
-        }
-        Ok(())
+    /// [`LlmError::Cache`] when the disk refuses.
+    pub fn keep_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
+        self.cache.as_ref().map_or(Ok(()), |cache| cache.keep_banks(ours))
     }
 
-    fn with_cache<T>(&self, work: impl FnOnce(&Cache) -> Result<T, LlmError>) -> Result<T, LlmError> {
-        match lock(&self.cache).as_ref() {
-            Some(cache) => work(cache),
-            None => Err(LlmError::Cache {
-                path: PathBuf::new(),
-                problem: "a scrub failed; open the client again".to_owned(),
-            }),
-        }
+    fn release(
+        &self,
+        bank: &Bank,
+        places: &[WindowId],
+        kept: impl Fn(&RequestKey, &WindowId) -> bool,
+    ) -> Result<(), LlmError> {
+        let Some(cache) = self.cache.as_ref().filter(|_| !places.is_empty()) else { return Ok(()) };
+        self.in_flight.release(bank, places, &kept, || cache.release(bank, places, &kept))
     }
+}
+
+fn add(to: &Mutex<[Usage; Contract::ALL.len()]>, contract: Contract, usage: Usage) {
+    lock(to)[contract as usize] += usage;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -556,7 +655,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What was said, if it obeys the schema.
 fn parsed<T: DeserializeOwned>(contract: Contract, response: &Response) -> Result<T, String> {
-    if response.cut {
+    if response.cut_at.is_some() {
         return Err("it was cut off at the limit of its length; be shorter".to_owned());
     }
     // Some models put their JSON between fences whatever they are told.
@@ -612,7 +711,7 @@ mod tests {
     #[test]
     fn what_does_not_obey_is_told() {
         let check = |text: &str, cut: bool, word: Option<&str>| {
-            let response = Response { text: text.to_owned(), cut };
+            let response = Response { text: text.to_owned(), cut_at: cut.then_some(16), usage: Usage::default() };
             match (parsed::<serde_json::Value>(Contract::Judge, &response), word) {
                 (Ok(_), None) => {}
                 (Err(problem), Some(word)) => assert!(problem.contains(word), "{problem}"),

@@ -96,8 +96,9 @@ impl Field {
             None if (0xD800..0xDC00).contains(&code) => self.then(Escape::Half(code)),
             None => Some(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)),
             Some(first) => {
-                let both = 0x10000 + ((first - 0xD800) << 10) + code.wrapping_sub(0xDC00);
-                Some(char::from_u32(both).unwrap_or(char::REPLACEMENT_CHARACTER))
+                let second = code.checked_sub(0xDC00).filter(|second| *second < 0x400);
+                let both = second.map(|second| 0x10000 + ((first - 0xD800) << 10) + second);
+                Some(both.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER))
             }
         }
     }
@@ -134,6 +135,7 @@ mod tests {
         }
         assert_eq!(followed(r#"{"answers": "x", "b": "answer"}"#, 3), "");
         assert_eq!(followed(r#"{"answer": "cut he"#, 3), "cut he");
+        assert_eq!(followed(r#"{"answer": "\ud83d\u0041 \ud83d\ud83d"}"#, 4), "\u{fffd} \u{fffd}");
         assert_eq!(followed("no json, \"answer\": \"x\"", 3), "");
     }
 

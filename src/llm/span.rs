@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use crate::model::{EventTime, Interval};
+use crate::model::{EventTime, Interval, Invalid};
 
 /// A start and an end.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -26,7 +26,7 @@ impl Span {
         if end.unix_ms > start.unix_ms && end.unix_ms % 1_000 == 0 {
             end.unix_ms += 999;
         }
-        (start, end).try_into().map_err(|_| format!("time: {} is after {}", self.start, self.end))
+        (start, end).try_into().map_err(|e: Invalid| e.to_string())
     }
 }
 
@@ -62,5 +62,8 @@ mod tests {
         check("2024-05-06T10:00:00Z", "2024-05-06T10:00:00Z", Ok(("2024-05-06T10:00:00Z", "2024-05-06T10:00:00Z")));
         check("yesterday", "2024-05-06T23:59:59", Err("\"yesterday\" is not"));
         check("2024-05-07T00:00:00", "2024-05-06T00:00:00", Err("is after"));
+        let last = "2199-12-31T23:59:59";
+        check("2024-05-06T00:00:00+02:00", &format!("{last}Z"), Err("1900 to 2199"));
+        check("2024-05-06T00:00:00Z", &format!("{last}Z"), Ok(("2024-05-06T00:00:00Z", "2199-12-31T23:59:59.999Z")));
     }
 }

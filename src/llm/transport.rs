@@ -2,7 +2,8 @@
 //!
 //! In: the body of a request, how long it may take. Out: a reply; or a failure that may pass
 //! (429, 5xx, a timeout, a broken connection), with how long the endpoint asks to be left
-//! alone; or one that stays (a wrong key, a wrong model name), in the endpoint's own words.
+//! alone; one of this request alone (too long, not allowed); or one that stays (a wrong key, a
+//! wrong model name), in the endpoint's own words.
 //! Follows no redirect, so that a key never reaches another host; tells no key.
 
 use std::{
@@ -11,7 +12,7 @@ use std::{
 };
 
 use ureq::{
-    Agent, Body, ResponseExt as _,
+    Agent, Body, ResponseExt as _, Timeout,
     http::Response,
     tls::{RootCerts, TlsConfig},
 };
@@ -44,14 +45,23 @@ pub(super) enum Failed {
         problem: String,
         /// How long the endpoint asks to be left alone.
         after: Option<Duration>,
+        /// The endpoint may have worked on it, and charge for that.
+        charged: bool,
     },
-    /// It will not.
+    /// This request will not; another may.
+    Declined(String),
+    /// None will.
     Lasting(String),
 }
 
 impl Failed {
-    fn passing(problem: impl Into<String>) -> Self {
-        Self::Passing { problem: problem.into(), after: None }
+    fn passing(problem: impl Into<String>, charged: bool) -> Self {
+        Self::Passing { problem: problem.into(), after: None, charged }
+    }
+
+    /// A reply that cannot be used: the endpoint has done its work.
+    fn unread(problem: String) -> Self {
+        Self::passing(problem, true)
     }
 }
 
@@ -113,11 +123,11 @@ impl Transport {
         match each {
             Some(each) => {
                 let reader = response.into_body().into_with_config().limit(MOST_BYTES).reader();
-                wire::read_stream(BufReader::new(reader), each).map_err(Failed::passing)
+                wire::read_stream(BufReader::new(reader), each).map_err(Failed::unread)
             }
             None => {
                 let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
-                wire::read(&bytes.map_err(|e| self.broken(&e))?).map_err(Failed::passing)
+                wire::read(&bytes.map_err(|e| self.broken(&e))?).map_err(Failed::unread)
             }
         }
     }
@@ -125,12 +135,15 @@ impl Transport {
     /// No reply, or half of one.
     fn broken(&self, error: &ureq::Error) -> Failed {
         match error {
-            ureq::Error::Timeout(_) => Failed::passing("no reply in time"),
+            ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+                Failed::passing("no connection in time", false)
+            }
+            ureq::Error::Timeout(_) => Failed::passing("no reply in time", true),
             ureq::Error::BadUri(problem) => Failed::Lasting(format!("not a URL: {problem}")),
             ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
                 Failed::Lasting(format!("no trust in the endpoint's certificate: {error}"))
             }
-            error => Failed::passing(self.without_key(&error.to_string())),
+            error => Failed::passing(self.without_key(&error.to_string()), false),
         }
     }
 
@@ -141,11 +154,12 @@ impl Transport {
         match status {
             300..400 => {
                 let to = response.headers().get("location").and_then(|v| v.to_str().ok()).unwrap_or("elsewhere");
-                Failed::Lasting(format!("status {status}: {} has moved to {to}", response.get_uri()))
+                Failed::Lasting(self.without_key(&format!("status {status}: {} has moved to {to}", response.get_uri())))
             }
             // Money that has run out does not come back by waiting.
             429 if words.contains("insufficient_quota") => Failed::Lasting(problem),
-            408 | 409 | 425 | 429 | 500..600 => Failed::Passing { problem, after },
+            408 | 409 | 425 | 429 | 500..600 => Failed::Passing { problem, after, charged: false },
+            400 | 413 | 422 => Failed::Declined(problem),
             _ => Failed::Lasting(problem),
         }
     }

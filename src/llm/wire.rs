@@ -122,13 +122,20 @@ struct Usage {
     completion_tokens: u64,
 }
 
+impl Usage {
+    /// The tokens; none where the endpoint fills the field without counting.
+    fn counted(self) -> Option<(u64, u64)> {
+        (self.prompt_tokens > 0).then_some((self.prompt_tokens, self.completion_tokens))
+    }
+}
+
 /// The end that says that a completion was cut.
 const CUT: &str = "length";
 
 /// Reads a whole reply.
 pub(super) fn read(bytes: &[u8]) -> Result<Reply, String> {
     let completion: Completion = serde_json::from_slice(bytes).map_err(|e| format!("not a chat completion: {e}"))?;
-    let tokens = completion.usage.map(|u| (u.prompt_tokens, u.completion_tokens));
+    let tokens = completion.usage.and_then(Usage::counted);
     let choice = completion.choices.into_iter().next().ok_or("a chat completion without a choice")?;
     let said = choice.message.ok_or("a chat completion without a message")?;
     // A refusal is what the model said: it fits no schema, and is told as such.
@@ -149,7 +156,7 @@ pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> R
             break;
         }
         let event: Completion = serde_json::from_str(data).map_err(|e| format!("not an event of a completion: {e}"))?;
-        reply.tokens = event.usage.map(|u| (u.prompt_tokens, u.completion_tokens)).or(reply.tokens);
+        reply.tokens = event.usage.and_then(Usage::counted).or(reply.tokens);
         for choice in event.choices {
             if let Some(text) = choice.delta.and_then(|said| said.content.or(said.refusal)) {
                 each(&text);
@@ -185,6 +192,7 @@ mod tests {
             reply("hi", false, Some((3, 1))),
         );
         check(r#"{"choices":[{"message":{"content":"h"},"finish_reason":"length"}]}"#, reply("h", true, None));
+        check(r#"{"choices":[{"message":{"content":"h"}}],"usage":{}}"#, reply("h", false, None));
         check(r#"{"choices":[{"message":{"content":null,"refusal":"no"}}]}"#, reply("no", false, None));
         check(r#"{"choices":[]}"#, Err("without a choice"));
         check(r#"{"choices":[{"message":{"cont"#, Err("not a chat completion"));

@@ -3,7 +3,10 @@
 //! In: a question. Out: its evidence, as an agent reads it, as a ripple, or as JSON; or, with a
 //! language model, an answer in words while it is written, with the lines that it rests on.
 
-use std::process::ExitCode;
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use ripplemem::{
@@ -42,6 +45,8 @@ pub(crate) fn ask(
         serve::ask(pipeline, question, after, as_of)?
     } else {
         let mut service = open(pipeline)?;
+        // A reading that a question begins would end with it, half paid for.
+        service.leave_unread();
         service.catch_up()?;
         service.take_warnings().iter().for_each(|w| say(w));
         match as_of {
@@ -83,14 +88,12 @@ fn told(evidence: &Evidence) {
 
 /// Prints an answer while it is written, then what it rests on.
 fn answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<()> {
-    // Beside a running service, which has its own cache open.
-    let directory = match pipeline.log.kind {
-        LogKind::Embedded => pipeline.llm_directory(),
-        LogKind::Kafka => pipeline.llm_directory().join("ask"),
-    };
+    // Nobody here would learn what is taken back later, so that beside a service nothing is kept.
+    let directory = (pipeline.log.kind == LogKind::Embedded).then(|| pipeline.llm_directory());
     let llm = Llm::open(&pipeline.llm, directory)?;
+    let until = Instant::now() + Duration::from_secs(pipeline.llm.timeout_seconds);
     let (mut printed, mut shown) = (Ok(()), false);
-    let answer = recall::answer(&llm, evidence, &mut |piece| {
+    let answer = recall::answer(&llm, evidence, Some(until), &mut |piece| {
         let text = match piece {
             Streamed::Text(text) => text,
             // What stands there is void: the answer begins again on a line of its own.

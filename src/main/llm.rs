@@ -15,14 +15,15 @@ use ripplemem::{
 
 use super::{Bar, REJECTED, digest, open, print, say};
 
-/// What the model read, and what is left; false when something waits or could not be used.
-pub(crate) fn finished(pipeline: &Pipeline, finished: &Finished) -> Result<bool> {
+/// What the model read, and what is left, of which `next` says who reads it; false when
+/// something could not be used.
+pub(crate) fn finished(pipeline: &Pipeline, finished: &Finished, next: &str) -> Result<bool> {
     let Finished { read, refused, left, problem } = finished;
     if *read + *refused + *left > 0 {
         print(&format!("{}: {read} windows read, {refused} not usable, {left} left to read\n", pipeline.llm.model))?;
     }
     if let Some(problem) = problem {
-        say(&format!("{problem}; the rules' units stand in, the next run goes on"));
+        say(&format!("{problem}; {next}"));
     }
     Ok(*refused == 0)
 }
@@ -43,9 +44,10 @@ pub(crate) fn reextract(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
     bar.clear();
     service.take_warnings().iter().for_each(|w| say(w));
     service.snapshot()?;
-    let whole = finished(pipeline, &done?)?;
+    let done = done?;
+    let whole = finished(pipeline, &done, "what was not read again stays as it was; run reextract once more")?;
     print(&digest(&service, Some(bank), false)?)?;
-    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
+    Ok(if whole && done.left == 0 { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
 }
 
 pub(crate) fn estimate(
@@ -70,17 +72,14 @@ pub(crate) fn estimate(
 }
 
 pub(crate) fn cost(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
-    let llm = Llm::open(&pipeline.llm, pipeline.llm_directory())?;
+    let llm = Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?;
     let mut expenses = llm.expenses()?;
     expenses.retain(|e| bank.is_none_or(|bank| bank.as_str() == e.bank));
     if json {
         print(&format!("{}\n", serde_json::to_string(&expenses)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let lines = expenses.iter().map(|e| {
-        let bank = if e.bank.is_empty() { "(forgotten)" } else { e.bank.as_str() };
-        (e.usage, e.contract.name(), bank)
-    });
+    let lines = expenses.iter().map(|e| (e.usage, e.contract.name(), e.bank.as_str()));
     table(pipeline, &lines.collect::<Vec<_>>())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -125,6 +125,8 @@ impl TryFrom<(EventTime, EventTime)> for Interval {
         if start.unix_ms > end.unix_ms {
             return Err(Invalid::new("time", format!("{start} is after {end}"), "write the earlier moment first"));
         }
+        // Both ends are written in the offset of the start, and must be readable in it.
+        EventTime::new(end.unix_ms, start.offset_seconds)?;
         Ok(Self { start_ms: start.unix_ms, end_ms: end.unix_ms, offset_seconds: start.offset_seconds })
     }
 }

@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -110,7 +110,7 @@ impl Answerer {
 
     fn new(pipeline: &Pipeline, partitions: u32, listeners: Listeners) -> Result<Self, PipelineError> {
         let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
-        let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.llm_directory())?) } else { None };
+        let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.responses())?) } else { None };
         llm.as_ref().map_or(Ok(()), |llm| llm.check_key())?;
         let threshold = Score::from_f64(pipeline.model().semantic_threshold);
         Ok(Self {
@@ -272,11 +272,17 @@ impl Answerer {
         }
     }
 
-    /// Recollects evidence for a question.
+    /// Recollects evidence for a question; a language model is waited for until `deadline` at
+    /// most, where there is one.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
-    pub fn ask(&self, question: &Question, embedder: &mut dyn Embedder) -> Result<Evidence, PipelineError> {
+    pub fn ask(
+        &self,
+        question: &Question,
+        embedder: &mut dyn Embedder,
+        deadline: Option<Instant>,
+    ) -> Result<Evidence, PipelineError> {
         let model_ref = embedder.model().clone();
         {
             let reader = self.reader();
@@ -284,7 +290,11 @@ impl Answerer {
             reader.check_model(Some(&model_ref))?;
         }
         let rules = RulesPlanner::new(&self.pipeline.model());
-        let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, &self.pipeline.recall));
+        // A log that is shared tells only the one who extracts from it what was taken back.
+        let (settings, keep) = (&self.pipeline.recall, self.pipeline.log.kind == LogKind::Embedded);
+        let until = Instant::now() + Duration::from_secs(self.pipeline.llm.question_seconds);
+        let until = deadline.map_or(until, |deadline| until.min(deadline));
+        let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, settings, until, keep));
         let planner: &dyn Planner = match &model {
             _ if !self.pipeline.recall.planned => &Unplanned(rules),
             Some(model) => model,

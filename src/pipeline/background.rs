@@ -3,10 +3,13 @@
 //! In: closed windows, whose units are the rules' until then. Out: what the model made of
 //! them, in the order in which it was done. Threads of their own wait for the endpoint, and
 //! nobody waits for them: a slow or dead endpoint delays nothing but the model's own units.
-//! Where the endpoint is away, or the money is spent, nothing is sent for a while.
+//! Where the endpoint is away, or the money is spent, nothing is sent for a while. A window
+//! that the endpoint does not take, though it takes others, keeps the rules' units.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
@@ -17,6 +20,7 @@ use crate::{
     config::{LLM, Pipeline},
     extract::{self, DraftUnit, ExtractError, Extractor, llm::LlmExtractor, rules::RulesExtractor},
     llm::{Llm, LlmError},
+    log::partition_of,
     model::{Bank, Window, WindowId},
 };
 
@@ -28,13 +32,16 @@ const WAITS: &str = " until llm";
 const REFUSED: &str = " instead of ";
 /// How long nothing is sent after the endpoint was away.
 const REST: Duration = Duration::from_secs(30);
+/// Windows in a row that an endpoint may decline before it ever took one: past that the fault
+/// is taken to be with what is sent to it, not with the windows.
+const DECLINED: u32 = 8;
 
 /// The extractors of a pipeline.
 pub(super) struct Extractors {
     pub(super) rules: RulesExtractor,
     /// Absent where the rules are the extractor.
     pub(super) model: Option<Background>,
-    /// Whatever asks it: what was said about a window goes when the window changes.
+    /// What this process keeps of what any part of it was told.
     llm: Option<Arc<Llm>>,
 }
 
@@ -46,7 +53,7 @@ impl Extractors {
     pub(super) fn new(pipeline: &Pipeline) -> Result<Self, PipelineError> {
         let rules = RulesExtractor::new(&pipeline.extract);
         let set = pipeline.llm.is_set();
-        let llm = if set { Some(Llm::open(&pipeline.llm, pipeline.llm_directory())?) } else { None };
+        let llm = if set { Some(Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?) } else { None };
         let mut model = None;
         if let Some(llm) = llm.as_ref().filter(|_| pipeline.extract.extractor == LLM) {
             llm.check_key()?;
@@ -55,11 +62,26 @@ impl Extractors {
         Ok(Self { rules, model, llm })
     }
 
-    /// Lets go of responses that rest on a window or its turns, but for the one to the turns
-    /// as they are.
-    pub(super) fn release(&self, window: &Window) -> Result<(), PipelineError> {
+    /// Lets go of responses of banks that are not in these partitions.
+    pub(super) fn keep_partitions(&self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
+        let ours = |bank: &Bank| ours(partition_of(bank, partitions));
+        self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.keep_banks(ours)?))
+    }
+
+    /// Lets go of responses about a closed window, but for the one to its turns as they are.
+    pub(super) fn release_window(&self, window: &Window) -> Result<(), PipelineError> {
+        let Some(llm) = &self.llm else { return Ok(()) };
         let keep = self.model.as_ref().map(|_| extract::llm::input(window));
-        self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.release(window, keep.as_deref())?))
+        Ok(llm.release_window(&window.bank, &window.id, keep.as_deref())?)
+    }
+
+    /// Lets go of responses that rest on turns which are not what they were.
+    pub(super) fn release_turns(&self, revised: &[(Bank, BTreeSet<String>)]) -> Result<(), PipelineError> {
+        let Some(llm) = &self.llm else { return Ok(()) };
+        for (bank, turns) in revised {
+            llm.release_turns(bank, turns.iter().map(String::as_str))?;
+        }
+        Ok(())
     }
 
     /// Whether a window's units are only the rules' until the model has read it.
@@ -81,14 +103,21 @@ pub(super) fn waits(extractor: &str) -> bool {
 
 /// A window on its way to the model.
 struct Job {
-    partition: u32,
+    stage: StageId,
     window: Window,
     anew: bool,
 }
 
+/// Who asked: a partition, and which of those that worked on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StageId {
+    pub(super) partition: u32,
+    pub(super) run: u64,
+}
+
 /// What a model made of a window.
 pub(super) struct Arrived {
-    partition: u32,
+    stage: StageId,
     pub(super) window: Window,
     pub(super) anew: bool,
     /// The hash of the turns that it read.
@@ -108,7 +137,13 @@ pub(super) enum Failed {
 /// What is to be told, and when to go on.
 #[derive(Default)]
 struct Standing {
+    /// Nothing is sent until somebody says so.
+    held: bool,
     rest_until: Option<Instant>,
+    /// It has taken a window.
+    took: bool,
+    /// Windows that it did not take, before it took one.
+    declined: u32,
     /// Why the last window failed that is to be tried again.
     problem: Option<String>,
     told: Vec<String>,
@@ -137,37 +172,44 @@ impl Background {
                 .spawn(move || worker.run(&jobs))
                 .map_err(PipelineError::Thread)?;
         }
-        let told = llm.take_warning();
-        lock(&standing).told.extend(told);
+        lock(&standing).told.extend(llm.take_warnings());
         Ok(Self { work, done, standing })
     }
 
     /// Hands a window to the model; gives it back when there is no room, or nothing is sent now.
-    pub(super) fn submit(&self, partition: u32, window: Window, anew: bool) -> bool {
+    fn submit(&self, stage: StageId, window: Window, anew: bool) -> bool {
         if self.rests() {
             return false;
         }
-        match self.work.try_send(Job { partition, window, anew }) {
+        match self.work.try_send(Job { stage, window, anew }) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
         }
     }
 
-    /// What was done for a partition since the last call.
-    pub(super) fn arrived(&self, partition: u32) -> Vec<Arrived> {
+    /// What was done for a stage since the last call; what was done for those before it on its
+    /// partition is theirs, and they are gone.
+    pub(super) fn arrived(&self, stage: StageId) -> Vec<Arrived> {
         let mut done = lock(&self.done);
-        done.extract_if(.., |a| a.partition == partition).collect()
+        let mut arrived: Vec<Arrived> = done.extract_if(.., |a| a.stage.partition == stage.partition).collect();
+        arrived.retain(|a| a.stage == stage);
+        arrived
     }
 
-    /// Whether nothing is sent now, because of what happened last.
+    /// Whether nothing is sent now.
     pub(super) fn rests(&self) -> bool {
-        lock(&self.standing).rest_until.is_some_and(|until| Instant::now() < until)
+        lock(&self.standing).rests()
+    }
+
+    /// Sends nothing until it is woken.
+    pub(super) fn hold(&self) {
+        lock(&self.standing).held = true;
     }
 
     /// Goes on at once, whatever happened before.
     pub(super) fn wake(&self) {
         let mut standing = lock(&self.standing);
-        (standing.rest_until, standing.problem) = (None, None);
+        (standing.held, standing.rest_until, standing.problem, standing.declined) = (false, None, None, 0);
     }
 
     /// Why windows still wait, where the endpoint is the reason.
@@ -181,6 +223,20 @@ impl Background {
     }
 }
 
+impl Standing {
+    fn rests(&self) -> bool {
+        self.held || self.rest_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn rest(&mut self, problem: &str) {
+        if self.problem.as_deref() != Some(problem) {
+            self.told.push(format!("{problem}; the rules' units stand in until the model's arrive"));
+        }
+        self.problem = Some(problem.to_owned());
+        self.rest_until = Some(Instant::now() + REST);
+    }
+}
+
 struct Worker {
     /// Held only while there is something to ask: whoever is done with the pipeline can open
     /// the client anew.
@@ -191,35 +247,51 @@ struct Worker {
 
 impl Worker {
     fn run(&self, jobs: &Receiver<Job>) {
-        for Job { partition, window, anew } in jobs {
+        for Job { stage, window, anew } in jobs {
             let Some(llm) = self.llm.upgrade() else { break };
-            let extractor = LlmExtractor::new(llm, anew);
-            let result = match extractor.extract(&window) {
-                Ok(drafts) => {
-                    lock(&self.standing).problem = None;
-                    Ok((extractor.name().to_owned(), drafts))
-                }
-                Err(ExtractError::Model(LlmError::Unusable { problem, said, .. })) => {
-                    Err(Failed::Refused { problem, said, extractor: extractor.name().to_owned() })
-                }
-                Err(error) => {
-                    self.rest(&error.to_string());
-                    Err(Failed::Later)
-                }
-            };
-            drop(extractor);
+            let result = if lock(&self.standing).rests() { Err(Failed::Later) } else { self.read(&llm, &window, anew) };
+            lock(&self.standing).told.extend(llm.take_warnings());
+            drop(llm);
             let turns_hash = window.turns_hash();
-            lock(&self.done).push(Arrived { partition, window, anew, turns_hash, result });
+            lock(&self.done).push(Arrived { stage, window, anew, turns_hash, result });
         }
     }
 
-    fn rest(&self, problem: &str) {
+    fn read(&self, llm: &Arc<Llm>, window: &Window, anew: bool) -> Result<(String, Vec<DraftUnit>), Failed> {
+        let extractor = LlmExtractor::new(Arc::clone(llm), anew);
+        let refused =
+            |problem: String, said: String| Failed::Refused { problem, said, extractor: extractor.name().to_owned() };
+        // A thread that ended would leave its window waiting for ever.
+        let read = catch_unwind(AssertUnwindSafe(|| extractor.extract(window)));
         let mut standing = lock(&self.standing);
-        if standing.problem.as_deref() != Some(problem) {
-            standing.told.push(format!("{problem}; the rules' units stand in until the model's arrive"));
+        match read {
+            Ok(Ok(drafts)) => {
+                (standing.problem, standing.took) = (None, true);
+                Ok((extractor.name().to_owned(), drafts))
+            }
+            Ok(Err(ExtractError::Model(LlmError::Unusable { problem, said, .. }))) => {
+                standing.took = true;
+                Err(refused(problem, said))
+            }
+            Ok(Err(ExtractError::Model(error @ LlmError::Declined { .. }))) => {
+                if standing.took {
+                    return Err(refused(error.to_string(), String::new()));
+                }
+                standing.declined += 1;
+                if standing.declined >= DECLINED {
+                    standing.rest(&error.to_string());
+                }
+                standing.problem = Some(error.to_string());
+                Err(Failed::Later)
+            }
+            Ok(Err(error)) => {
+                standing.rest(&error.to_string());
+                Err(Failed::Later)
+            }
+            Err(_) => {
+                Err(refused("reading it broke off; this is a defect, please report it".to_owned(), String::new()))
+            }
         }
-        standing.problem = Some(problem.to_owned());
-        standing.rest_until = Some(Instant::now() + REST);
     }
 }
 
@@ -232,6 +304,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Waiting {
     /// Not handed over yet; true: to be asked anew, whatever is known.
     due: BTreeMap<(Bank, WindowId), bool>,
+    /// The one that was handed over last: one that comes back is behind the others then.
+    last: Option<(Bank, WindowId)>,
     /// With the model.
     at_work: usize,
 }
@@ -239,7 +313,7 @@ pub(super) struct Waiting {
 impl Waiting {
     /// A window waits, for the first time or again.
     pub(super) fn add(&mut self, bank: &Bank, window: &WindowId, anew: bool) {
-        self.due.insert((bank.clone(), window.clone()), anew);
+        *self.due.entry((bank.clone(), window.clone())).or_default() |= anew;
     }
 
     /// How many wait or are at work.
@@ -260,21 +334,27 @@ impl Waiting {
     /// Hands over as many as there is room for; `window` finds one as it is now.
     pub(super) fn hand_over(
         &mut self,
-        partition: u32,
+        stage: StageId,
         background: &Background,
         window: impl Fn(&Bank, &WindowId) -> Option<Window>,
     ) {
-        while let Some(entry) = self.due.first_entry() {
-            let ((bank, id), anew) = (entry.key(), *entry.get());
-            if let Some(window) = window(bank, id) {
-                if !background.submit(partition, window, anew) {
+        while let Some((id, anew)) = self.next() {
+            if let Some(window) = window(&id.0, &id.1) {
+                if !background.submit(stage, window, anew) {
                     break;
                 }
                 self.at_work += 1;
             }
             // Handed over, or no more.
-            entry.remove();
+            self.due.remove(&id);
+            self.last = Some(id);
         }
+    }
+
+    fn next(&self) -> Option<((Bank, WindowId), bool)> {
+        let behind = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.due.range((behind, Bound::Unbounded)).next().or_else(|| self.due.first_key_value());
+        next.map(|(id, anew)| (id.clone(), *anew))
     }
 }
 

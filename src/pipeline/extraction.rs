@@ -14,7 +14,7 @@ use std::{
 use crate::{
     config::Pipeline,
     log::{
-        KafkaLog, LogError,
+        KafkaLog, Log, LogError,
         kafka::members::{Member, Membership},
     },
 };
@@ -104,7 +104,9 @@ pub fn extract(
     let later = Duration::from_secs(2 * pipeline.log.kafka.session_seconds);
     let mut idle = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
+        let mut changed = false;
         for change in member.changes(idle)? {
+            changed = true;
             match change {
                 Membership::Assigned(partitions) => due.extend(partitions.iter().map(|p| (*p, Instant::now()))),
                 Membership::Revoked(partitions) => {
@@ -118,6 +120,10 @@ pub fn extract(
                 }
             }
         }
+        if changed {
+            // Whoever has the others learns what is taken back there.
+            extractors.keep_partitions(|p| stages.contains_key(&p) || due.contains_key(&p), log.partitions())?;
+        }
         idle = IDLE;
         let now = Instant::now();
         let ready: Vec<u32> = due.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p).collect();
@@ -125,6 +131,7 @@ pub fn extract(
             let begun = Instant::now();
             match Stage::take_over(partition, pipeline, log) {
                 Ok(stage) => {
+                    stage.release(&extractors)?;
                     let position = stage.position();
                     tell(Progressed::TakenOver { partition, position, took: begun.elapsed() });
                     member.show_position(partition, position);

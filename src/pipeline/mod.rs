@@ -286,6 +286,14 @@ impl Service {
         Ok(all)
     }
 
+    /// Leaves the windows that wait for a language model to a later run: nothing is sent before
+    /// [`Self::finish`].
+    pub fn leave_unread(&self) {
+        if let Some(model) = &self.extractors.model {
+            model.hold();
+        }
+    }
+
     /// Waits until a language model has read every closed window, or can read no more; at once
     /// without one. What is left, the next run goes on with.
     ///
@@ -306,6 +314,10 @@ impl Service {
             finished.left = left as u64;
             let Some(model) = &self.extractors.model else { break };
             self.warnings.append(&mut model.take_warnings());
+            if model.rests() {
+                // What is under way comes back, and nothing is sent after it.
+                model.hold();
+            }
             if left == 0 || (at_work == 0 && model.rests()) {
                 finished.problem = model.problem().filter(|_| left > 0);
                 break;
@@ -340,7 +352,7 @@ impl Service {
     /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
     pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
         let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        self.answerer.ask(question, vectors.embedder()?)
+        self.answerer.ask(question, vectors.embedder()?, None)
     }
 
     /// Writes a snapshot of what the memory holds; none when nothing has changed since the last,
@@ -359,7 +371,7 @@ impl Service {
     pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
         let past = self.answerer.past(&question.bank, at)?;
         let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        past.ask(question, vectors.embedder()?)
+        past.ask(question, vectors.embedder()?, None)
     }
 
     /// Counts of units and edges and a hash that depends only on the set.

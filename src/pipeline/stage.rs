@@ -7,7 +7,10 @@
 //! the transaction repeats the read; the records have the same keys, so a repetition replaces
 //! itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use crate::{
     config::{LLM, Pipeline},
@@ -24,7 +27,7 @@ use crate::{
 
 use super::{
     PipelineError,
-    background::{self, Arrived, Extractors, Failed, Waiting},
+    background::{self, Arrived, Extractors, Failed, StageId, Waiting},
     split::{self, MAX_VALUE_BYTES},
     vectors::{Drafted, Vectors},
 };
@@ -41,7 +44,12 @@ pub(super) struct Stage {
     waiting: Waiting,
     /// A read failed between its drain and its commit.
     halted: bool,
+    /// Tells it from those that worked on the partition before.
+    run: u64,
 }
+
+/// How many stages this process has had.
+static STAGES: AtomicU64 = AtomicU64::new(0);
 
 /// The turns of the live records of a partition: what a stage goes on from.
 #[derive(Debug, Default)]
@@ -121,7 +129,8 @@ impl Stage {
             }
         }
         let least_content_words = pipeline.extract.least_content_words;
-        Self { partition, windower, position, least_content_words, parts, waiting, halted: false }
+        let run = STAGES.fetch_add(1, Ordering::Relaxed);
+        Self { partition, windower, position, least_content_words, parts, waiting, halted: false, run }
     }
 
     /// Takes a partition over: nobody else commits to it from now on.
@@ -150,6 +159,16 @@ impl Stage {
     /// The first offset of its turns that is not covered.
     pub(super) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Lets go of responses about windows that changed while others worked on the partition.
+    pub(super) fn release(&self, extractors: &Extractors) -> Result<(), PipelineError> {
+        let windows = self.windower.banks().flat_map(|bank| self.windower.closed_windows(bank));
+        if extractors.model.is_some() {
+            windows.into_iter().try_for_each(|w| extractors.release_window(&w))
+        } else {
+            Ok(())
+        }
     }
 
     /// Windows that wait for the model, and how many of them it has in hand.
@@ -197,7 +216,7 @@ impl Stage {
         // Drained changes are not handed out again: until they are committed, only the
         // log can give them back.
         self.halted = true;
-        let changes = self.windower.drain();
+        let (changes, revised) = (self.windower.drain(), self.windower.take_revised());
         let next_offset = records.last().map_or(self.position, |r| r.offset + 1);
         let mut memory = Vec::new();
         let mut counts = BTreeMap::new();
@@ -210,21 +229,21 @@ impl Stage {
             ..Step::default()
         };
         if let Some(background) = &extractors.model {
-            for arrived in background.arrived(self.partition) {
+            for arrived in background.arrived(self.id()) {
                 self.arrive(arrived, extractors, &mut planned, &mut dead_letters, &mut step)?;
             }
         }
-        if records.is_empty() && changes.is_empty() && planned.is_empty() {
+        if records.is_empty() && changes.is_empty() && planned.is_empty() && dead_letters.is_empty() {
             self.halted = false;
             self.hand_over(extractors);
             return Ok(None);
         }
+        // A window that was closed before is not closed once more by what the model made of it.
+        let read_again = planned.len() as u64;
         for change in changes {
             plan(change, extractors, self.least_content_words, &mut planned, &mut memory)?;
         }
         let (planned, drafted): (Vec<Planned>, Vec<Drafted>) = planned.into_iter().unzip();
-        // A window that was closed before is not closed once more by what the model made of it.
-        let read_again = step.by_model + step.refused;
         if !planned.is_empty() {
             let (model, units) = vectors.units(&drafted)?;
             for (planned, units) in planned.iter().zip(units) {
@@ -257,30 +276,39 @@ impl Stage {
             }
         }
         step.windows -= read_again;
+        // Before: a process that ends in between has let go. And after: what was asked of the
+        // memory meanwhile rests on what it held.
+        extractors.release_turns(&revised)?;
         log.commit(&Transaction { partition: self.partition, next_offset, memory, dead_letters, forwards })?;
+        extractors.release_turns(&revised)?;
         self.position = next_offset;
         self.halted = false;
         self.parts.extend(counts);
         self.parts.retain(|_, count| *count > 1);
         for (planned, drafted) in planned.into_iter().zip(&drafted) {
-            if planned.state == WindowState::Final {
-                vectors.release(drafted)?;
+            if planned.state != WindowState::Final {
+                continue;
             }
+            vectors.release(drafted)?;
             if background::waits(&planned.extractor) {
                 self.waiting.add(&planned.key.bank, &planned.key.window, false);
             }
             let MemoryKey { bank, window, .. } = planned.key;
-            extractors.release(&Window { bank, id: window, turns: planned.turns })?;
+            extractors.release_window(&Window { bank, id: window, turns: planned.turns })?;
         }
         self.hand_over(extractors);
         Ok(Some(step))
     }
 
+    fn id(&self) -> StageId {
+        StageId { partition: self.partition, run: self.run }
+    }
+
     /// Gives the model what waits for it, as much as it takes.
     fn hand_over(&mut self, extractors: &Extractors) {
         if let Some(background) = &extractors.model {
-            let windower = &self.windower;
-            self.waiting.hand_over(self.partition, background, |bank, window| windower.closed(bank, window));
+            let (id, windower) = (self.id(), &self.windower);
+            self.waiting.hand_over(id, background, |bank, window| windower.closed(bank, window));
         }
     }
 
@@ -313,9 +341,13 @@ impl Stage {
                     "bank {}, session {:?}, window {}, by {extractor}",
                     window.bank, window.id.session.0, window.id.start
                 );
-                let reason = format!("{problem}; its plain units stay, `ripplemem reextract` asks again");
+                let stays = if anew { "what was made of it before stays" } else { "its plain units stay" };
+                let reason = format!("{problem}; {stays}");
                 dead_letters.push(DeadLetter::new(origin, reason, said.as_bytes()));
                 step.refused += 1;
+                if anew {
+                    return Ok(());
+                }
                 (background::instead_of(&extractors.rules, &extractor), extractors.rules.extract(&window)?)
             }
         };

@@ -5,14 +5,19 @@
 //! it, with numbers; it sees nothing else, and a line that it names must be there. Where the
 //! memory holds nothing, nothing is asked.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     llm::{Contract, Llm, LlmError, Request, RestsOn, Streamed},
-    model::{Evidence, EvidenceUnit, UnitId},
+    model::{EventTime, Evidence, EvidenceUnit, Question, UnitId},
 };
+
+use super::context::{day_name, one_line, quote};
 
 /// What is said where the memory is empty.
 const NOTHING: &str = "Nothing in memory supports an answer.";
@@ -39,31 +44,39 @@ pub struct Standing {
     pub sources: Vec<String>,
 }
 
-/// Answers from evidence; `show` sees the answer's words while they are written.
+/// Answers from evidence, until `until` where there is a limit; `show` sees the answer's
+/// words while they are written.
 ///
 /// # Errors
 /// [`LlmError`]; what was shown then is void.
-pub fn answer(llm: &Llm, evidence: &Evidence, show: &mut dyn FnMut(Streamed<'_>)) -> Result<Answer, LlmError> {
+pub fn answer(
+    llm: &Llm,
+    evidence: &Evidence,
+    until: Option<Instant>,
+    show: &mut dyn FnMut(Streamed<'_>),
+) -> Result<Answer, LlmError> {
     if evidence.units.is_empty() {
         show(Streamed::Text(NOTHING));
         return Ok(Answer { text: NOTHING.to_owned(), reasoning: String::new(), standing: Vec::new() });
     }
-    let (input, lines) = numbered(evidence);
+    let (input, lines) = numbered(&evidence.question, &evidence.context, &evidence.units);
     let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
     let request = Request {
         contract: Contract::Answer,
         bank: &evidence.question.bank,
         rests_on: RestsOn::Turns(&turns),
         input: &input,
-        patience: Some(Duration::from_secs(llm.settings().timeout_seconds)),
+        until,
         anew: false,
+        keep: true,
     };
     llm.stream(&request, "answer", show, &mut |found: Found| {
         if found.answer.trim().is_empty() {
             return Err("answer: empty; say that the memories do not hold it, if they do not".to_owned());
         }
-        let mut standing = Vec::with_capacity(found.lines.len());
-        for number in &found.lines {
+        let numbers: BTreeSet<usize> = found.lines.iter().copied().collect();
+        let mut standing = Vec::with_capacity(numbers.len());
+        for number in &numbers {
             let line = number.checked_sub(1).and_then(|at| lines.get(at));
             standing.push(line.ok_or_else(|| format!("lines: there is no line {number}"))?.clone());
         }
@@ -72,56 +85,58 @@ pub fn answer(llm: &Llm, evidence: &Evidence, show: &mut dyn FnMut(Streamed<'_>)
 }
 
 /// What the model reads, and its lines with their units.
-fn numbered(evidence: &Evidence) -> (String, Vec<Standing>) {
-    let question = serde_json::Value::from(evidence.question.text.trim());
-    let mut input = format!("question: {question}\n");
-    if let Some(at) = evidence.question.asked_at {
+fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (String, Vec<Standing>) {
+    let mut input = format!("question: {}\n", serde_json::Value::from(question.text.trim()));
+    if let Some(at) = question.asked_at {
         input.push_str(&format!("asked at: {at}\n"));
     }
     input.push_str("memories\n");
-    let mut lines = Vec::new();
-    for line in evidence.context.lines() {
-        // A heading, an empty line, or the note that nothing supports the question.
-        let of = units_of(line, &evidence.units);
-        if of.is_empty() {
-            input.push_str(&format!("{line}\n"));
-            continue;
+    let (mut lines, mut heading, mut times_seen) = (Vec::new(), "", BTreeMap::new());
+    for line in context.lines() {
+        heading = line.strip_prefix("## ").unwrap_or(heading);
+        let before = times_seen.entry((heading, line)).or_insert(0);
+        // None: a heading, an empty line, or the note that nothing supports the question.
+        match standing(heading, line, *before, units) {
+            None => input.push_str(&format!("{line}\n")),
+            Some(standing) => {
+                *before += 1;
+                lines.push(standing);
+                input.push_str(&format!("{} {line}\n", lines.len()));
+            }
         }
-        lines.push(Standing {
-            line: line.to_owned(),
-            units: of.iter().map(|u| u.id).collect(),
-            sources: of.iter().flat_map(|u| sources(line, u)).collect(),
-        });
-        input.push_str(&format!("{} {line}\n", lines.len()));
     }
     (input, lines)
 }
 
-/// The units that a line of the context was made from.
-fn units_of<'u>(line: &str, units: &'u [EvidenceUnit]) -> Vec<&'u EvidenceUnit> {
-    let restated = |u: &&EvidenceUnit| line.contains(&one_line(&u.restatement));
-    let quoted = |u: &&EvidenceUnit| {
-        u.excerpts.iter().any(|e| line == format!("{}: {}", one_line(&e.speaker), one_line(&e.text)))
-    };
-    if line.starts_with("## ") {
-        return Vec::new();
+/// What a line of the context below a heading was made from; `before` lines there read the same.
+fn standing(heading: &str, line: &str, before: usize, units: &[EvidenceUnit]) -> Option<Standing> {
+    let mut turns: BTreeMap<(EventTime, &str), Vec<UnitId>> = BTreeMap::new();
+    for unit in units {
+        for part in &unit.excerpts {
+            let day = heading.strip_prefix(day_name(part.said_at.local().date()).as_str());
+            if day.is_some_and(|rest| rest.starts_with(", ")) && quote(&part.speaker, &part.text) == line {
+                turns.entry((part.said_at, &part.turn)).or_default().push(unit.id);
+            }
+        }
     }
-    units.iter().filter(|u| restated(u) || quoted(u)).collect()
+    if let Some(((_, turn), units)) = turns.into_iter().nth(before) {
+        return Some(Standing { line: line.to_owned(), units, sources: vec![turn.to_owned()] });
+    }
+    let restated: Vec<&EvidenceUnit> = units.iter().filter(|unit| restates(heading, line, unit)).collect();
+    (!restated.is_empty()).then(|| Standing {
+        line: line.to_owned(),
+        units: restated.iter().map(|unit| unit.id).collect(),
+        sources: restated.iter().flat_map(|unit| unit.sources.iter().cloned()).collect(),
+    })
 }
 
-/// The turns of a unit that a line shows: the one that it quotes, or all of a restatement.
-fn sources(line: &str, unit: &EvidenceUnit) -> Vec<String> {
-    let quoted: Vec<String> = unit
-        .excerpts
-        .iter()
-        .filter(|e| line == format!("{}: {}", one_line(&e.speaker), one_line(&e.text)))
-        .map(|e| e.turn.clone())
-        .collect();
-    if quoted.is_empty() { unit.sources.clone() } else { quoted }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Whether a line is a unit's restatement, with or without its time.
+fn restates(heading: &str, line: &str, unit: &EvidenceUnit) -> bool {
+    let said = unit.said_at.local();
+    let words = format!("[{}] {}", said.strftime("%H:%M"), one_line(&unit.restatement));
+    let rest = line.strip_prefix(words.as_str());
+    heading == day_name(said.date())
+        && rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with(" (") && rest.ends_with(')')))
 }
 
 #[derive(Debug, Deserialize)]
@@ -129,4 +144,56 @@ struct Found {
     reasoning: String,
     lines: Vec<usize>,
     answer: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bank, Cues, Excerpt};
+
+    fn at(text: &str) -> EventTime {
+        EventTime::parse(text).unwrap()
+    }
+
+    fn unit(id: u64, restatement: &str, said_at: &str, sources: &[&str], excerpts: Vec<Excerpt>) -> EvidenceUnit {
+        EvidenceUnit {
+            id: UnitId(id),
+            restatement: restatement.to_owned(),
+            cues: Cues::default(),
+            said_at: at(said_at),
+            sources: sources.iter().map(|s| (*s).to_owned()).collect(),
+            excerpts,
+            rho: 0.5,
+            anchor: false,
+            provenance: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_line_stands_for_what_it_was_made_from_and_nothing_else() {
+        let yes = |turn: &str, said_at: &str| Excerpt {
+            turn: turn.to_owned(),
+            speaker: "Ann".to_owned(),
+            said_at: at(said_at),
+            text: "Yes".to_owned(),
+        };
+        let excerpts = vec![yes("a", "2024-05-01T18:00:00Z"), yes("b", "2024-05-01T18:05:00Z")];
+        let morning = "2024-05-02T09:00:00Z";
+        let units = [
+            unit(1, "Yes", "2024-05-01T18:00:00Z", &["a", "b"], excerpts),
+            unit(2, "Ann likes tea.", morning, &["c"], Vec::new()),
+            unit(3, "Bo said Ann likes tea.", morning, &["d", "e"], Vec::new()),
+        ];
+        let context = "## 1 May 2024, 18:00\nAnn: Yes\nAnn: Yes\n\n## 2 May 2024\n[09:00] Ann likes tea. (May 2024)\n\
+                       [09:00] Bo said Ann likes tea.\n";
+        let question = Question { bank: Bank::parse("b").unwrap(), text: " Tea? ".to_owned(), asked_at: None };
+        let (input, lines) = numbered(&question, context, &units);
+        assert_eq!(
+            input,
+            "question: \"Tea?\"\nmemories\n## 1 May 2024, 18:00\n1 Ann: Yes\n2 Ann: Yes\n\n## 2 May 2024\n\
+             3 [09:00] Ann likes tea. (May 2024)\n4 [09:00] Bo said Ann likes tea.\n"
+        );
+        let sources: Vec<String> = lines.iter().map(|line| line.sources.join(" ")).collect();
+        assert_eq!(sources, ["a", "b", "c", "d e"]);
+    }
 }

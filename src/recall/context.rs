@@ -45,8 +45,13 @@ fn heading(out: &mut String, text: &str) {
     let _ = writeln!(out, "{gap}## {text}");
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A quoted turn. No name makes it look like a heading.
+pub(super) fn quote(speaker: &str, text: &str) -> String {
+    format!("{}: {}", one_line(speaker).trim_start_matches(['#', ' ']), one_line(text))
 }
 
 fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
@@ -81,7 +86,7 @@ fn quoted(units: &[Quoted<'_>], out: &mut String) {
     for (said_at, (date, _), lines) in days {
         heading(out, &format!("{}, {}", day_name(date), said_at.local().strftime("%H:%M")));
         for part in lines.values() {
-            let _ = writeln!(out, "{}: {}", one_line(&part.speaker), one_line(&part.text));
+            let _ = writeln!(out, "{}", quote(&part.speaker, &part.text));
         }
     }
 }
@@ -93,7 +98,7 @@ fn first_said(lines: &Lines<'_>) -> Option<EventTime> {
     lines.values().map(|p| p.said_at).min()
 }
 
-fn day_name(day: Date) -> String {
+pub(super) fn day_name(day: Date) -> String {
     day.strftime("%-d %B %Y").to_string()
 }
 
@@ -132,13 +137,14 @@ mod tests {
             part("b", 1, "2024-05-01T18:01:00Z", "Cold!"),
             part("c", 2, "2024-05-01T18:02:00Z", "Tea now"),
         ];
+        first.parts[2].speaker = "## 9 May".to_owned();
         let mut second = first.clone();
         second.session = "later".to_owned();
         second.parts = vec![part("z", 0, "2024-05-01T20:30:00Z", "Good night")];
         let (some, all) = (BTreeSet::from([2, 0, 9]), BTreeSet::from([0]));
         assert_eq!(
             context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None),
-            "## 1 May 2024, 18:00\nPriya: I swam ## twice\nPriya: Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
+            "## 1 May 2024, 18:00\nPriya: I swam ## twice\n9 May: Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
         );
     }
 

@@ -7,7 +7,7 @@
 //! the evidence covers it is always the rules' figure. The model sees the evidence of this
 //! question and of no other bank.
 
-use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Instant};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     config::{LLM, RecallSettings},
+    language::grounds::Grounds,
     llm::{Contract, Llm, LlmError, Request, RestsOn, Span},
     model::{Cues, Plan, Question, QuestionCues, Target, canonical_name},
 };
@@ -34,13 +35,16 @@ pub struct LlmPlanner {
     rules: RulesPlanner,
     plans: bool,
     reads_cues: bool,
+    until: Instant,
+    keep: bool,
 }
 
 impl LlmPlanner {
-    /// A planner that asks `llm` for what the settings leave to it.
+    /// A planner for one question. It asks `llm` for what the settings leave to it, until the
+    /// moment `until`; then the rules take its place. With `keep` the answers are kept, for the same question again.
     #[must_use]
-    pub fn new(llm: Arc<Llm>, rules: RulesPlanner, settings: &RecallSettings) -> Self {
-        Self { llm, rules, plans: settings.planner == LLM, reads_cues: settings.cues_by == LLM }
+    pub fn new(llm: Arc<Llm>, rules: RulesPlanner, settings: &RecallSettings, until: Instant, keep: bool) -> Self {
+        Self { llm, rules, plans: settings.planner == LLM, reads_cues: settings.cues_by == LLM, until, keep }
     }
 
     fn request<'r>(
@@ -50,8 +54,8 @@ impl LlmPlanner {
         rests_on: RestsOn<'r>,
         input: &'r str,
     ) -> Request<'r> {
-        let patience = Some(Duration::from_secs(self.llm.settings().question_seconds));
-        Request { contract, bank: &question.bank, rests_on, input, patience, anew: false }
+        let (until, keep) = (Some(self.until), self.keep);
+        Request { contract, bank: &question.bank, rests_on, input, until, anew: false, keep }
     }
 
     fn by_model(&self, contract: Contract) -> Option<String> {
@@ -64,17 +68,12 @@ impl LlmPlanner {
         let offset = question.asked_at.map_or(0, |at| at.offset_seconds);
         self.llm.ask(&request, &mut |found: FoundCues| {
             let time = found.time.as_ref().map(|span| span.interval(offset)).transpose()?;
-            let said = canonical_name(&question.text);
-            let stands = |name: &String| !name.is_empty() && said.contains(name.as_str());
-            let names = |names: &[String]| -> Vec<String> {
-                let all: std::collections::BTreeSet<String> =
-                    names.iter().map(|n| canonical_name(n)).filter(stands).collect();
-                all.into_iter().collect()
-            };
+            let mut said = Grounds::default();
+            said.add(&question.text);
             let mut keywords: Vec<String> = Vec::new();
             for keyword in found.keywords.iter().map(|k| k.trim()) {
                 let new = !keywords.iter().any(|k| k.eq_ignore_ascii_case(keyword));
-                if stands(&canonical_name(keyword)) && new && keywords.len() < *KEYWORDS.end() {
+                if said.holds(keyword) && new && keywords.len() < *KEYWORDS.end() {
                     keywords.push(keyword.to_owned());
                 }
             }
@@ -88,7 +87,11 @@ impl LlmPlanner {
             Ok(QuestionCues {
                 semantic_query: rules.semantic_query.clone(),
                 keywords,
-                cues: Cues { participants: names(&found.participants), locations: names(&found.locations), time },
+                cues: Cues {
+                    participants: said.said(&found.participants),
+                    locations: said.said(&found.locations),
+                    time,
+                },
                 note: self.by_model(Contract::Cues),
             })
         })

@@ -192,7 +192,8 @@ pub fn recollect(
 
     let sufficiency = planner.sufficiency(question, &cues, &evidence).clamp(0.0, 1.0);
     let ranked = assemble::assemble(evidence, settings);
-    let supported = !ranked.is_empty() && sufficiency >= settings.supported;
+    // A planner that finds the question covered says more than the figure does.
+    let supported = !ranked.is_empty() && (stop_reason == plan::COVERED || sufficiency >= settings.supported);
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let trace = Trace {
         cues,

@@ -127,7 +127,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     }
     let set = pipeline.llm.is_set();
     let llm =
-        if set { Some(Llm::open(&pipeline.llm, pipeline.llm_directory()).map_err(PipelineError::from)?) } else { None };
+        if set { Some(Llm::open(&pipeline.llm, pipeline.responses()).map_err(PipelineError::from)?) } else { None };
     let (edges_out, edges_in) = crossbeam_channel::unbounded();
     let told = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
     let beginning =

@@ -233,7 +233,8 @@ impl Worker<'_> {
             return Err(Refusal::new(RefusalCode::Deadline, message));
         }
         let past = request.as_of.map(|at| self.answerer.past(&question.bank, at)).transpose();
-        let answered = past.and_then(|past| past.as_deref().unwrap_or(self.answerer).ask(question, embedder));
+        let answered = past
+            .and_then(|past| past.as_deref().unwrap_or(self.answerer).ask(question, embedder, Some(request.deadline)));
         answered.map_err(|error| {
             let code = match &error {
                 PipelineError::UnknownBank { .. } => RefusalCode::UnknownBank,

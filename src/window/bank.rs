@@ -37,6 +37,8 @@ pub(super) struct BankWindows {
     changed_unseen: BTreeSet<String>,
     /// Every open window by the latest event time of its own turns: (time, session).
     pub(super) open: BTreeSet<(i64, usize)>,
+    /// Turns that were said differently or taken back since they were last asked for.
+    revised: BTreeSet<String>,
     /// Windows with something to write: (session, start).
     pub(super) changed: BTreeSet<(usize, u32)>,
     /// Longest context of any window.
@@ -72,6 +74,7 @@ impl BankWindows {
             places: HashMap::new(),
             unseen: BTreeMap::new(),
             changed_unseen: BTreeSet::new(),
+            revised: BTreeSet::new(),
             open: BTreeSet::new(),
             changed: BTreeSet::new(),
             reach: rules.overlap,
@@ -108,6 +111,10 @@ impl BankWindows {
         out.extend(self.drain_unseen());
         out.sort_by(|a, b| a.window.id.cmp(&b.window.id));
         out
+    }
+
+    pub(super) fn take_revised(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.revised)
     }
 
     pub(super) fn closed(&self, window: &WindowId) -> Option<Window> {
@@ -216,13 +223,14 @@ impl BankWindows {
         }
         let (old_time, time) = (held.turn.time.unix_ms, new.turn.time);
         let said_again = !new.deleted;
+        self.revised.insert(new.turn.turn.clone());
         *held = new;
         if old_time != time.unix_ms
             && let Some(number) = session.auto
         {
             self.autos.retime(number, old_time, time.unix_ms);
         }
-        self.revised(place, old_time != time.unix_ms);
+        self.mark(place, old_time != time.unix_ms);
         // Only a text counts as the bank going on; a deletion comes at any time.
         if said_again {
             self.close_before(time);
@@ -230,7 +238,7 @@ impl BankWindows {
     }
 
     /// Marks every window that holds a turn, and keeps its window's last event time.
-    fn revised(&mut self, place: Place, retimed: bool) {
+    fn mark(&mut self, place: Place, retimed: bool) {
         let Some(session) = self.sessions.get_mut(place.session) else { return };
         for start in session.closed_with_context(place.ordinal, self.reach) {
             self.changed.insert((place.session, start));

@@ -56,6 +56,8 @@ pub struct Windower {
     banks: HashMap<Bank, BankWindows>,
     /// Banks with something to drain.
     changed: BTreeSet<Bank>,
+    /// Turns that were revised, of what was drained.
+    revised: Vec<(Bank, BTreeSet<String>)>,
     /// The last offset that was applied.
     applied: Option<u64>,
     /// Records were restored and not yet brought together.
@@ -81,7 +83,14 @@ impl Windower {
             gap_ms: i64::from(settings.gap_minutes) * 60_000,
             sessions: settings.sessions,
         };
-        Self { rules, banks: HashMap::new(), changed: BTreeSet::new(), applied: None, unsettled: false }
+        Self {
+            rules,
+            banks: HashMap::new(),
+            changed: BTreeSet::new(),
+            revised: Vec::new(),
+            applied: None,
+            unsettled: false,
+        }
     }
 
     /// Takes back the turns of one live record of the partition's memory log. All of them,
@@ -125,9 +134,20 @@ impl Windower {
         for name in std::mem::take(&mut self.changed) {
             if let Some(bank) = self.banks.get_mut(&name) {
                 out.append(&mut bank.drain());
+                let revised = bank.take_revised();
+                if !revised.is_empty() {
+                    self.revised.push((name, revised));
+                }
             }
         }
         out
+    }
+
+    /// The turns, by bank, that were said differently or taken back in what was drained since
+    /// the last call.
+    #[must_use = "they are not named again"]
+    pub fn take_revised(&mut self) -> Vec<(Bank, BTreeSet<String>)> {
+        std::mem::take(&mut self.revised)
     }
 
     /// A closed window as it is now; none that is open, or is no more.
@@ -140,6 +160,11 @@ impl Windower {
     #[must_use]
     pub fn closed_windows(&self, bank: &Bank) -> Vec<Window> {
         self.banks.get(bank).map(BankWindows::closed_windows).unwrap_or_default()
+    }
+
+    /// The banks.
+    pub fn banks(&self) -> impl Iterator<Item = &Bank> {
+        self.banks.keys()
     }
 
     fn settle(&mut self) {

@@ -16,6 +16,7 @@
 //! | `scripted+error=1` | 500 |
 //! | `scripted+dropped=1` | breaks the connection half-way |
 //! | `scripted+broke` | 429, because the money is gone |
+//! | `scripted+picky` | 400 to whatever says "forbidden" |
 //! | `scripted+slow=800` | waits so many milliseconds before every reply |
 //!
 //! Every other name is 404. `GET /requests` shows what was asked. `--replies FILE` answers
@@ -140,6 +141,10 @@ impl Server {
             // A date has whole seconds: one and a half from now is at least one.
             let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_millis(1_500));
             return reply(stream, "429 Too Many Requests", &[format!("Retry-After: {date}")], &busy);
+        }
+        if model.contains("+picky") && request["messages"].to_string().contains("forbidden") {
+            let told = error("The response was filtered", "content_filter");
+            return reply(stream, "400 Bad Request", &[], &told);
         }
         if self.meets(model, "error") {
             return reply(stream, "500 Internal Server Error", &[], &error("The server had an error", "server_error"));

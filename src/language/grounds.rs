@@ -1,0 +1,104 @@
+//! Whether a name was said.
+//!
+//! In: texts, and names as somebody else wrote them. Out: those that stand in the texts, so
+//! that nothing is kept that nobody said. Every word of a name must stand there, in whatever
+//! order and place: "Ann Lee" is who is called Ann in one turn and Lee in another. A word may
+//! stand there with a short ending ("Annas", "Lisbon's"). Scripts that put no space between
+//! words are searched letter by letter.
+
+use std::collections::BTreeSet;
+
+use crate::model::canonical_name;
+
+/// Letters that a word may be longer by than the name that it holds.
+const ENDING: usize = 2;
+/// Letters of a name that may have an ending, at least.
+const STEM: usize = 3;
+
+/// What was said, for names to be looked up in.
+#[derive(Debug, Default)]
+pub struct Grounds {
+    words: BTreeSet<String>,
+    /// The texts in scripts without spaces.
+    runs: String,
+}
+
+impl Grounds {
+    /// Adds a text.
+    pub fn add(&mut self, text: &str) {
+        let text = text.to_lowercase();
+        if text.chars().any(is_unspaced) {
+            self.runs.push_str(&text);
+            self.runs.push('\n');
+        }
+        self.words.extend(words(&text).map(str::to_owned));
+    }
+
+    /// The names that were said, canonical, sorted, each once.
+    #[must_use]
+    pub fn said(&self, names: &[String]) -> Vec<String> {
+        let all: BTreeSet<String> =
+            names.iter().map(|name| canonical_name(name)).filter(|name| self.holds(name)).collect();
+        all.into_iter().collect()
+    }
+
+    /// Whether a name was said.
+    #[must_use]
+    pub fn holds(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        let mut any = false;
+        words(&name).all(|word| {
+            any = true;
+            self.has(word)
+        }) && any
+    }
+
+    fn has(&self, word: &str) -> bool {
+        if word.chars().any(is_unspaced) {
+            return self.runs.contains(word);
+        }
+        let letters = word.chars().count();
+        let most = letters + if letters < STEM { 0 } else { ENDING };
+        let longer = self.words.range(word.to_owned()..).take_while(|said| said.starts_with(word));
+        longer.into_iter().any(|said| said.chars().count() <= most)
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Thai, Lao, Burmese, Khmer, kana and ideographs.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{323af}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_stand_in_a_text() {
+        let check = |text: &str, name: &str, expected: bool| {
+            let mut grounds = Grounds::default();
+            text.split('|').for_each(|text| grounds.add(text));
+            assert_eq!(grounds.holds(name), expected, "{name:?} in {text:?}");
+        };
+        check("I met Ann|Lee was there", "Ann Lee", true);
+        check("I bought new shoes", "New York", false);
+        check("the annual fair", "Ann", false);
+        check("Annas Haus in Wien", "Anna", true);
+        check("in Lisbon's old town", "Lisbon", true);
+        check("It is 5 km", "5", true);
+        check("It is 55 km", "5", false);
+        check("Łódź", "łódź", true);
+        check("昨日東京に行った", "東京", true);
+        check("昨日東京に行った", "大阪", false);
+        check("anything", " - ", false);
+        let mut grounds = Grounds::default();
+        grounds.add("Zoe and Ann");
+        let names = ["Zoe", "ann", "Ann ", "Bo"].map(str::to_owned);
+        assert_eq!(grounds.said(&names), ["ann", "zoe"]);
+    }
+}
