@@ -31,17 +31,19 @@ check:
 	cargo clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps
 
-# A Kafka broker on 127.0.0.1:9092, without containers; its data in ripplemem-data/kafka.
-up:
+# A Kafka broker on 127.0.0.1:9092, without containers; its data in ripplemem-data/kafka. And the
+# scripted model that pipelines/llm.toml asks, on 127.0.0.1:8089.
+up: model
 	@scripts/broker up
 
 down:
+	@scripts/model down
 	@scripts/broker down
 
-# The scripted model that pipelines/llm.toml asks, on 127.0.0.1:8089, until it is stopped.
+# The scripted model alone.
 model:
 	cargo build --release --locked --bin scripted-model
-	target/release/scripted-model --listen 127.0.0.1:8089
+	@scripts/model up
 
 setup:
 	@scripts/setup

@@ -186,8 +186,12 @@ pub enum Stored {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettings {
-    /// `onnx` (run directly), `catalogue` (by fastembed) or `fixed` (a hash, for tests).
+    /// `onnx` (run directly), `catalogue` (by fastembed), `endpoint` (served elsewhere) or
+    /// `fixed` (a hash, for tests).
     pub runner: Runner,
+    /// Of `runner = "endpoint"`: where it is served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<Served>,
     /// How token vectors become one.
     #[serde(default)]
     pub pooling: Pooling,
@@ -216,6 +220,33 @@ pub struct ModelSettings {
     pub semantic_floor: f64,
 }
 
+/// A model that somebody else serves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Served {
+    /// The URL in front of `/embeddings`, such as `http://127.0.0.1:8000/v1`.
+    pub endpoint: String,
+    /// The model, as the endpoint names it.
+    pub model: String,
+    /// The environment variable that holds the key; empty: no key is sent.
+    #[serde(default)]
+    pub key_env: String,
+    /// Seconds that one request may take.
+    #[serde(default = "default_timeout_seconds")]
+    pub timeout_seconds: u64,
+    /// Attempts after the first, where a failure may pass.
+    #[serde(default = "default_retries")]
+    pub retries: u32,
+}
+
+fn default_timeout_seconds() -> u64 {
+    60
+}
+
+fn default_retries() -> u32 {
+    8
+}
+
 fn default_max_tokens() -> usize {
     256
 }
@@ -232,6 +263,8 @@ pub enum Runner {
     Onnx,
     /// fastembed's catalogue by name: one pass a span.
     Catalogue,
+    /// An endpoint that speaks OpenAI's embeddings protocol: one text a span.
+    Endpoint,
     /// A vector computed from the words' hashes; no model, for tests.
     Fixed,
 }
@@ -525,6 +558,7 @@ impl Pipeline {
     pub fn model(&self) -> ModelSettings {
         self.embed.models.get(&self.embed.model).cloned().unwrap_or_else(|| ModelSettings {
             runner: Runner::Catalogue,
+            served: None,
             pooling: Pooling::Mean,
             text_prefix: String::new(),
             query_prefix: String::new(),
@@ -589,6 +623,7 @@ impl Pipeline {
         share("memory.location_weight", m.location_weight, 0.0, 1_000.0)?;
         share("memory.time_weight", m.time_weight, 0.0, 1_000.0)?;
         share("memory.time_decay_days", m.time_decay_days, 0.001, 3_650.0)?;
+        llm::check_served(&self.embed.model, &model)?;
         share("embed.models.semantic_threshold", model.semantic_threshold, -1.0, 1.0)?;
         share("embed.models.semantic_floor", model.semantic_floor, -1.0, 1.0)?;
         share("recall.support_floor", r.support_floor, -1.0, 1.0)?;

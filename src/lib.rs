@@ -10,6 +10,7 @@ pub mod config;
 pub mod language;
 
 pub mod embed;
+pub mod endpoint;
 pub mod extract;
 pub mod llm;
 pub mod log;

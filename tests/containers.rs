@@ -47,9 +47,9 @@ struct Outside {
 impl Outside {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let held: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let held: Vec<TcpListener> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u16> = held.iter().map(|l| l.local_addr().unwrap().port()).collect();
-        let [broker, controller, host, metrics] = ports[..] else { panic!("four ports") };
+        let [broker, controller, host, metrics, model] = ports[..] else { panic!("five ports") };
         let here = |path: &str| home.path().join(path).to_str().unwrap().to_owned();
         let instead = [
             // What is published: on the host this port leads to 19092 in the container.
@@ -60,6 +60,8 @@ impl Outside {
             ("broker:9092", format!("127.0.0.1:{broker}")),
             ("broker:9093", format!("127.0.0.1:{controller}")),
             ("127.0.0.1:9092", format!("127.0.0.1:{host}")),
+            ("0.0.0.0:8089", format!("127.0.0.1:{model}")),
+            ("model:8089", format!("127.0.0.1:{model}")),
             ("0.0.0.0:9464", format!("127.0.0.1:{metrics}")),
             ("127.0.0.1:9464", format!("127.0.0.1:{metrics}")),
             ("/etc/ripplemem", here("etc")),
@@ -206,6 +208,14 @@ fn every_command_of_the_containers_runs_outside_of_them() {
     let rest: Vec<&str> = rest.split_whitespace().take(4).collect();
     let ask = || outside.command(&[&["ask", question], &rest[..]].concat()).output().unwrap();
     until("the answer", || String::from_utf8_lossy(&ask().stdout).contains("Elias"));
+    // In words, by the model of its own container.
+    let model = &services["model"];
+    assert_eq!(words(&model["entrypoint"]), ["scripted-model"]);
+    let mut scripted = Command::new(env!("CARGO_BIN_EXE_scripted-model"));
+    scripted.args(words(&model["command"]).iter().map(|word| outside.read(word)));
+    let _scripted = Ends(scripted.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+    let answer = || outside.command(&[&["ask", question], &rest[..], &["--answer"]].concat()).output().unwrap();
+    until("the answer in words", || String::from_utf8_lossy(&answer().stdout).contains("  ["));
 
     // On the host: where the files of pipelines/ look for a broker.
     let pipeline = fs::read_to_string(root().join("pipelines/kafka.toml")).unwrap();

@@ -17,6 +17,7 @@ mod reading;
 mod recovery;
 mod replay;
 mod schemas;
+mod served_model;
 mod snapshots;
 mod support;
 mod tidy;

@@ -1,13 +1,13 @@
-//! The settings of a language model.
+//! The settings of a language model, and of an embedding model that is served elsewhere.
 //!
-//! In: the table `llm`. Out: checked values. Without an endpoint there is no model, and
+//! In: the table `llm`; an entry of `embed.models`. Out: checked values. Without an endpoint there is no model, and
 //! nothing may ask for one; the key itself never stands in a file.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LogKind, Pipeline, Role};
+use super::{LogKind, ModelSettings, Pipeline, Role, Runner};
 
 /// What extracts, plans and reads cues without a language model.
 pub const RULES: &str = "rules";
@@ -99,20 +99,7 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
         }
     }
     if llm.is_set() {
-        let host = ["http://", "https://"].iter().find_map(|scheme| llm.endpoint.strip_prefix(scheme));
-        if host.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(char::is_whitespace)) {
-            return Err(format!(
-                "llm.endpoint: {:?} is not a URL; write http://HOST:PORT/v1 or https://HOST/v1",
-                llm.endpoint
-            ));
-        }
-        if host.is_some_and(|rest| rest.split('/').next().is_some_and(|authority| authority.contains('@'))) {
-            return Err(
-                "llm.endpoint: holds a user name or a key, which messages would repeat; write the key into an \
-                        environment variable, and its name into llm.key_env"
-                    .to_owned(),
-            );
-        }
+        check_url("llm.endpoint", &llm.endpoint)?;
         if llm.model.trim().is_empty() {
             return Err("llm.model: missing; write the model's name as the endpoint has it".to_owned());
         }
@@ -143,4 +130,43 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
             .to_owned());
     }
     Ok(())
+}
+
+/// What is wrong with the URL of an endpoint.
+fn check_url(key: &str, url: &str) -> Result<(), String> {
+    let host = ["http://", "https://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let Some(rest) = host.filter(|r| !r.is_empty() && !r.starts_with('/') && !r.contains(char::is_whitespace)) else {
+        return Err(format!("{key}: {url:?} is not a URL; write http://HOST:PORT/v1 or https://HOST/v1"));
+    };
+    if rest.split('/').next().is_some_and(|authority| authority.contains('@')) {
+        return Err(format!(
+            "{key}: holds a user name or a key, which messages would repeat; write the key into an environment \
+             variable, and its name into key_env"
+        ));
+    }
+    Ok(())
+}
+
+/// What is wrong with how a model is served.
+pub(super) fn check_served(name: &str, model: &ModelSettings) -> Result<(), String> {
+    let key = format!("embed.models.{name}.served");
+    match (&model.served, model.runner) {
+        (None, Runner::Endpoint) => {
+            Err(format!("{key}: missing, and runner = \"endpoint\" needs it; write its endpoint and model"))
+        }
+        (Some(_), Runner::Onnx | Runner::Catalogue | Runner::Fixed) => {
+            Err(format!("{key}: only runner = \"endpoint\" is served elsewhere; leave it out, or set that"))
+        }
+        (Some(served), Runner::Endpoint) => {
+            check_url(&format!("{key}.endpoint"), &served.endpoint)?;
+            if served.model.trim().is_empty() {
+                return Err(format!("{key}.model: missing; write the model's name as the endpoint has it"));
+            }
+            if !(1..=3_600).contains(&served.timeout_seconds) || served.retries > 20 {
+                return Err(format!("{key}: timeout_seconds is within 1 to 3600, retries within 0 to 20"));
+            }
+            Ok(())
+        }
+        (None, _) => Ok(()),
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! In: texts, each with the byte ranges that want a vector of their own. Out: unit-length
 //! vectors of 32-bit floats. What it returns is written to the memory log; nothing
-//! downstream embeds a remembered text again. Nothing here reaches for a network, prints,
-//! or reads the clock.
+//! downstream embeds a remembered text again. Nothing here prints, reads the clock, or, but
+//! for a model that an endpoint serves, reaches for a network.
 
 use std::path::PathBuf;
 
@@ -20,6 +20,7 @@ mod onnx;
 mod passes;
 mod render;
 mod runtime;
+mod served;
 mod vocabulary;
 
 pub use render::render_parts;
@@ -157,6 +158,7 @@ pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn E
     Ok(match model.runner {
         Runner::Onnx => Box::new(onnx::Onnx::open(settings, model)?),
         Runner::Catalogue => Box::new(catalogue::Catalogue::open(settings, model)?),
+        Runner::Endpoint => Box::new(served::Served::open(settings, model)?),
         Runner::Fixed => Box::new(fixed::Fixed::open(settings, model)),
     })
 }

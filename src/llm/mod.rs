@@ -6,8 +6,7 @@
 //! was paid for is kept by bank and content, and is not paid for twice. The text is data: no
 //! reply is ever run, followed or searched for orders, and no tool is offered.
 //!
-//! The files: `contract` holds prompts and schemas, `wire` the protocol, `transport` one
-//! request, `limits` how many, `in_flight` which, `cache` what was said, `partial` a text while it streams,
+//! The files: `contract` holds prompts and schemas, `wire` the protocol, `limits` how many, `in_flight` which, `cache` what was said, `partial` a text while it streams,
 //! `span` times as models write them.
 
 use std::{
@@ -22,6 +21,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     config::LlmSettings,
+    endpoint::{Endpoint, Failed, pause},
     model::{Bank, WindowId},
 };
 
@@ -31,7 +31,6 @@ mod in_flight;
 mod limits;
 mod partial;
 mod span;
-mod transport;
 mod wire;
 
 pub use contract::Contract;
@@ -41,13 +40,8 @@ use cache::{Cache, RequestKey, Response};
 use in_flight::InFlight;
 use limits::Limits;
 use partial::Field;
-use transport::{Failed, Transport};
 use wire::{Body, Format, Message, Reply, StreamOptions};
 
-/// The longest pause before another attempt that the endpoint did not ask for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The first pause; each next one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// How long something waits that no one waits for.
 const PATIENT: Duration = Duration::from_secs(24 * 3_600);
 /// How long after a failure that may pass nobody is kept waiting for the endpoint.
@@ -233,7 +227,7 @@ pub enum Streamed<'s> {
 /// A language model, its limits, and what it said before.
 pub struct Llm {
     settings: LlmSettings,
-    transport: Transport,
+    endpoint: Endpoint,
     limits: Limits,
     in_flight: InFlight,
     /// Absent where nothing is kept.
@@ -271,7 +265,7 @@ impl Llm {
             let problem = "this process has it open with other settings; close that first".to_owned();
             return Err(LlmError::Cache { path: directory.unwrap_or_default(), problem });
         }
-        let transport = Transport::new(settings);
+        let endpoint = Endpoint::new(&settings.endpoint, "chat/completions", &settings.key_env);
         let (cache, warning) = directory.as_deref().map(Cache::open).transpose()?.unzip();
         let mut total = Usage::default();
         for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), Cache::expenses)? {
@@ -279,7 +273,7 @@ impl Llm {
         }
         let llm = Arc::new(Self {
             settings: settings.clone(),
-            transport,
+            endpoint,
             limits: Limits::new(settings),
             in_flight: InFlight::default(),
             cache,
@@ -303,7 +297,7 @@ impl Llm {
     /// Where requests go.
     #[must_use]
     pub fn url(&self) -> &str {
-        self.transport.url()
+        self.endpoint.url()
     }
 
     /// Fails where the key is missing, as the first request would.
@@ -311,7 +305,8 @@ impl Llm {
     /// # Errors
     /// [`LlmError::Key`].
     pub fn check_key(&self) -> Result<(), LlmError> {
-        self.transport.check_key()
+        let missing = self.endpoint.missing_key();
+        missing.map_or(Ok(()), |variable| Err(LlmError::Key { variable: variable.to_owned() }))
     }
 
     /// What a user should know; each is said once.
@@ -500,7 +495,7 @@ impl Llm {
                 return Err(LlmError::Deadline);
             }
             let sent = match &mut show {
-                None => self.transport.send(&body, timeout, None),
+                None => self.endpoint.post(&body, timeout, wire::read_all),
                 Some((field, show)) => {
                     let mut field = Field::new(field);
                     let mut each = |piece: &str| {
@@ -509,7 +504,7 @@ impl Llm {
                             show(Streamed::Text(&more));
                         }
                     };
-                    self.transport.send(&body, timeout, Some(&mut each))
+                    self.endpoint.post(&body, timeout, |reader| wire::read_stream(reader, &mut each))
                 }
             };
             attempts += 1;
@@ -670,12 +665,6 @@ fn parsed<T: DeserializeOwned>(contract: Contract, response: &Response) -> Resul
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
 
-/// A pause before the next attempt: twice the one before, between half of it and all.
-fn pause(attempts: u32) -> Duration {
-    let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
-    longest.mul_f64(0.5 + fastrand::f64() / 2.0)
-}
-
 /// Tokens of messages, as the o200k vocabulary counts them; the schema is sent with them.
 fn sent_tokens(contract: Contract, messages: &[Message]) -> u64 {
     let said: u64 = messages.iter().map(|m| tokens(m.content()) + FRAME_TOKENS).sum();
@@ -697,16 +686,6 @@ pub fn prompt_tokens(contract: Contract, input: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_grow_with_jitter_and_have_an_end() {
-        for (attempts, low, high) in [(1, 250, 500), (2, 500, 1_000), (5, 4_000, 8_000), (40, 15_000, 30_000)] {
-            for _ in 0..50 {
-                let found = pause(attempts).as_millis();
-                assert!((low..=high).contains(&found), "{attempts}: {found}");
-            }
-        }
-    }
 
     #[test]
     fn what_does_not_obey_is_told() {

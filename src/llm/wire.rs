@@ -133,7 +133,13 @@ impl Usage {
 const CUT: &str = "length";
 
 /// Reads a whole reply.
-pub(super) fn read(bytes: &[u8]) -> Result<Reply, String> {
+pub(super) fn read_all(reader: &mut dyn BufRead) -> Result<Reply, String> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).map_err(|e| broken(&e))?;
+    read(&bytes)
+}
+
+fn read(bytes: &[u8]) -> Result<Reply, String> {
     let completion: Completion = serde_json::from_slice(bytes).map_err(|e| format!("not a chat completion: {e}"))?;
     let tokens = completion.usage.and_then(Usage::counted);
     let choice = completion.choices.into_iter().next().ok_or("a chat completion without a choice")?;

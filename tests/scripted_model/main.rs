@@ -16,10 +16,11 @@
 //! | `scripted+error=1` | 500 |
 //! | `scripted+dropped=1` | breaks the connection half-way |
 //! | `scripted+broke` | 429, because the money is gone |
+//! | `scripted+fewer` | one vector too few |
 //! | `scripted+picky` | 400 to whatever says "forbidden" |
 //! | `scripted+slow=800` | waits so many milliseconds before every reply |
 //!
-//! Every other name is 404. `GET /requests` shows what was asked. `--replies FILE` answers
+//! `/v1/embeddings` answers by the words of a text. Every other name is 404. `GET /requests` shows what was asked. `--replies FILE` answers
 //! from a file first: `[{"contract": …, "when": part of the text, "reply": {…}}]`.
 
 #![allow(clippy::print_stdout)]
@@ -97,14 +98,21 @@ impl Server {
                 let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]});
                 reply(&mut stream, "200 OK", &[], &models)
             }
-            "/v1/chat/completions" if self.key.is_some() && self.key != key => {
+            "/v1/chat/completions" | "/v1/embeddings" if self.key.is_some() && self.key != key => {
                 let told = format!("Incorrect API key provided: {}", key.unwrap_or_default());
                 reply(&mut stream, "401 Unauthorized", &[], &error(&told, "invalid_api_key"))
             }
-            "/v1/chat/completions" => {
+            "/v1/chat/completions" | "/v1/embeddings" => {
                 let request: Value = serde_json::from_slice(&body).unwrap_or_default();
                 self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-                self.complete(&mut stream, &request)
+                if self.fails(&mut stream, &request)? {
+                    return Ok(());
+                }
+                if path == "/v1/embeddings" {
+                    self.embed(&mut stream, &request)
+                } else {
+                    self.complete(&mut stream, &request)
+                }
             }
             _ => reply(&mut stream, "404 Not Found", &[], &error("no such path", "not_found")),
         }
@@ -120,11 +128,12 @@ impl Server {
         *met <= times
     }
 
-    fn complete(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<()> {
+    /// Whether the request met a fault before anything was thought about, and was answered so.
+    fn fails(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<bool> {
         let model = request["model"].as_str().unwrap_or_default();
         if model != "scripted" && !model.starts_with("scripted+") {
             let told = format!("The model `{model}` does not exist or you do not have access to it.");
-            return reply(stream, "404 Not Found", &[], &error(&told, "model_not_found"));
+            return reply(stream, "404 Not Found", &[], &error(&told, "model_not_found")).map(|()| true);
         }
         if let Some(wait) = model.split('+').find_map(|s| s.strip_prefix("slow=")?.parse().ok()) {
             std::thread::sleep(Duration::from_millis(wait));
@@ -132,23 +141,47 @@ impl Server {
         let busy = error("Rate limit reached", "rate_limit_exceeded");
         if self.meets(model, "broke") {
             let told = error("You exceeded your current quota", "insufficient_quota");
-            return reply(stream, "429 Too Many Requests", &[], &told);
+            return reply(stream, "429 Too Many Requests", &[], &told).map(|()| true);
         }
         if self.meets(model, "limited") {
-            return reply(stream, "429 Too Many Requests", &["Retry-After: 1".to_owned()], &busy);
+            return reply(stream, "429 Too Many Requests", &["Retry-After: 1".to_owned()], &busy).map(|()| true);
         }
         if self.meets(model, "limited_date") {
             // A date has whole seconds: one and a half from now is at least one.
             let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_millis(1_500));
-            return reply(stream, "429 Too Many Requests", &[format!("Retry-After: {date}")], &busy);
+            return reply(stream, "429 Too Many Requests", &[format!("Retry-After: {date}")], &busy).map(|()| true);
         }
         if model.contains("+picky") && request["messages"].to_string().contains("forbidden") {
             let told = error("The response was filtered", "content_filter");
-            return reply(stream, "400 Bad Request", &[], &told);
+            return reply(stream, "400 Bad Request", &[], &told).map(|()| true);
         }
         if self.meets(model, "error") {
-            return reply(stream, "500 Internal Server Error", &[], &error("The server had an error", "server_error"));
+            let told = error("The server had an error", "server_error");
+            return reply(stream, "500 Internal Server Error", &[], &told).map(|()| true);
         }
+        Ok(false)
+    }
+
+    /// A vector a text: how often each word stands in it, by a hash of its letters.
+    fn embed(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<()> {
+        let model = request["model"].as_str().unwrap_or_default();
+        let texts = request["input"].as_array().cloned().unwrap_or_default();
+        let vectors = texts.iter().enumerate().map(|(index, text)| {
+            let mut vector = [0_u32; 64];
+            vector[0] = 1;
+            for word in text.as_str().unwrap_or_default().split(|c: char| !c.is_alphanumeric()) {
+                let hash = word.bytes().fold(5_381_u32, |h, b| h.wrapping_mul(33) ^ u32::from(b.to_ascii_lowercase()));
+                vector[hash as usize % 64] += 4;
+            }
+            json!({"object": "embedding", "index": index, "embedding": vector.to_vec()})
+        });
+        let fewer = usize::from(self.meets(model, "fewer"));
+        let vectors: Vec<Value> = vectors.skip(fewer).collect();
+        reply(stream, "200 OK", &[], &json!({"object": "list", "model": model, "data": vectors}))
+    }
+
+    fn complete(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<()> {
+        let model = request["model"].as_str().unwrap_or_default();
         let contract = request["response_format"]["json_schema"]["name"].as_str().unwrap_or_default();
         let input = request["messages"][1]["content"].as_str().unwrap_or_default();
         let told = |r: &&Value| r["contract"] == contract && r["when"].as_str().is_none_or(|when| input.contains(when));

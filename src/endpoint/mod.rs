@@ -1,13 +1,13 @@
-//! One request over HTTP, and what its failure means.
+//! One request to an endpoint that speaks OpenAI's protocol, and what its failure means.
 //!
-//! In: the body of a request, how long it may take. Out: a reply; or a failure that may pass
-//! (429, 5xx, a timeout, a broken connection), with how long the endpoint asks to be left
-//! alone; one of this request alone (too long, not allowed); or one that stays (a wrong key, a
-//! wrong model name), in the endpoint's own words.
-//! Follows no redirect, so that a key never reaches another host; tells no key.
+//! In: the body of a request, how long it may take. Out: what the asker reads in the reply; or
+//! a failure that may pass (429, 5xx, a timeout, a broken connection), with how long the
+//! endpoint asks to be left alone; one of this request alone (too long, not allowed); or one
+//! that stays (a wrong key, a wrong model name), in the endpoint's own words. Follows no
+//! redirect, so that a key never reaches another host; tells no key.
 
 use std::{
-    io::BufReader,
+    io::{BufRead, BufReader},
     time::{Duration, SystemTime},
 };
 
@@ -17,19 +17,18 @@ use ureq::{
     tls::{RootCerts, TlsConfig},
 };
 
-use super::{
-    LlmError,
-    wire::{self, Reply},
-};
-use crate::config::LlmSettings;
-
 /// Bytes of a reply, at most.
 const MOST_BYTES: u64 = 64 << 20;
 /// Characters of an endpoint's own words that an error repeats.
 const MOST_WORDS: usize = 300;
 
+/// The longest pause before another attempt that the endpoint did not ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The first pause; each next one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
 /// The way to an endpoint.
-pub(super) struct Transport {
+pub struct Endpoint {
     agent: Agent,
     url: String,
     /// The variable that holds the key, and the key.
@@ -38,7 +37,7 @@ pub(super) struct Transport {
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failed {
+pub enum Failed {
     /// It may go well another time.
     Passing {
         /// What happened.
@@ -65,10 +64,14 @@ impl Failed {
     }
 }
 
-impl Transport {
+impl Endpoint {
     /// Reads the key; connects to nothing yet.
-    pub(super) fn new(settings: &LlmSettings) -> Self {
-        let key = Some(settings.key_env.clone()).filter(|variable| !variable.is_empty()).map(|variable| {
+    ///
+    /// `base` is the URL in front of `/chat/completions`, `path` what stands behind it;
+    /// `key_env` names the environment variable with the key, empty: none is sent.
+    #[must_use]
+    pub fn new(base: &str, path: &str, key_env: &str) -> Self {
+        let key = Some(key_env.to_owned()).filter(|variable| !variable.is_empty()).map(|variable| {
             let key = std::env::var(&variable).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
             (variable, key)
         });
@@ -81,14 +84,15 @@ impl Transport {
             .tls_config(tls)
             .build()
             .into();
-        Self { agent, url: format!("{}/chat/completions", settings.endpoint.trim_end_matches('/')), key }
+        Self { agent, url: format!("{}/{path}", base.trim_end_matches('/')), key }
     }
 
-    /// Fails where a key is to be sent and there is none.
-    pub(super) fn check_key(&self) -> Result<(), LlmError> {
+    /// The variable that should hold a key and does not.
+    #[must_use]
+    pub fn missing_key(&self) -> Option<&str> {
         match &self.key {
-            Some((variable, None)) => Err(LlmError::Key { variable: variable.clone() }),
-            _ => Ok(()),
+            Some((variable, None)) => Some(variable),
+            _ => None,
         }
     }
 
@@ -97,17 +101,21 @@ impl Transport {
     }
 
     /// Where requests go.
-    pub(super) fn url(&self) -> &str {
+    #[must_use]
+    pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Sends one request; with `each`, its reply is a stream.
-    pub(super) fn send(
+    /// Sends one request, and has the body of its reply read.
+    ///
+    /// # Errors
+    /// [`Failed`], with what `read` finds wrong, too.
+    pub fn post<T>(
         &self,
         body: &[u8],
         timeout: Duration,
-        each: Option<&mut dyn FnMut(&str)>,
-    ) -> Result<Reply, Failed> {
+        read: impl FnOnce(&mut dyn BufRead) -> Result<T, String>,
+    ) -> Result<T, Failed> {
         let mut request = self.agent.post(&self.url).header("content-type", "application/json");
         if let Some(key) = self.key() {
             request = request.header("authorization", format!("Bearer {key}"));
@@ -120,16 +128,8 @@ impl Transport {
             let words = response.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string();
             return Err(self.refused(status, after, &words.unwrap_or_default(), &response));
         }
-        match each {
-            Some(each) => {
-                let reader = response.into_body().into_with_config().limit(MOST_BYTES).reader();
-                wire::read_stream(BufReader::new(reader), each).map_err(Failed::unread)
-            }
-            None => {
-                let bytes = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
-                wire::read(&bytes.map_err(|e| self.broken(&e))?).map_err(Failed::unread)
-            }
-        }
+        let reader = response.into_body().into_with_config().limit(MOST_BYTES).reader();
+        read(&mut BufReader::new(reader)).map_err(|problem| Failed::unread(self.without_key(&problem)))
     }
 
     /// No reply, or half of one.
@@ -169,6 +169,13 @@ impl Transport {
     }
 }
 
+/// A pause before the next attempt: twice the one before, between half of it and all.
+#[must_use]
+pub fn pause(attempts: u32) -> Duration {
+    let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
+    longest.mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
 /// `error.message` of a JSON body, as every endpoint has it; else the body's beginning.
 fn endpoint_words(body: &str) -> String {
     let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
@@ -200,6 +207,16 @@ mod tests {
         assert!(wait > Duration::from_secs(57) && wait <= Duration::from_secs(60), "{wait:?}");
         assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
         assert_eq!((retry_after("soon"), retry_after("-1"), retry_after("NaN")), (None, None, None));
+    }
+
+    #[test]
+    fn pauses_grow_with_jitter_and_have_an_end() {
+        for (attempts, low, high) in [(1, 250, 500), (2, 500, 1_000), (5, 4_000, 8_000), (40, 15_000, 30_000)] {
+            for _ in 0..50 {
+                let found = pause(attempts).as_millis();
+                assert!((low..=high).contains(&found), "{attempts}: {found}");
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,185 @@
+//! A model that an endpoint serves, by OpenAI's embeddings protocol.
+//!
+//! In: texts with spans. Out: their vectors, one text for the whole and one for each span,
+//! brought to length one. Every reply is checked: as many vectors as texts, each once, all of
+//! one width. What may pass is tried again, and the endpoint's wish to be left alone is kept;
+//! what lasts is told in its own words. The vectors are logged like any others, so that an
+//! endpoint which answers differently tomorrow changes nothing that is remembered.
+
+use std::{io::BufRead, time::Duration};
+
+use serde::Deserialize;
+
+use super::{EmbedError, Embedder, SpanVectors, embed_apart, model_ref, unit_vector};
+use crate::{
+    config::{self, EmbedSettings, ModelSettings},
+    endpoint::{Endpoint, Failed, pause},
+    model::{ModelRef, SpannedText, Vector},
+};
+
+/// The longest silence that an endpoint asks for and gets.
+const LONGEST_QUIET: Duration = Duration::from_secs(60);
+
+/// A model behind an endpoint.
+pub(super) struct Served {
+    model: ModelRef,
+    settings: ModelSettings,
+    asked: Asked,
+    dimensions: usize,
+}
+
+/// How it is asked.
+struct Asked {
+    endpoint: Endpoint,
+    served: config::Served,
+    /// Texts of one request.
+    batch: usize,
+    /// Requests side by side.
+    threads: usize,
+}
+
+impl Served {
+    /// Asks for the vector of one word, which tells how wide they are.
+    pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
+        let served = model.served.clone().ok_or_else(|| EmbedError::Pass {
+            model: settings.model.clone(),
+            problem: "no endpoint is set; write embed.models.NAME.served into the pipeline file".to_owned(),
+        })?;
+        let endpoint = Endpoint::new(&served.endpoint, "embeddings", &served.key_env);
+        // A vector that depends on its neighbours in a request is one of no text.
+        let batch = if model.alone { 1 } else { settings.batch.max(1) };
+        let asked = Asked { endpoint, served, batch, threads: settings.threads.max(1) };
+        if let Some(variable) = asked.endpoint.missing_key() {
+            return Err(asked.failed(format!("the environment variable {variable} is not set; export the key in it")));
+        }
+        let probe = asked.request(&["ready".to_owned()])?;
+        let dimensions = probe.first().map_or(0, |vector| vector.0.len());
+        let reference =
+            model_ref(&settings.model, "endpoint/1", &[&asked.served.model, &dimensions.to_string()], model);
+        Ok(Self { model: reference, settings: model.clone(), asked, dimensions })
+    }
+}
+
+impl Embedder for Served {
+    fn model(&self) -> &ModelRef {
+        &self.model
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
+        embed_apart(texts, &self.settings.text_prefix, |plain| self.asked.all(plain, self.dimensions))
+    }
+
+    fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
+        let found = self.asked.all(&[format!("{}{text}", self.settings.query_prefix)], self.dimensions)?.pop();
+        found.ok_or_else(|| self.asked.failed("no vector for the question".to_owned()))
+    }
+}
+
+impl Asked {
+    /// Vectors in the order of `texts`, some requests side by side.
+    fn all(&self, texts: &[String], dimensions: usize) -> Result<Vec<Vector>, EmbedError> {
+        let mut found = Vec::with_capacity(texts.len());
+        let requests: Vec<&[String]> = texts.chunks(self.batch).collect();
+        for side_by_side in requests.chunks(self.threads) {
+            let replies: Vec<Result<Vec<Vector>, EmbedError>> = std::thread::scope(|scope| {
+                let asking: Vec<_> =
+                    side_by_side.iter().map(|texts| scope.spawn(move || self.request(texts))).collect();
+                let broken = || Err(self.failed("asking broke off; this is a defect, please report it".to_owned()));
+                asking.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
+            });
+            for reply in replies {
+                found.extend(reply?);
+            }
+        }
+        if let Some(other) = found.iter().find(|vector| vector.0.len() != dimensions) {
+            let problem = format!("vectors of {} components after those of {dimensions}", other.0.len());
+            return Err(self.failed(format!("{problem}; another model answers there now")));
+        }
+        Ok(found)
+    }
+
+    /// One request, as often as it may pass.
+    fn request(&self, texts: &[String]) -> Result<Vec<Vector>, EmbedError> {
+        let body = serde_json::json!({"model": self.served.model, "input": texts, "encoding_format": "float"});
+        let body = serde_json::to_vec(&body).map_err(|e| self.failed(e.to_string()))?;
+        let timeout = Duration::from_secs(self.served.timeout_seconds);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
+                Ok(vectors) => return Ok(vectors),
+                Err(Failed::Declined(problem) | Failed::Lasting(problem)) => return Err(self.failed(problem)),
+                Err(Failed::Passing { problem, after, .. }) => {
+                    let quiet = after.unwrap_or_default().max(pause(attempts));
+                    if attempts > self.served.retries || quiet > LONGEST_QUIET {
+                        return Err(self.failed(format!("{problem} ({attempts} attempts)")));
+                    }
+                    std::thread::sleep(quiet);
+                }
+            }
+        }
+    }
+
+    fn failed(&self, problem: String) -> EmbedError {
+        EmbedError::Pass { model: self.served.model.clone(), problem: format!("{}: {problem}", self.endpoint.url()) }
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    data: Vec<Embedding>,
+}
+
+#[derive(Deserialize)]
+struct Embedding {
+    index: usize,
+    embedding: Vec<f64>,
+}
+
+/// The vectors of a reply to so many texts, in their order and of length one.
+fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, String> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).map_err(|e| format!("the connection broke: {e}"))?;
+    let mut reply: Reply = serde_json::from_slice(&bytes).map_err(|e| format!("not a list of embeddings: {e}"))?;
+    reply.data.sort_by_key(|embedding| embedding.index);
+    if !reply.data.iter().map(|embedding| embedding.index).eq(0..texts) {
+        return Err(format!("{} vectors for {texts} texts, or not each text's", reply.data.len()));
+    }
+    let width = reply.data.first().map_or(0, |embedding| embedding.embedding.len());
+    let sound = |v: &[f64]| v.len() == width && v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
+    if let Some(bad) = reply.data.iter().find(|embedding| !sound(&embedding.embedding)) {
+        return Err(format!("the vector of text {} is empty, of another width, or not of numbers", bad.index));
+    }
+    Ok(reply.data.iter().map(|embedding| unit_vector(&embedding.embedding)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_read_in_the_order_of_its_texts_or_refused() {
+        let check = |text: &str, texts: usize, expected: Result<&[&[f32]], &str>| match (
+            read(&mut text.as_bytes(), texts),
+            expected,
+        ) {
+            (Ok(found), Ok(wanted)) => {
+                assert_eq!(found.iter().map(|v| &*v.0).collect::<Vec<_>>(), wanted, "{text}");
+            }
+            (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        };
+        let two =
+            r#"{"object": "list", "data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3, 4]}]}"#;
+        check(two, 2, Ok(&[&[0.6, 0.8], &[0.0, 1.0]]));
+        check(two, 3, Err("2 vectors for 3 texts"));
+        check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#, 2, Err("not each"));
+        check(r#"{"data": [{"index": 0, "embedding": [0, 0]}]}"#, 1, Err("text 0"));
+        check(r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 0]}]}"#, 2, Err("text 1"));
+        check("<html>", 1, Err("not a list of embeddings"));
+    }
+}
