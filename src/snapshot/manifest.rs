@@ -166,7 +166,7 @@ impl Manifest {
         let manifest = serde_json::to_value(self).unwrap_or_default();
         let sealed = Sealed { blake3: hash(&manifest), manifest };
         let json = serde_json::to_vec_pretty(&sealed).unwrap_or_default();
-        store.put_fresh(&path(self.number), json.into())
+        store.put_fresh(&Self::path(self.number), json.into())
     }
 
     /// The numbers of all manifests of a place, newest first.
@@ -180,7 +180,7 @@ impl Manifest {
 
     /// The manifest of a number.
     pub(super) fn read(store: &Store, number: u64) -> Result<Self, SnapshotError> {
-        let path = path(number);
+        let path = Self::path(number);
         let damaged = |problem: String| SnapshotError::Unfit { place: format!("{}/{path}", store.place()), problem };
         let bytes = store.get(&path)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
         let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
@@ -200,9 +200,9 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Removes the manifest of a number.
-    pub(super) fn remove(store: &Store, number: u64) -> Result<(), SnapshotError> {
-        store.delete(&path(number))
+    /// Where the manifest of a number lies.
+    pub(super) fn path(number: u64) -> String {
+        format!("{DIRECTORY}/{number:012}.json")
     }
 }
 
@@ -221,10 +221,6 @@ impl TableFile {
     pub(super) fn unfit(&self, store: &Store, problem: String) -> SnapshotError {
         SnapshotError::Unfit { place: format!("{}/{}", store.place(), self.path), problem }
     }
-}
-
-fn path(number: u64) -> String {
-    format!("{DIRECTORY}/{number:012}.json")
 }
 
 fn hash(manifest: &serde_json::Value) -> String {

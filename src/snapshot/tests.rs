@@ -21,56 +21,56 @@ use crate::{
     },
 };
 
-/// Objects in memory that refuse by a plan.
+/// Objects in memory that fail by a plan.
 #[derive(Clone, Default)]
 struct Faulty {
     objects: Arc<Mutex<BTreeMap<String, Bytes>>>,
-    /// Calls until the next refusals, and how many.
-    refusals: Arc<Mutex<Vec<(u32, u32)>>>,
+    /// Calls until the next failures, how many, and whether what was asked is done all the same.
+    refusals: Arc<Mutex<Vec<(u32, u32, bool)>>>,
 }
 
 impl Faulty {
-    fn asked(&self) -> Result<(), String> {
+    fn asked<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> Result<T, String> {
         let mut refusals = self.refusals.lock().unwrap();
+        let mut objects = self.objects.lock().unwrap();
         match refusals.last_mut() {
-            Some((0, 0)) => drop(refusals.pop()),
-            Some((0, left)) => {
+            Some((0, 0, _)) => drop(refusals.pop()),
+            Some((0, left, done)) => {
                 *left -= 1;
+                if *done {
+                    work(&mut objects);
+                }
                 return Err("the store is away".to_owned());
             }
-            Some((calls, _)) => *calls -= 1,
+            Some((calls, ..)) => *calls -= 1,
             None => {}
         }
-        Ok(())
+        Ok(work(&mut objects))
     }
 }
 
 impl Objects for Faulty {
     fn get(&self, path: &str) -> Result<Option<Bytes>, String> {
-        self.asked()?;
-        Ok(self.objects.lock().unwrap().get(path).cloned())
+        self.asked(|objects| objects.get(path).cloned())
     }
 
     fn put(&self, path: &str, bytes: Bytes, fresh: bool) -> Result<bool, String> {
-        self.asked()?;
-        let mut objects = self.objects.lock().unwrap();
-        if fresh && objects.contains_key(path) {
-            return Ok(false);
-        }
-        objects.insert(path.to_owned(), bytes);
-        Ok(true)
+        self.asked(|objects| {
+            let done = !fresh || !objects.contains_key(path);
+            if done {
+                objects.insert(path.to_owned(), bytes);
+            }
+            done
+        })
     }
 
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {
-        self.asked()?;
         let under = format!("{directory}/");
-        Ok(self.objects.lock().unwrap().keys().filter(|path| path.starts_with(&under)).cloned().collect())
+        self.asked(|objects| objects.keys().filter(|path| path.starts_with(&under)).cloned().collect())
     }
 
     fn delete(&self, path: &str) -> Result<(), String> {
-        self.asked()?;
-        self.objects.lock().unwrap().remove(path);
-        Ok(())
+        self.asked(|objects| drop(objects.remove(path)))
     }
 }
 
@@ -278,7 +278,7 @@ proptest! {
     fn a_snapshot_is_what_was_live(
         seed: u64,
         reads in 1usize..40,
-        refusals in proptest::collection::vec((0u32..60, 0u32..4), 0..4),
+        refusals in proptest::collection::vec((0u32..60, 0u32..4, any::<bool>()), 0..4),
         breaks in proptest::collection::btree_set(0usize..40, 0..3),
     ) {
         let faulty = Faulty::default();
@@ -428,6 +428,34 @@ fn a_damaged_snapshot_is_refused_by_name() {
             assert_eq!(next.snapshot(9).unwrap().unwrap().number, 3);
         }
     }
+}
+
+/// A snapshot whose answer was lost is recognised as our own, and what it made old is removed.
+#[test]
+fn an_answer_that_was_lost() {
+    let faulty = Faulty::default();
+    let mut history = History { dice: 11, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
+    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned()).unwrap();
+    let mut lost = 0;
+    for calls in 0..60 {
+        let (update, changes) = history.next();
+        writer.take(&update, &changes).unwrap();
+        *faulty.refusals.lock().unwrap() = vec![(calls % 15, 1, true)];
+        lost += usize::from(writer.snapshot(calls.into()).is_err());
+        faulty.refusals.lock().unwrap().clear();
+        writer.snapshot(100 + i64::from(calls)).unwrap();
+        assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
+        let manifests = Manifest::numbers(&Store::over(Box::new(faulty.clone()))).unwrap();
+        assert!(manifests.len() <= 2, "{manifests:?}");
+        let listed: BTreeSet<String> = manifests
+            .iter()
+            .flat_map(|number| Manifest::read(&Store::over(Box::new(faulty.clone())), *number).unwrap().segments)
+            .flat_map(|segment| segment.files.into_iter().map(|file| file.path))
+            .collect();
+        let files = faulty.objects.lock().unwrap().keys().filter(|path| !path.starts_with("manifests")).count();
+        assert_eq!(files, listed.len());
+    }
+    assert!(lost > 30, "{lost}");
 }
 
 /// The second of two that write into one place is told so, and what the first wrote stays.

@@ -83,6 +83,12 @@ pub struct Writer {
     begun: Option<BTreeMap<u32, u64>>,
     /// Rows were lost: a later snapshot would lack them.
     lost: bool,
+    /// The manifest that was written last, whatever was said of it: the answer may be lost.
+    tried: Option<Manifest>,
+    /// What no manifest lists may be there, and manifests that are too old.
+    littered: bool,
+    /// The place failed: files wait until a snapshot is asked for.
+    away: bool,
 }
 
 impl Writer {
@@ -117,6 +123,9 @@ impl Writer {
             files: 0,
             begun: Some(begun),
             lost: false,
+            tried: None,
+            littered: true,
+            away: false,
         }
     }
 
@@ -162,9 +171,12 @@ impl Writer {
         self.manifest.covers = covers.into_iter().collect();
         if self.bytes > SEGMENT_BYTES {
             self.close()?;
-            let failed = self.put().err();
             let waiting: usize = self.waiting.iter().flatten().map(|(_, bytes)| bytes.len()).sum();
-            if let Some(failed) = failed.filter(|_| waiting > WAITING_BYTES) {
+            // Each try may take long, and the memory follows its log meanwhile.
+            if (!self.away || waiting > WAITING_BYTES)
+                && let Err(failed) = self.put()
+                && waiting > WAITING_BYTES
+            {
                 return Err(failed);
             }
         }
@@ -178,8 +190,9 @@ impl Writer {
     /// [`SnapshotError`]; the snapshots before stay as they were, and the next attempt goes on.
     pub fn snapshot(&mut self, now_ms: i64) -> Result<Option<Manifest>, SnapshotError> {
         let before = Manifest::numbers(&self.store)?;
-        if before.first().is_some_and(|newest| *newest > self.manifest.number) {
-            return Err(SnapshotError::Taken { place: self.store.place().to_owned() });
+        if let Some(newest) = before.first().filter(|newest| **newest > self.manifest.number) {
+            self.recognise(*newest)?;
+            self.manifest.number = *newest;
         }
         self.close()?;
         self.put()?;
@@ -211,41 +224,68 @@ impl Writer {
             let same = |old: Manifest| Manifest { number: 0, taken_ms: 0, ..old };
             let last = Manifest::read(&self.store, *newest).ok();
             if last.is_some_and(|last| same(last) == same(manifest.clone())) {
-                return Ok(None);
+                // What is no longer wanted is removed by the one whose manifest is the newest.
+                if self.tried.is_some() || self.litter(&before)?.is_empty() {
+                    self.clean(&before)?;
+                    return Ok(None);
+                }
             }
         }
         manifest.number += 1;
         manifest.taken_ms = now_ms;
+        self.tried = Some(manifest.clone());
+        self.littered = true;
         if !manifest.write(&self.store)? {
-            return Err(SnapshotError::Taken { place: self.store.place().to_owned() });
+            self.recognise(manifest.number)?;
         }
         self.manifest = manifest.clone();
         let forgotten = manifest.forgotten.iter().map(|gone| ((gone.bank.clone(), gone.turn.clone()), gone.clone()));
         self.gone = forgotten.collect();
-        // Older snapshots would bring back what was taken back since.
-        let kept = if manifest.purged == manifest.number { 0 } else { KEPT - 1 };
-        self.clean(&before, kept)?;
+        self.clean(&before)?;
         Ok(Some(manifest))
     }
 
-    /// Removes manifests beyond the newest `kept` of those before, and files that none lists.
-    fn clean(&self, before: &[u64], kept: usize) -> Result<(), SnapshotError> {
+    /// Fails unless a manifest is the one that was tried last: it came to the place, and the
+    /// answer did not come back.
+    fn recognise(&self, number: u64) -> Result<(), SnapshotError> {
+        let tried = self.tried.as_ref().filter(|tried| tried.number == number);
+        match tried.map(|tried| (tried, Manifest::read(&self.store, number))) {
+            Some((tried, Ok(found))) if found == *tried => Ok(()),
+            Some((_, Err(error @ SnapshotError::Place { .. }))) => Err(error),
+            _ => Err(SnapshotError::Taken { place: self.store.place().to_owned() }),
+        }
+    }
+
+    /// Removes manifests but for the newest, and files that none lists, until that was done.
+    fn clean(&mut self, numbers: &[u64]) -> Result<(), SnapshotError> {
+        for path in self.litter(numbers)? {
+            self.store.delete(&path)?;
+        }
+        self.littered = false;
+        Ok(())
+    }
+
+    /// What there is to remove, manifests first: one must not list what is gone.
+    fn litter(&self, numbers: &[u64]) -> Result<Vec<String>, SnapshotError> {
+        let mut litter = Vec::new();
+        if !self.littered {
+            return Ok(litter);
+        }
+        // Older snapshots would bring back what was taken back since.
+        let kept = if self.manifest.purged == self.manifest.number { 0 } else { KEPT - 1 };
         let mut listed: BTreeSet<String> = paths(&self.manifest);
-        for number in before.iter().take(kept) {
-            // One that cannot be read lists nothing that could be used.
-            listed.extend(Manifest::read(&self.store, *number).iter().flat_map(paths));
-        }
-        for number in before.iter().skip(kept) {
-            Manifest::remove(&self.store, *number)?;
-        }
-        for table in UpdateTable::ALL {
-            for path in self.store.list(table.name())? {
-                if !listed.contains(&path) {
-                    self.store.delete(&path)?;
-                }
+        for (n, number) in numbers.iter().filter(|number| **number < self.manifest.number).enumerate() {
+            if n < kept {
+                // One that cannot be read lists nothing that could be used.
+                listed.extend(Manifest::read(&self.store, *number).iter().flat_map(paths));
+            } else {
+                litter.push(Manifest::path(*number));
             }
         }
-        Ok(())
+        for table in UpdateTable::ALL {
+            litter.extend(self.store.list(table.name())?.into_iter().filter(|path| !listed.contains(path)));
+        }
+        Ok(litter)
     }
 
     fn came(&mut self, head: &Head<'_>, record: &MemoryRecord) {
@@ -345,9 +385,11 @@ impl Writer {
     /// Brings what waits to the place, and lists it.
     fn put(&mut self) -> Result<(), SnapshotError> {
         while let Some(files) = self.waiting.front() {
+            self.away = true;
             for (file, bytes) in files {
                 self.store.put(&file.path, bytes.clone())?;
             }
+            self.away = false;
             let files = self.waiting.pop_front().into_iter().flatten().map(|(file, _)| file).collect();
             self.manifest.segments.push(Segment { files });
         }
