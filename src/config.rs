@@ -506,7 +506,7 @@ impl Pipeline {
         pipeline.log.directory = base.join(&pipeline.log.directory);
         pipeline.replay.directory = base.join(&pipeline.replay.directory);
         let snapshots = &mut pipeline.snapshot.directory;
-        if !snapshots.is_empty() {
+        if !snapshots.is_empty() && !snapshots.contains("://") {
             *snapshots = base.join(&*snapshots).to_string_lossy().into_owned();
         }
         if let Some(source) = &mut pipeline.source

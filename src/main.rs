@@ -175,8 +175,10 @@ fn run(command: Command) -> Result<ExitCode> {
 
 fn open(pipeline: &Pipeline) -> Result<Service> {
     let bar = Bar::new();
-    let service = Service::open(pipeline, &mut |p| bar.show(p))?;
+    let service = Service::open(pipeline, &mut |p| bar.show(p));
     bar.clear();
+    let mut service = service?;
+    service.take_warnings().iter().for_each(|w| say(w));
     Ok(service)
 }
 

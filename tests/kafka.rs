@@ -36,18 +36,18 @@ use super::{
 const SNAPSHOTS: &str = "[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 1\n";
 
 /// A pipeline file of a test, with the deterministic embedder.
-struct Home {
-    directory: tempfile::TempDir,
-    file: PathBuf,
+pub(crate) struct Home {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) file: PathBuf,
 }
 
 impl Home {
-    fn new(broker: &Broker, prefix: &str, extra: &str) -> Self {
+    pub(crate) fn new(broker: &Broker, prefix: &str, extra: &str) -> Self {
         Self::with(broker, prefix, extra, "")
     }
 
     /// `extra` stands before the tables, `tables` after them.
-    fn with(broker: &Broker, prefix: &str, extra: &str, tables: &str) -> Self {
+    pub(crate) fn with(broker: &Broker, prefix: &str, extra: &str, tables: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let text = format!(
             "version = 1\nembed.model = \"fixed\"\nembed.read_turns = 16\n{extra}\n[log]\nkind = \"kafka\"\n\
@@ -65,19 +65,19 @@ impl Home {
         fs::write(&self.file, text.replace(from, to)).unwrap();
     }
 
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.file.to_str().unwrap()
     }
 
-    fn pipeline(&self) -> Pipeline {
+    pub(crate) fn pipeline(&self) -> Pipeline {
         Pipeline::read(&self.file).unwrap()
     }
 
-    fn log(&self) -> KafkaLog {
+    pub(crate) fn log(&self) -> KafkaLog {
         KafkaLog::open(&self.pipeline().log).unwrap()
     }
 
-    fn run(&self) -> Running {
+    pub(crate) fn run(&self) -> Running {
         let told = fs::File::options().create(true).append(true).open(self.directory.path().join("told")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
             .args(["run", self.path()])
@@ -89,32 +89,32 @@ impl Home {
         Running(child)
     }
 
-    fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         fs::read_to_string(self.directory.path().join("told")).unwrap_or_default()
     }
 
     /// Waits until every turn is extracted.
-    fn extracted(&self) {
+    pub(crate) fn extracted(&self) {
         let log = self.log();
         wait(&|| self.told(), || (0..2).all(|p| log.behind(p, log.read_position(p).unwrap()).unwrap() == 0));
     }
 
-    fn census(&self) -> Census {
+    pub(crate) fn census(&self) -> Census {
         census(&Service::open(&self.pipeline(), &mut |_| {}).unwrap())
     }
 }
 
 /// A service that dies with the test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
     /// As a user or a supervisor does it.
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         assert!(Command::new("kill").arg(self.0.id().to_string()).status().unwrap().success());
         assert!(self.0.wait().unwrap().success());
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
@@ -127,7 +127,7 @@ impl Drop for Running {
     }
 }
 
-fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
+pub(crate) fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !until() {
         assert!(begun.elapsed() < Duration::from_secs(300), "it never came: {}", told());
@@ -137,13 +137,13 @@ fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
 
 /// One at a time: several brokers, services and clients on two cores stop each other for longer
 /// than a cluster may be away.
-fn turn() -> MutexGuard<'static, ()> {
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a run on the embedded log, never killed, remembers of the sample.
-fn calm() -> Census {
+pub(crate) fn calm() -> Census {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(home.path(), "embed.read_turns = 16"));
     ingest(&mut service, &data("sample.jsonl"));
@@ -167,7 +167,7 @@ fn administer(broker: &Broker, work: impl AsyncFnOnce(&AdminClient<DefaultClient
     runtime.block_on(work(&admin, &options));
 }
 
-fn load(home: &Home) {
+pub(crate) fn load(home: &Home) {
     let output = ripplemem(&["ingest", "jsonl", data("sample.jsonl").to_str().unwrap(), "--pipeline", home.path()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -4,6 +4,8 @@
 
 mod bad_input;
 mod broker_process;
+mod bucket_process;
+mod buckets;
 mod calibrate;
 mod containers;
 mod eval;

@@ -79,6 +79,11 @@ fn a_wrong_key_is_named_with_the_nearest_one() {
         ("version = 1\n[llm]\nendpoint = \"http://x/v1\"\n", &["llm.model: missing"]),
         ("version = 1\n[llm]\ncap_cost = 1.0\n", &["llm.cap_cost", "prompt_price"]),
         ("version = 1\n[llm]\nkey = \"sk-1\"\n", &["unknown key \"key\"", "key_env"]),
+        ("version = 1\nsnapshot.directory = \"ftp://a/b\"\n", &["snapshot.directory", "ftp://", "s3://BUCKET/PREFIX"]),
+        ("version = 1\nsnapshot.directory = \"s3:///memory\"\n", &["snapshot.directory", "no bucket"]),
+        ("version = 1\nsnapshot.directory = \"s3://localhost:9000/b\"\n", &["has a port", "AWS_ENDPOINT"]),
+        ("version = 1\nsnapshot.directory = \"file://there/b\"\n", &["no directory of this machine"]),
+        ("version = 1\nsnapshot.directory = \"s3://me:secret@bucket\"\n", &["a password", "environment variables"]),
     ] {
         let file = write(&home.path().join("p.toml"), text);
         let output = ripplemem(&["validate", file.to_str().unwrap()]);
@@ -86,6 +91,8 @@ fn a_wrong_key_is_named_with_the_nearest_one() {
         fails(&output, 78, &["p.toml"]);
     }
     fails(&ripplemem(&["validate", "no/such/file.toml"]), 78, &["no/such/file.toml"]);
+    let output = ripplemem(&["snapshot", "--snapshots", "ftp://a/b"]);
+    fails(&output, 1, &["--snapshots", "ftp://", "s3://BUCKET/PREFIX"]);
 }
 
 /// `profile = "paper"` sets every constant of the paper's tables, over whatever the default is.

@@ -104,9 +104,16 @@ impl Python {
         Some(Self { packages: String::from_utf8(output.stdout).unwrap().trim().to_owned() })
     }
 
+    /// It, with the package.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new("python3");
+        command.env("PYTHONPATH", &self.packages);
+        command
+    }
+
     /// What it prints.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
-        let output = Command::new("python3").args(arguments).env("PYTHONPATH", &self.packages).output().unwrap();
+        let output = self.command().args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }

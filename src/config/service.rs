@@ -142,10 +142,48 @@ pub struct ReplaySettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotSettings {
-    /// A directory, relative to the pipeline file; empty: none are written or read.
+    /// A directory, relative to the pipeline file, or the URL of a bucket ([`Self::check`]);
+    /// empty: none are written or read.
     pub directory: String,
     /// Seconds between two while a service runs.
     pub interval_seconds: u64,
+}
+
+impl SnapshotSettings {
+    /// Checks a place: a directory, or `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
+    /// `az://CONTAINER/PREFIX` or `file:///DIRECTORY`. Who we are and where the store is stands
+    /// in environment variables.
+    ///
+    /// # Errors
+    /// What is wrong with it and what to write instead.
+    pub fn check(place: &str) -> Result<(), String> {
+        let Some((scheme, _)) = place.split_once("://") else { return Ok(()) };
+        let refused = |problem: &str| {
+            let forms = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY";
+            Err(format!("{problem}; write {forms}, or a directory"))
+        };
+        let url = match url::Url::parse(place) {
+            Ok(url) => url,
+            // It may hold a password.
+            Err(e) => return refused(&format!("a URL that cannot be read ({e})")),
+        };
+        let secret = !url.username().is_empty() || url.password().is_some();
+        if secret || url.query().is_some() || url.fragment().is_some() {
+            return refused("a URL with a user, a password, ? or #, which stand in environment variables or nowhere");
+        }
+        let host = url.host_str().unwrap_or_default();
+        match scheme {
+            "s3" | "gs" | "az" if host.is_empty() => refused(&format!("{place:?} names no bucket")),
+            "s3" | "gs" | "az" if url.port().is_some() => refused(&format!(
+                "{place:?} has a port, but the bucket stands there; another store is named in the environment, \
+                 such as AWS_ENDPOINT"
+            )),
+            "s3" | "gs" | "az" => Ok(()),
+            "file" if url.to_file_path().is_ok() => Ok(()),
+            "file" => refused(&format!("{place:?} names no directory of this machine")),
+            other => refused(&format!("{other}:// is no place for snapshots")),
+        }
+    }
 }
 
 /// Where a running service tells how it is.
@@ -215,6 +253,8 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
             return Err(format!("{key}: {value} is not within {low} to {high}"));
         }
     }
+    SnapshotSettings::check(&pipeline.snapshot.directory)
+        .map_err(|problem| format!("snapshot.directory: {problem}"))?;
     if pipeline.log.kind == LogKind::Kafka && kafka.brokers.trim().is_empty() {
         return Err("log.kafka.brokers: missing; write host:port of one or more brokers".to_owned());
     }
