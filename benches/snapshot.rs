@@ -127,7 +127,7 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
     drop(restored);
     let each = choices.len().div_ceil(updates.len());
     let ours = home.join("ours");
-    let mut writer = open(&ours).writer(None, "bench".to_owned()).expect("a place");
+    let mut writer = open(&ours).writer(None, "bench".to_owned(), 0).expect("a place");
     let units = (banks * size) as f64;
     let took = seconds(|| {
         for update in &updates {

@@ -147,6 +147,8 @@ pub struct SnapshotSettings {
     pub directory: String,
     /// Seconds between two while a service runs.
     pub interval_seconds: u64,
+    /// Days of history that are kept: further back nothing can be asked; 0: for ever.
+    pub history_days: u64,
 }
 
 impl SnapshotSettings {
@@ -247,6 +249,7 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), String> {
         ("serve.deadline_ms", pipeline.serve.deadline_ms, 1, 3_600_000),
         ("serve.threads", pipeline.serve.threads as u64, 1, 256),
         ("snapshot.interval_seconds", pipeline.snapshot.interval_seconds, 1, 1_000_000),
+        ("snapshot.history_days", pipeline.snapshot.history_days, 0, 100_000),
         ("replay.finish_seconds", pipeline.replay.finish_seconds, 1, 1_000_000),
     ] {
         if !(low..=high).contains(&value) {

@@ -197,7 +197,7 @@ impl Answerer {
         self.memory.settle()?;
         let mut told: Vec<ChoiceChanges> = choices.try_iter().collect();
         let of_gone = told.split_off(told.len().saturating_sub(gone.len()));
-        let mut writer = snapshots.writer(restored, run)?;
+        let mut writer = snapshots.writer(restored, run, self.pipeline.snapshot.history_days)?;
         if let Some(restored) = restored.filter(|restored| !restored.same_settings) {
             let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
             let mut changes: ChoiceChanges = told.into_iter().flatten().chain(before.map(|c| (c, -1))).collect();

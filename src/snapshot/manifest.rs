@@ -39,6 +39,9 @@ pub struct Manifest {
     pub live: Live,
     /// The last snapshot with which rows of what was taken back were removed; 0: none were.
     pub purged: u64,
+    /// The time up to which history was removed last, in milliseconds since 1970; 0: none was.
+    #[serde(default)]
+    pub trimmed_ms: i64,
     /// Reads that are one where they lie in here: versions between may be unknown, because
     /// nobody wrote snapshots when they came.
     pub gaps: Vec<Gap>,
@@ -59,7 +62,8 @@ pub struct Reached {
     /// The offset of the last record that it holds, and when that was appended, in milliseconds
     /// since 1970.
     pub last: Option<(u64, i64)>,
-    /// The same of the first snapshot: questions about what was before have no answer.
+    /// The same of the first snapshot, or where the history that is kept begins: questions about
+    /// what was before have no answer.
     pub oldest: Option<(u64, i64)>,
 }
 
@@ -150,10 +154,19 @@ impl Manifest {
             settings: settings.to_owned(),
             live: Live::default(),
             purged: 0,
+            trimmed_ms: 0,
             gaps: Vec::new(),
             forgotten: Vec::new(),
             segments: Vec::new(),
         }
+    }
+
+    /// Whether a read that ended at an offset is a point that can be asked for.
+    pub(super) fn knows(&self, partition: u32, offset: u64) -> bool {
+        let reached = self.reached.iter().find(|reached| reached.partition == partition);
+        let oldest = reached.and_then(|reached| reached.oldest).unwrap_or_default();
+        let hidden = |gap: &Gap| gap.partition == partition && gap.from <= offset && offset < gap.until;
+        offset >= oldest.0 && !self.gaps.iter().any(hidden)
     }
 
     /// Every file of a table, in order.

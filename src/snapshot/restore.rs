@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Gap, Manifest, Reached, Segment, SnapshotError, TableFile, Writer,
+    Manifest, Reached, Segment, SnapshotError, TableFile, Writer,
     store::Store,
     update::{Choices, Heads, Turns, Units, UpdateTable, batches},
 };
@@ -231,11 +231,11 @@ impl Snapshots {
     }
 
     /// Writes from what was restored on, or from the start. `run` differs from that of every
-    /// other process that wrote here.
+    /// other process that wrote here. Of history `history_days` are kept; 0: all.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
-    pub fn writer(self, restored: Option<&Restored>, run: String) -> Result<Writer, SnapshotError> {
+    pub fn writer(self, restored: Option<&Restored>, run: String, history_days: u64) -> Result<Writer, SnapshotError> {
         let numbers = Manifest::numbers(&self.store)?;
         let mut first = match restored {
             Some(restored) => Manifest { settings: self.settings, ..restored.manifest.clone() },
@@ -243,7 +243,7 @@ impl Snapshots {
         };
         // One that was refused keeps its number.
         first.number = numbers.first().copied().unwrap_or_default();
-        Ok(Writer::new(self.store, first, restored, run))
+        Ok(Writer::new(self.store, first, restored, run, history_days))
     }
 
     fn numbered(&self, number: u64) -> Result<Manifest, SnapshotError> {
@@ -261,7 +261,13 @@ impl Snapshots {
             return Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: it is empty".to_owned() });
         };
         let (oldest, oldest_ms) = reached.oldest.unwrap_or_default();
-        let mut best = None;
+        let before = |offset, append_ms| match at {
+            AsOf::Offset(at) => offset <= at,
+            AsOf::Time(at) => append_ms <= at,
+        };
+        // Nothing may be left of that read but the point.
+        let begins = reached.oldest.filter(|(_, append_ms)| manifest.trimmed_ms > 0 && *append_ms > 0);
+        let mut best = begins.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
         for file in manifest.files(UpdateTable::Turns) {
             let bytes = file.read(&self.store)?;
             let unfit = |problem| file.unfit(&self.store, problem);
@@ -271,12 +277,8 @@ impl Snapshots {
                 let heads = Heads::of(&batch).map_err(unfit)?;
                 for row in (0..batch.num_rows()).filter(|row| heads.partition(*row) == partition) {
                     let offset = heads.offset(row);
-                    let before = match at {
-                        AsOf::Offset(at) => offset <= at,
-                        AsOf::Time(at) => Heads::append_ms(&batch, row).map_err(unfit)? <= at,
-                    };
-                    let known = |gap: &Gap| gap.partition != partition || offset < gap.from || offset >= gap.until;
-                    if before && offset >= oldest && manifest.gaps.iter().all(known) {
+                    let append_ms = Heads::append_ms(&batch, row).map_err(unfit)?;
+                    if before(offset, append_ms) && manifest.knows(partition, offset) {
                         best = best.max(Some(offset));
                     }
                 }

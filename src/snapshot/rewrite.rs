@@ -1,4 +1,5 @@
-//! Files written anew: without what was taken back, and fewer of them.
+//! Files written anew: without what was taken back, without history that is too old, and fewer
+//! of them.
 //!
 //! In: a writer with its list of segments. Out: the same list with some replaced. The old
 //! files stay until a manifest lists the new ones.
@@ -8,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use arrow_array::{BooleanArray, RecordBatch};
 
 use super::{
-    Forgotten, Segment, SnapshotError, TableFile,
+    Forgotten, Gap, Segment, SnapshotError, TableFile,
     update::{Choices, Heads, Turns, Units, UpdateTable, batches},
     writer::Writer,
 };
 use crate::{
-    memory::RecordKey,
+    memory::{GraphChoice, RecordKey},
     model::{Bank, UnitId},
 };
 
@@ -22,6 +23,10 @@ const SEGMENTS: usize = 32;
 /// As long as they have at most so many bytes.
 const MERGED_BYTES: u64 = 32 << 20;
 
+/// The oldest point of each partition that can be asked for: offset and time of appending.
+type Oldest = BTreeMap<u32, (u64, i64)>;
+/// How often choices stand, by bank.
+type Standing = BTreeMap<String, BTreeMap<GraphChoice, i64>>;
 /// A unit of a version of a record.
 type Version = (RecordKey, u64, UnitId);
 
@@ -42,25 +47,13 @@ pub(super) fn purge(writer: &mut Writer) -> Result<bool, SnapshotError> {
     for segment in writer.manifest.segments.clone() {
         let mut files = Vec::new();
         for file in segment.files {
-            let mut kept = Vec::new();
-            let mut all = true;
-            for batch in read(writer, &file)? {
-                let keep = match file.table {
-                    UpdateTable::Turns => keep_turns(writer, &batch, &mut held),
-                    UpdateTable::Units => keep_units(&units, &batch),
-                    UpdateTable::Edges => keep_choices(&ids, &batch),
-                }
-                .map_err(|problem| file.unfit(&writer.store, problem))?;
-                all &= keep.iter().all(|keep| *keep);
-                let filtered = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep));
-                kept.push(filtered.map_err(|e| file.unfit(&writer.store, e.to_string()))?);
-            }
-            if all {
-                files.push(file);
-            } else {
-                any = true;
-                files.extend(writer.write(file.table, &kept)?);
-            }
+            let kept = filtered(writer, &file, |batch| match file.table {
+                UpdateTable::Turns => keep_turns(writer, batch, &mut held),
+                UpdateTable::Units => keep_units(&units, batch),
+                UpdateTable::Edges => keep_choices(&ids, batch),
+            })?;
+            any |= kept.is_some();
+            replace(writer, file, kept, &mut files)?;
         }
         if !files.is_empty() {
             segments.push(Segment { files });
@@ -69,6 +62,42 @@ pub(super) fn purge(writer: &mut Writer) -> Result<bool, SnapshotError> {
     writer.manifest.segments = segments;
     writer.manifest.forgotten = held.into_iter().filter_map(|of| writer.gone.get(&of).cloned()).collect();
     Ok(any)
+}
+
+/// Removes what had gone by a time, in milliseconds since 1970: both rows of each version of a
+/// record, and of the choices up to there all but one row of each that stood. The oldest point
+/// that can be asked for moves to the last read up to that time; from there on every answer is
+/// what it was.
+pub(super) fn trim(writer: &mut Writer, until_ms: i64) -> Result<(), SnapshotError> {
+    let (oldest, died) = history(writer, until_ms)?;
+    let mut standing = standing(writer, &oldest)?;
+    let mut segments = Vec::new();
+    for segment in writer.manifest.segments.clone() {
+        let (mut files, mut touched) = (Vec::new(), false);
+        for table in UpdateTable::ALL {
+            for file in segment.files.iter().filter(|file| file.table == table) {
+                // A version has its turns and its units in one segment.
+                let kept = match table {
+                    UpdateTable::Turns => filtered(writer, file, |batch| keep_versions(&died, batch))?,
+                    UpdateTable::Units if touched => filtered(writer, file, |batch| keep_versions(&died, batch))?,
+                    UpdateTable::Units => None,
+                    UpdateTable::Edges => filtered(writer, file, |batch| keep_one(&mut standing, &oldest, batch))?,
+                };
+                touched |= kept.is_some();
+                replace(writer, file.clone(), kept, &mut files)?;
+            }
+        }
+        if !files.is_empty() {
+            segments.push(Segment { files });
+        }
+    }
+    writer.manifest.segments = segments;
+    for reached in &mut writer.manifest.reached {
+        reached.oldest = oldest.get(&reached.partition).copied().or(reached.oldest);
+    }
+    let asked = |gap: &Gap| oldest.get(&gap.partition).is_none_or(|(offset, _)| gap.until > *offset);
+    writer.manifest.gaps.retain(asked);
+    Ok(())
 }
 
 /// Puts small neighbours together once there are many.
@@ -105,6 +134,114 @@ pub(super) fn merge(writer: &mut Writer) -> Result<(), SnapshotError> {
     }
     writer.manifest.segments = merged;
     Ok(())
+}
+
+/// What stays of a file; none when all of it does.
+fn filtered(
+    writer: &Writer,
+    file: &TableFile,
+    mut keep: impl FnMut(&RecordBatch) -> Result<Vec<bool>, String>,
+) -> Result<Option<Vec<RecordBatch>>, SnapshotError> {
+    let unfit = |problem| file.unfit(&writer.store, problem);
+    let (mut kept, mut all) = (Vec::new(), true);
+    for batch in read(writer, file)? {
+        let keep = keep(&batch).map_err(unfit)?;
+        all &= keep.iter().all(|keep| *keep);
+        let filtered = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep));
+        kept.push(filtered.map_err(|e| unfit(e.to_string()))?);
+    }
+    Ok((!all).then_some(kept))
+}
+
+/// Lists a file, or one with what is kept of it.
+fn replace(
+    writer: &mut Writer,
+    file: TableFile,
+    kept: Option<Vec<RecordBatch>>,
+    files: &mut Vec<TableFile>,
+) -> Result<(), SnapshotError> {
+    match kept {
+        None => files.push(file),
+        Some(rows) => files.extend(writer.write(file.table, &rows)?),
+    }
+    Ok(())
+}
+
+/// The last read of each partition up to a time, where that can be asked for, and the versions
+/// of records that had gone by then.
+fn history(writer: &Writer, until_ms: i64) -> Result<(Oldest, HashSet<(RecordKey, u64)>), SnapshotError> {
+    let mut oldest = Oldest::new();
+    let mut went = Vec::new();
+    for file in writer.manifest.files(UpdateTable::Turns) {
+        let unfit = |problem| file.unfit(&writer.store, problem);
+        let columns = [&Heads::COLUMNS[..], &["append_time"]].concat();
+        for batch in batches(file.read(&writer.store)?, &columns).map_err(unfit)? {
+            let batch = batch.map_err(unfit)?;
+            let heads = Heads::of(&batch).map_err(unfit)?;
+            for row in 0..batch.num_rows() {
+                let (partition, offset) = (heads.partition(row), heads.offset(row));
+                let append_ms = Heads::append_ms(&batch, row).map_err(unfit)?;
+                if append_ms > until_ms {
+                    continue;
+                }
+                if writer.manifest.knows(partition, offset) {
+                    let at = oldest.entry(partition).or_insert((offset, append_ms));
+                    *at = (*at).max((offset, append_ms));
+                }
+                if !heads.came(row) && !heads.continues(row) {
+                    let id = RecordKey::from(&heads.key(row).map_err(unfit)?);
+                    went.push((partition, offset, (id, heads.since(row))));
+                }
+            }
+        }
+    }
+    let by_then = |(partition, offset, _): &(u32, u64, _)| oldest.get(partition).is_some_and(|at| *offset <= at.0);
+    let died = went.into_iter().filter(by_then).map(|(.., version)| version).collect();
+    Ok((oldest, died))
+}
+
+/// The choices that stood at these points.
+fn standing(writer: &Writer, oldest: &Oldest) -> Result<Standing, SnapshotError> {
+    let mut standing = Standing::new();
+    for file in writer.manifest.files(UpdateTable::Edges) {
+        let unfit = |problem| file.unfit(&writer.store, problem);
+        for batch in read(writer, file)? {
+            let choices = Choices::of(&batch).map_err(unfit)?;
+            for row in (0..batch.num_rows()).filter(|row| is_old(oldest, &choices, *row)) {
+                let choice = choices.choice(row).map_err(unfit)?;
+                let diff = if choices.came(row) { 1 } else { -1 };
+                match standing.get_mut(choices.bank(row)) {
+                    Some(of_bank) => *of_bank.entry(choice).or_default() += diff,
+                    None => drop(standing.insert(choices.bank(row).to_owned(), BTreeMap::from([(choice, diff)]))),
+                }
+            }
+        }
+    }
+    Ok(standing)
+}
+
+fn is_old(oldest: &Oldest, choices: &Choices<'_>, row: usize) -> bool {
+    oldest.get(&choices.partition(row)).is_some_and(|(offset, _)| choices.offset(row) <= *offset)
+}
+
+fn keep_versions(died: &HashSet<(RecordKey, u64)>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+    let heads = Heads::of(batch)?;
+    let keep = |row| Ok(!died.contains(&(RecordKey::from(&heads.key(row)?), heads.since(row))));
+    (0..batch.num_rows()).map(keep).collect()
+}
+
+/// Of the rows of a choice up to these points one stays, where it stood.
+fn keep_one(standing: &mut Standing, oldest: &Oldest, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+    let choices = Choices::of(batch)?;
+    let mut keep = |row| {
+        if !is_old(oldest, &choices, row) {
+            return Ok(true);
+        }
+        let of = choices.choice(row)?;
+        let count = standing.get_mut(choices.bank(row)).and_then(|of_bank| of_bank.get_mut(&of));
+        Ok(choices.came(row) && count.is_some_and(|count| std::mem::take(count) > 0))
+    };
+    (0..batch.num_rows()).map(&mut keep).collect()
 }
 
 fn read(writer: &Writer, file: &TableFile) -> Result<Vec<RecordBatch>, SnapshotError> {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{
     store::{Objects, Store},
-    update::{Heads, Turns, UpdateTable, batches},
+    update::{Choices, Heads, Turns, UpdateTable, batches},
     *,
 };
 use crate::{
@@ -180,11 +180,18 @@ impl Model {
     }
 }
 
+/// Six hours from offset to offset.
+fn appended(offset: u64) -> i64 {
+    (1 + offset as i64) * 6 * 3_600_000
+}
+
 struct History {
     dice: u64,
     live: [Model; 2],
     offsets: [u64; 2],
     deleted: BTreeSet<String>,
+    /// Nothing is taken back.
+    edits: bool,
 }
 
 impl History {
@@ -206,7 +213,7 @@ impl History {
             let bank = bank(if at == 1 { 1 } else { self.below(2) * 2 });
             let key = MemoryKey { bank, window, turn, part: 0 };
             let version = self.offsets[at];
-            if self.below(6) == 0 {
+            if self.below(6) == 0 && !self.edits {
                 let turn = self.below(3);
                 self.deleted.insert(format!("{}-{}-{turn}", key.window.session.0, key.window.start));
             }
@@ -249,11 +256,15 @@ impl History {
             partition: partition as u32,
             next_offset: self.offsets[at],
             offset,
-            append_ms: 1_000 * offset as i64,
+            append_ms: appended(offset),
             covers: vec![(partition as u32, offset * 3)],
             records,
         };
         (update, changes)
+    }
+
+    fn now(&self) -> i64 {
+        self.offsets.map(appended).into_iter().max().unwrap()
     }
 
     fn all(&self) -> Model {
@@ -280,11 +291,13 @@ proptest! {
         reads in 1usize..40,
         refusals in proptest::collection::vec((0u32..60, 0u32..4, any::<bool>()), 0..4),
         breaks in proptest::collection::btree_set(0usize..40, 0..3),
+        history_days in 0u64..5,
+        edits: bool,
     ) {
         let faulty = Faulty::default();
-        let mut history = History { dice: seed, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
+        let mut history = History { dice: seed, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits };
         let writer = |restored: Option<&Restored>, run: usize| {
-            Snapshots::over(Box::new(faulty.clone())).writer(restored, format!("run{run}")).unwrap()
+            Snapshots::over(Box::new(faulty.clone())).writer(restored, format!("run{run}"), history_days).unwrap()
         };
         let mut at_work = writer(None, 0);
         // What was read since the last snapshot comes again after a break: the log has it.
@@ -312,7 +325,7 @@ proptest! {
             moments.push((partition, update.offset, history.live[partition as usize].clone()));
             since.push((update, changes));
             if history.below(3) == 0 {
-                match at_work.snapshot(n as i64) {
+                match at_work.snapshot(history.now()) {
                     Ok(_) => {
                         since.clear();
                         taken = vec![history.all().expected()];
@@ -324,7 +337,7 @@ proptest! {
         }
         faulty.refusals.lock().unwrap().clear();
         prop_assert!(taken.contains(&Model::of(&newest(&faulty).unwrap())));
-        at_work.snapshot(1_000).unwrap();
+        at_work.snapshot(history.now()).unwrap();
         let restored = newest(&faulty).unwrap();
         prop_assert_eq!(Model::of(&restored), history.all().expected());
         prop_assert_eq!(restored.manifest.live.records, history.all().records.len() as u64);
@@ -332,6 +345,12 @@ proptest! {
         let snapshots = Snapshots::over(Box::new(faulty.clone()));
         if history.deleted.is_empty() {
             for (partition, offset, model) in &moments {
+                let oldest = restored.manifest.reached.iter().find(|of| of.partition == *partition).unwrap().oldest.unwrap();
+                if *offset < oldest.0 {
+                    let error = snapshots.round(*partition, AsOf::Offset(*offset)).unwrap_err().to_string();
+                    prop_assert!(error.contains(&format!("the oldest that can be asked for is offset {},", oldest.0)), "{error}");
+                    continue;
+                }
                 let known = |gap: &&Gap| gap.partition == *partition && gap.from <= *offset && *offset < gap.until;
                 let hidden = restored.manifest.gaps.iter().find(known);
                 let Ok(rounded) = snapshots.round(*partition, AsOf::Offset(*offset)) else {
@@ -340,7 +359,7 @@ proptest! {
                     continue;
                 };
                 prop_assert!(hidden.map_or(rounded <= *offset, |gap| rounded < gap.from));
-                prop_assert_eq!(snapshots.round(*partition, AsOf::Time(1_000 * *offset as i64)).unwrap(), rounded);
+                prop_assert_eq!(snapshots.round(*partition, AsOf::Time(appended(*offset))).unwrap(), rounded);
                 if hidden.is_some() {
                     continue;
                 }
@@ -359,8 +378,27 @@ proptest! {
                 }
             }
         }
-        // Of a turn that was taken back only what is live may stay.
+        // Of what had gone before the oldest point nothing stays, and of a choice that stood there one row.
         let store = Store::over(Box::new(faulty.clone()));
+        if restored.manifest.trimmed_ms > 0 {
+            let oldest: BTreeMap<u32, u64> = restored.manifest.reached.iter().map(|at| (at.partition, at.oldest.unwrap().0)).collect();
+            let mut stood = BTreeSet::new();
+            for file in restored.manifest.segments.iter().flat_map(|segment| &segment.files) {
+                for batch in batches(file.read(&store).unwrap(), &[]).unwrap() {
+                    let batch = batch.unwrap();
+                    if file.table == UpdateTable::Edges {
+                        let choices = Choices::of(&batch).unwrap();
+                        for row in (0..batch.num_rows()).filter(|row| choices.offset(*row) <= oldest[&choices.partition(*row)]) {
+                            prop_assert!(choices.came(row) && stood.insert((choices.bank(row).to_owned(), choices.choice(row).unwrap())));
+                        }
+                    } else {
+                        let heads = Heads::of(&batch).unwrap();
+                        prop_assert!((0..batch.num_rows()).all(|row| heads.came(row) || heads.offset(row) > oldest[&heads.partition(row)]));
+                    }
+                }
+            }
+        }
+        // Of a turn that was taken back only what is live may stay.
         let live: BTreeSet<String> = history.all().records.values().flat_map(|r| r.turns.iter().map(|t| t.turn.text.clone())).collect();
         let gone: BTreeSet<(Bank, String)> = history
             .all()
@@ -387,8 +425,9 @@ proptest! {
 #[test]
 fn a_damaged_snapshot_is_refused_by_name() {
     let faulty = Faulty::default();
-    let mut history = History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
-    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned()).unwrap();
+    let mut history =
+        History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
     let mut models = Vec::new();
     let mut paths = Vec::new();
     for n in 0..2 {
@@ -422,7 +461,7 @@ fn a_damaged_snapshot_is_refused_by_name() {
             assert_eq!(Model::of(&restored), models[0], "{path}");
             assert!(said.len() == 1 && said[0].contains(path.as_str()), "{path}: {said:?}");
             // Whoever goes on from there takes the next free number.
-            let mut next = snapshots.writer(Some(&restored), "later".to_owned()).unwrap();
+            let mut next = snapshots.writer(Some(&restored), "later".to_owned(), 0).unwrap();
             let (update, changes) = history.next();
             next.take(&update, &changes).unwrap();
             assert_eq!(next.snapshot(9).unwrap().unwrap().number, 3);
@@ -430,12 +469,42 @@ fn a_damaged_snapshot_is_refused_by_name() {
     }
 }
 
+/// History goes by the day, and no file is written anew in between.
+#[test]
+fn history_is_trimmed_by_the_day() {
+    let faulty = Faulty::default();
+    let mut history =
+        History { dice: 21, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: true };
+    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 2).unwrap();
+    writer.snapshot(0).unwrap().unwrap();
+    let (mut trims, mut taken) = (0, Vec::new());
+    for _ in 0..25 {
+        let (update, changes) = history.next();
+        writer.take(&update, &changes).unwrap();
+        let Some(now) = writer.snapshot(history.now()).unwrap() else { continue };
+        if let Some(last) = taken.last().map(|last: &Manifest| last.clone()) {
+            let kept = last.segments.iter().all(|segment| now.segments.contains(segment));
+            assert!(kept || now.trimmed_ms > last.trimmed_ms);
+            assert!(now.trimmed_ms == last.trimmed_ms || now.trimmed_ms >= last.trimmed_ms + 24 * 3_600_000);
+            trims += usize::from(!kept);
+        }
+        taken.push(now);
+    }
+    let (first, last) = (&taken[0], &taken[taken.len() - 1]);
+    let old = |of: &Manifest| of.reached.iter().map(|at| at.oldest.unwrap().1).collect::<Vec<_>>();
+    assert!(old(last).iter().zip(old(first)).all(|(last, first)| *last > first), "{:?} {:?}", old(first), old(last));
+    assert!(old(last).iter().all(|at| *at <= last.trimmed_ms));
+    assert!((3..15).contains(&trims), "{trims}");
+    assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
+}
+
 /// A snapshot whose answer was lost is recognised as our own, and what it made old is removed.
 #[test]
 fn an_answer_that_was_lost() {
     let faulty = Faulty::default();
-    let mut history = History { dice: 11, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
-    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned()).unwrap();
+    let mut history =
+        History { dice: 11, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
     let mut lost = 0;
     for calls in 0..60 {
         let (update, changes) = history.next();
@@ -462,9 +531,10 @@ fn an_answer_that_was_lost() {
 #[test]
 fn two_writers_in_one_place() {
     let faulty = Faulty::default();
-    let mut history = History { dice: 4, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
+    let mut history =
+        History { dice: 4, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
     let mut writers: Vec<Writer> =
-        (0..2).map(|n| Snapshots::over(Box::new(faulty.clone())).writer(None, format!("run{n}")).unwrap()).collect();
+        (0..2).map(|n| Snapshots::over(Box::new(faulty.clone())).writer(None, format!("run{n}"), 0).unwrap()).collect();
     let (update, changes) = history.next();
     for writer in &mut writers {
         writer.take(&update, &changes).unwrap();
@@ -479,8 +549,9 @@ fn two_writers_in_one_place() {
 #[test]
 fn small_segments_are_put_together() {
     let faulty = Faulty::default();
-    let mut history = History { dice: 5, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new() };
-    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned()).unwrap();
+    let mut history =
+        History { dice: 5, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
     let mut rows = 0;
     for n in 0..80 {
         let (update, changes) = history.next();

@@ -31,6 +31,8 @@ const SEGMENT_BYTES: usize = 32 << 20;
 const WAITING_BYTES: usize = 256 << 20;
 /// Rows of a row group.
 const GROUP_ROWS: usize = 8_192;
+/// History is removed by steps of so much: each looks at every turn, and writes what it changes anew.
+const DAY_MS: i64 = 24 * 3_600_000;
 /// Manifests that are kept.
 const KEPT: usize = 2;
 
@@ -78,6 +80,8 @@ pub struct Writer {
     /// Encoded, and not in the place yet.
     waiting: VecDeque<Vec<(TableFile, Bytes)>>,
     run: String,
+    /// How much history is kept; 0: all.
+    history_ms: i64,
     files: u64,
     /// The first offset that this run read, by partition, until its first snapshot.
     begun: Option<BTreeMap<u32, u64>>,
@@ -94,7 +98,13 @@ pub struct Writer {
 impl Writer {
     /// Goes on from what was restored, or begins anew.
     /// `run` names it: two runs never write one file, whatever became of the first.
-    pub(super) fn new(store: Store, first: Manifest, restored: Option<&Restored>, run: String) -> Self {
+    pub(super) fn new(
+        store: Store,
+        first: Manifest,
+        restored: Option<&Restored>,
+        run: String,
+        history_days: u64,
+    ) -> Self {
         let mut held = HashMap::new();
         let mut names = HashMap::new();
         for record in restored.iter().flat_map(|restored| &restored.records) {
@@ -120,6 +130,7 @@ impl Writer {
             open: false,
             waiting: VecDeque::new(),
             run,
+            history_ms: i64::try_from(history_days).unwrap_or(i64::MAX).saturating_mul(DAY_MS),
             files: 0,
             begun: Some(begun),
             lost: false,
@@ -217,6 +228,11 @@ impl Writer {
         self.manifest.live.units = self.held.values().map(|held| held.units.len() as u64).sum();
         if rewrite::purge(self)? {
             self.manifest.purged = self.manifest.number + 1;
+        }
+        let until_ms = now_ms.saturating_sub(self.history_ms);
+        if self.history_ms > 0 && until_ms >= self.manifest.trimmed_ms + DAY_MS {
+            rewrite::trim(self, until_ms)?;
+            self.manifest.trimmed_ms = until_ms;
         }
         rewrite::merge(self)?;
         let mut manifest = self.manifest.clone();

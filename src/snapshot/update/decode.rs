@@ -311,6 +311,7 @@ fn vector(of: &FixedSizeListArray, row: usize) -> Result<Option<Vector>, String>
 /// The choices of a batch.
 pub(in super::super) struct Choices<'b> {
     bank: &'b StringArray,
+    partition: &'b UInt32Array,
     offset: &'b UInt64Array,
     diff: &'b Int8Array,
     channel: &'b StringArray,
@@ -323,6 +324,7 @@ impl<'b> Choices<'b> {
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self {
             bank: column(batch, "bank")?,
+            partition: column(batch, "partition")?,
             offset: column(batch, "offset")?,
             diff: column(batch, "diff")?,
             channel: column(batch, "channel")?,
@@ -334,6 +336,10 @@ impl<'b> Choices<'b> {
 
     pub(in super::super) fn bank(&self, row: usize) -> &'b str {
         self.bank.value(row)
+    }
+
+    pub(in super::super) fn partition(&self, row: usize) -> u32 {
+        self.partition.value(row)
     }
 
     pub(in super::super) fn offset(&self, row: usize) -> u64 {
