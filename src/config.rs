@@ -548,8 +548,11 @@ impl Pipeline {
         }
         merge(&mut table, file);
         service::check_kind(&table)?;
-        let pipeline: Self = Value::Table(table).try_into().map_err(|e: toml::de::Error| with_nearest_key(&e))?;
+        let mut pipeline: Self = Value::Table(table).try_into().map_err(|e: toml::de::Error| with_nearest_key(&e))?;
         pipeline.check()?;
+        if !pipeline.snapshot.directory.is_empty() {
+            pipeline.log.kafka.snapshot_lag_ms = 2 * 1_000 * pipeline.snapshot.interval_seconds;
+        }
         Ok(pipeline)
     }
 

@@ -61,8 +61,12 @@ pub struct KafkaSettings {
     pub replication: i32,
     /// Hours that turns are kept where the topic is made here; 0: for ever.
     pub turns_retention_hours: u64,
-    /// Minutes during which compaction of the memory topic leaves every version alone.
+    /// Minutes during which compaction of the memory topic leaves every version alone; where
+    /// snapshots are written, the topic is made with two of their intervals at least.
     pub compaction_lag_minutes: u64,
+    /// Milliseconds that two intervals of snapshots take; 0: none are written. Of `[snapshot]`.
+    #[serde(skip)]
+    pub snapshot_lag_ms: u64,
     /// When turns that were never extracted have expired: `stop`, or go on from the
     /// `earliest` that is left.
     pub expired: Expired,
@@ -192,7 +196,7 @@ impl SnapshotSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsSettings {
-    /// Address and port of `/health`, `/ready` and `/metrics`; empty: none.
+    /// Address and port of `/health`, `/ready`, `/snapshot` and `/metrics`; empty: none.
     pub listen: String,
 }
 

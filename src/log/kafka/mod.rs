@@ -64,6 +64,7 @@ pub struct KafkaLog {
     /// Read positions by turns partition, as far as they are known to be committed.
     positions: Mutex<BTreeMap<u32, u64>>,
     plain: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
+    notices: Vec<String>,
 }
 
 impl KafkaLog {
@@ -74,8 +75,9 @@ impl KafkaLog {
     /// [`LogError::Topics`] with everything that differs.
     pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
         let cluster = Cluster::new(&settings.kafka)?;
-        topics::ensure(&cluster, settings.partitions, false)?;
+        let notices = topics::ensure(&cluster, settings.partitions, false)?;
         Ok(Self {
+            notices,
             turns: cluster.topic("turns"),
             memory: cluster.topic("memory"),
             dead_letters: cluster.topic("dead-letters"),
@@ -93,7 +95,13 @@ impl KafkaLog {
     /// # Errors
     /// [`LogError`], as [`Self::open`].
     pub fn ensure_edges(&self) -> Result<(), LogError> {
-        topics::ensure(&self.cluster, self.partitions, true)
+        topics::ensure(&self.cluster, self.partitions, true).map(drop)
+    }
+
+    /// What could be better about the topics, each with its remedy.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// How the cluster is reached.

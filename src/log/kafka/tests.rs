@@ -56,6 +56,19 @@ fn a_topic_that_differs_is_named_with_what_to_do() {
     lagging.kafka.compaction_lag_minutes = 60;
     let error = KafkaLog::open(&lagging).err().unwrap().to_string();
     assert!(error.contains("min.compaction.lag.ms") && error.contains("3600000"), "{error}");
+    // Snapshots wish for more than is there, and go without it.
+    let mut wishing = settings(&broker, "shaped", 2);
+    wishing.kafka.snapshot_lag_ms = 20_000;
+    let notices = KafkaLog::open(&wishing).unwrap().notices().join("\n");
+    assert!(notices.contains("shaped.memory") && notices.contains("min.compaction.lag.ms=20000"), "{notices}");
+    // A topic that is made with them has it, and then more than its minutes is asked of no one.
+    wishing.kafka.prefix = "spaced".to_owned();
+    assert!(KafkaLog::open(&wishing).unwrap().notices().is_empty());
+    assert!(KafkaLog::open(&wishing).unwrap().notices().is_empty());
+    wishing.kafka.snapshot_lag_ms = 20_001;
+    assert_eq!(KafkaLog::open(&wishing).unwrap().notices().len(), 1);
+    wishing.kafka.compaction_lag_minutes = 1;
+    assert!(KafkaLog::open(&wishing).is_err());
 }
 
 #[test]

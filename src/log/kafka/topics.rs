@@ -31,9 +31,13 @@ struct Wanted {
     made_with: Vec<(&'static str, String)>,
     /// Of them, those without which it cannot be used: at least so much, or exactly this.
     needed: &'static [&'static str],
+    /// What it is made with, but needs no more than this of; less than it is made with is told.
+    enough: Vec<(&'static str, String)>,
 }
 
 const HOUR_MS: u64 = 3_600_000;
+/// For how long compaction leaves every version alone.
+const LAG: &str = "min.compaction.lag.ms";
 
 fn wanted(cluster: &Cluster, partitions: u32, edges: bool) -> Vec<Wanted> {
     let settings = &cluster.settings;
@@ -43,35 +47,43 @@ fn wanted(cluster: &Cluster, partitions: u32, edges: bool) -> Vec<Wanted> {
             ("message.timestamp.type", "LogAppendTime".to_owned()),
         ];
         let made_with = common.into_iter().chain(made_with.iter().cloned()).collect();
-        Wanted { name: cluster.topic(name), partitions, may_grow, made_with, needed }
+        Wanted { name: cluster.topic(name), partitions, may_grow, made_with, needed, enough: Vec::new() }
     };
     let for_ms = |ms: u64| if ms == 0 { "-1".to_owned() } else { ms.to_string() };
     let kept = |ms: u64| [("cleanup.policy", "delete".to_owned()), ("retention.ms", for_ms(ms))];
-    let by_key = [
-        ("cleanup.policy", "compact".to_owned()),
-        ("delete.retention.ms", REMOVALS_KEPT_MS.to_string()),
-        ("min.compaction.lag.ms", (settings.compaction_lag_minutes * 60_000).to_string()),
-    ];
+    let asked_ms = settings.compaction_lag_minutes * 60_000;
+    let by_key = |lag_ms: u64| {
+        [
+            ("cleanup.policy", "compact".to_owned()),
+            ("delete.retention.ms", REMOVALS_KEPT_MS.to_string()),
+            (LAG, lag_ms.to_string()),
+        ]
+    };
+    // What is compacted before a snapshot has read it is in no history.
+    let memory_ms = asked_ms.max(settings.snapshot_lag_ms);
     let sized: &[&str] = &["cleanup.policy", "max.message.bytes"];
-    let lagging: &[&str] = &["cleanup.policy", "max.message.bytes", "min.compaction.lag.ms", "delete.retention.ms"];
+    let lagging: &[&str] = &["cleanup.policy", "max.message.bytes", LAG, "delete.retention.ms"];
     let mut topics = vec![
         topic("turns", partitions, true, &kept(settings.turns_retention_hours * HOUR_MS), sized),
-        topic("memory", partitions, false, &by_key, lagging),
+        Wanted {
+            enough: vec![(LAG, asked_ms.to_string())],
+            ..topic("memory", partitions, false, &by_key(memory_ms), lagging)
+        },
         topic("dead-letters", 1, false, &kept(0), sized),
         topic("questions", partitions, true, &kept(HOUR_MS), &["cleanup.policy"]),
         topic("answers", partitions, true, &kept(HOUR_MS), &["cleanup.policy"]),
     ];
     if edges {
-        topics.push(topic("edges", partitions, false, &by_key, &["cleanup.policy"]));
+        topics.push(topic("edges", partitions, false, &by_key(asked_ms), &["cleanup.policy"]));
     }
     topics
 }
 
-/// Makes what is missing and compares what is there.
+/// Makes what is missing and compares what is there; gives what could be better.
 ///
 /// # Errors
 /// [`LogError::Topics`] that lists every difference; [`LogError::Cluster`].
-pub(super) fn ensure(cluster: &Cluster, partitions: u32, edges: bool) -> Result<(), LogError> {
+pub(super) fn ensure(cluster: &Cluster, partitions: u32, edges: bool) -> Result<Vec<String>, LogError> {
     let admin = Admin::new(cluster)?;
     let wanted = wanted(cluster, partitions, edges);
     let there = admin.metadata()?;
@@ -92,9 +104,10 @@ pub(super) fn ensure(cluster: &Cluster, partitions: u32, edges: bool) -> Result<
         }
     }
     let existing: Vec<&Wanted> = wanted.iter().filter(|w| !missing.iter().any(|m| m.name == w.name)).collect();
-    differences.extend(admin.compare(&existing)?);
+    let (lacking, notices) = admin.compare(&existing)?;
+    differences.extend(lacking);
     if differences.is_empty() {
-        Ok(())
+        Ok(notices)
     } else {
         Err(LogError::Topics { brokers: cluster.settings.brokers.clone(), differences })
     }
@@ -199,10 +212,11 @@ impl<'a> Admin<'a> {
         Ok(())
     }
 
-    /// What is too little, or different, of the properties that are needed.
-    fn compare(&self, topics: &[&Wanted]) -> Result<Vec<String>, LogError> {
+    /// What is too little, or different, of the properties that are needed; and what will do,
+    /// and is less than a topic is made with.
+    fn compare(&self, topics: &[&Wanted]) -> Result<(Vec<String>, Vec<String>), LogError> {
         if topics.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         let resources: Vec<ResourceSpecifier<'_>> = topics.iter().map(|w| ResourceSpecifier::Topic(&w.name)).collect();
         let options = AdminOptions::new().request_timeout(Some(self.cluster.timeout()));
@@ -210,7 +224,7 @@ impl<'a> Admin<'a> {
             .runtime
             .block_on(self.client.describe_configs(&resources, &options))
             .map_err(|e| self.cluster.failed(&self.watch, "asking for the topics' properties", &e))?;
-        let mut differences = Vec::new();
+        let (mut differences, mut notices) = (Vec::new(), Vec::new());
         for (topic, found) in topics.iter().zip(described) {
             let found: ConfigResource = found.map_err(|code| {
                 let doing = format!("asking for the properties of topic {}", topic.name);
@@ -218,19 +232,28 @@ impl<'a> Admin<'a> {
             })?;
             for (key, needed) in topic.made_with.iter().filter(|(key, _)| topic.needed.contains(key)) {
                 let value = found.get(key).and_then(|entry| entry.value.clone()).unwrap_or_default();
-                let enough = match (value.parse::<i64>(), needed.parse::<i64>()) {
+                let reaches = |needed: &str| match (value.parse::<i64>(), needed.parse::<i64>()) {
                     (Ok(value), Ok(needed)) => value >= needed,
-                    _ => value == *needed,
+                    _ => value == needed,
                 };
-                if !enough {
-                    let name = &topic.name;
-                    differences.push(format!(
-                        "topic {name}: {key} is {value:?}, {needed:?} is needed; \
+                if reaches(needed) {
+                    continue;
+                }
+                let name = &topic.name;
+                let told = |what: &str| {
+                    format!(
+                        "topic {name}: {key} is {value:?}, {needed:?} is {what}; \
                          kafka-configs.sh --alter --entity-type topics --entity-name {name} --add-config {key}={needed}"
-                    ));
+                    )
+                };
+                match topic.enough.iter().find(|(enough, _)| enough == key) {
+                    Some((_, enough)) if reaches(enough) => {
+                        notices.push(told("better, so that snapshots know every version"));
+                    }
+                    _ => differences.push(told("needed")),
                 }
             }
         }
-        Ok(differences)
+        Ok((differences, notices))
     }
 }
