@@ -144,6 +144,25 @@ pub(crate) enum Command {
         #[command(flatten)]
         memory: MemoryArgs,
     },
+    /// Write what the memory holds of a bank into a file, to move it into another log.
+    Export {
+        /// The bank.
+        #[arg(long)]
+        bank: String,
+        /// The file: JSON Lines (schemas/bank.v1.json), compressed where its name ends in .zst.
+        #[arg(long)]
+        to: PathBuf,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
+    /// Write an exported bank into a log of either kind; beside a running service, if there is one. Stopped, it
+    /// goes on when it is run again.
+    Import {
+        /// The file that `export` wrote.
+        file: PathBuf,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
     /// Set a model's semantic threshold and match floor from unlabelled dialogue.
     Calibrate {
         /// The files; no question in them is read.
@@ -249,7 +268,7 @@ pub(crate) enum Command {
     },
     /// Print the JSON Schema of a topic's records.
     Schema {
-        /// turns, memory, dead-letters, questions or answers, or eval; all topics without it.
+        /// turns, memory, dead-letters, questions or answers, or eval, or bank (an export); all topics without it.
         topic: Option<String>,
         /// Write every schema into this directory instead.
         #[arg(long, conflicts_with = "topic")]

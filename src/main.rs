@@ -22,8 +22,8 @@ use ripplemem::{
     eval::{self, Calibration},
     log::{KafkaLog, Log, Topic},
     memory::{GraphEdge, LiveUnit, UnitBody},
-    model::{Bank, EventTime, Question},
-    pipeline::{self, Finished, Ingested, Progress, Replay, ReplayRequest, Service},
+    model::{Bank, EventTime, ExportDigest, Question},
+    pipeline::{self, Exported, Finished, Imported, Ingested, Progress, Replay, ReplayRequest, Service},
     schema, serve,
     snapshot::{AsOf, Diff, Manifest, Table},
     source::{self, Source},
@@ -108,6 +108,8 @@ fn run(command: Command) -> Result<ExitCode> {
             let to = to.as_deref().map_or(Ok(AsOf::Offset(u64::MAX)), |text| point("--to", text))?;
             diff(&memory.pipeline()?, &Bank::parse(&bank)?, point("--from", &from)?, to, json)
         }
+        Command::Export { bank, to, memory } => export(&memory.pipeline()?, &Bank::parse(&bank)?, &to),
+        Command::Import { file, memory } => import(&memory.pipeline()?, &file),
         Command::Calibrate { files, format, bank, zone, pipeline, target, json } => {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
             let source = |path: &PathBuf| SourceSettings {
@@ -439,6 +441,57 @@ fn diff(pipeline: &Pipeline, bank: &Bank, from: AsOf, to: AsOf, json: bool) -> R
     Ok(ExitCode::SUCCESS)
 }
 
+fn export(pipeline: &Pipeline, bank: &Bank, to: &Path) -> Result<ExitCode> {
+    let bar = Bar::new();
+    let done = pipeline::export(pipeline, bank, to, &mut |p| bar.show(p));
+    bar.clear();
+    let Exported { records, digest, behind } = done?;
+    let bytes = std::fs::metadata(to).map_or(0, |file| file.len());
+    print(&format!(
+        "{}: bank {bank}: {records} records, {:.1} MB; {}\n",
+        to.display(),
+        bytes as f64 / 1e6,
+        told(&digest)
+    ))?;
+    if behind > 0 {
+        say(&format!(
+            "up to {behind} turns of the bank's partition are not extracted yet; those of this bank are not in the file: \
+             export again once `ripplemem lag` says 0"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(pipeline: &Pipeline, file: &Path) -> Result<ExitCode> {
+    let bar = Bar::new();
+    let done = pipeline::import(pipeline, file, &mut |p| bar.show(p));
+    bar.clear();
+    let Imported { header, written, there, digest, exported, differing } = done?;
+    let bank = &header.bank;
+    print(&format!("bank {bank}: {written} records written, {there} were there; {}\n", told(&digest)))?;
+    if digest == exported {
+        print("the same digest as where it comes from\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let number = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
+    let settings: Vec<String> = differing
+        .iter()
+        .map(|(name, there, here)| format!("{name} ({} there, {} here)", number(*there), number(*here)))
+        .collect();
+    print(&format!(
+        "the same units (hash {}); its edges are decided by settings that differ: {}. There it was: {}\n",
+        digest.units_hash,
+        settings.join(", "),
+        told(&exported)
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(digest: &ExportDigest) -> String {
+    let ExportDigest { units, semantic_edges, structural_edges, hash, .. } = digest;
+    format!("{units} units, {semantic_edges} semantic edges, {structural_edges} structural edges, hash {hash}")
+}
+
 fn evaluate(
     request: &eval::Request,
     json: bool,
@@ -489,6 +542,10 @@ fn digest(service: &Service, bank: Option<&Bank>, json: bool) -> Result<String> 
 fn schemas(topic: Option<&str>, write: Option<&Path>) -> Result<ExitCode> {
     if topic == Some("eval") {
         print(&schema::text(&schema::eval()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if topic == Some("bank") {
+        print(&schema::text(&schema::bank()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let all = schema::schemas();

@@ -1,13 +1,14 @@
-//! The JSON Schema of every record of every topic, and of an evaluation, from the Rust types.
+//! The JSON Schema of every record of every topic, of an evaluation and of an exported bank,
+//! from the Rust types.
 //!
-//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json` and `schemas/eval.v1.json` hold
-//! the same text, and a test fails when they drift apart.
+//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json`, `schemas/eval.v1.json` and
+//! `schemas/bank.v1.json` hold the same text, and a test fails when they drift apart.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
 use crate::{
     eval::EvalResult,
-    model::{DeadLetter, EdgeRecord, Evidence, MemoryRecord, Question, Refusal, TurnEvent},
+    model::{DeadLetter, EdgeRecord, Evidence, ExportLine, MemoryRecord, Question, Refusal, TurnEvent},
 };
 
 /// Every schema by the name of its topic.
@@ -46,6 +47,15 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
 #[must_use]
 pub fn eval() -> Schema {
     of(EvalResult::json_schema, "The figures of one evaluation. Shares are fractions; null is not measured.")
+}
+
+/// The schema of a line of what `ripplemem export` writes (`schemas/bank.v1.json`).
+#[must_use]
+pub fn bank() -> Schema {
+    of(
+        ExportLine::json_schema,
+        "One line of an exported bank. The first is a header, the last a seal; between them stand the bank's live records of the memory topic, one a line.",
+    )
 }
 
 fn of(schema: fn(&mut SchemaGenerator) -> Schema, about: &str) -> Schema {

@@ -23,5 +23,6 @@ mod served_model;
 mod snapshots;
 mod support;
 mod tidy;
+mod transfer;
 mod worked_model;
 mod worked_trace;

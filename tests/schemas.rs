@@ -59,6 +59,17 @@ fn the_schema_of_an_evaluation_has_not_drifted() {
     assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{} has drifted", path.display());
 }
 
+/// Run with `REWRITE=1` to write it anew.
+#[test]
+fn the_schema_of_an_exported_bank_has_not_drifted() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/bank.v1.json");
+    let text = schema::text(&schema::bank());
+    if std::env::var_os("REWRITE").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{} has drifted", path.display());
+}
+
 /// The properties that a schema names are those that a record has.
 #[test]
 fn records_of_the_sample_have_the_fields_of_their_schema() {

@@ -307,6 +307,10 @@ impl Log for EmbeddedLog {
         Ok(self.ends().end(topic, partition))
     }
 
+    fn whole(&self, partition: u32) -> Result<u64, LogError> {
+        self.end(Topic::Memory, partition)
+    }
+
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         Ok(self.end(Topic::Turns, partition)?.saturating_sub(position))
     }

@@ -113,6 +113,8 @@ pub trait Log: Send + Sync {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError>;
     /// The offset that the next record of the partition will get.
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
+    /// The end of the last transaction of a memory partition that can be read as a whole.
+    fn whole(&self, partition: u32) -> Result<u64, LogError>;
     /// Offsets of the turns partition from `position` on; 0 when none of them holds a turn.
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError>;
     /// The first offset of the turns partition that no transaction covers yet.

@@ -58,6 +58,8 @@ pub struct Census {
     pub structural_edges: u64,
     /// Sum, modulo 2¹²⁸, of 128 bits of BLAKE3 of every unit and edge.
     pub hash: u128,
+    /// The same of the units alone.
+    pub units_hash: u128,
     /// Every unit, when asked for, in order.
     pub unit_list: Vec<UnitKey>,
     /// Every edge, when asked for, in order.
@@ -71,6 +73,7 @@ impl Census {
         self.semantic_edges += part.semantic_edges;
         self.structural_edges += part.structural_edges;
         self.hash = self.hash.wrapping_add(part.hash);
+        self.units_hash = self.units_hash.wrapping_add(part.units_hash);
         self.unit_list.extend(part.unit_list);
         self.edge_list.extend(part.edge_list);
         self.unit_list.sort_unstable();
@@ -80,7 +83,9 @@ impl Census {
     /// Counts one unit.
     pub fn unit(&mut self, key: &UnitKey, unit: &LiveUnit, listing: bool) {
         self.units += 1;
-        self.hash = self.hash.wrapping_add(hash(&(key, unit)));
+        let hash = hash(&(key, unit));
+        self.hash = self.hash.wrapping_add(hash);
+        self.units_hash = self.units_hash.wrapping_add(hash);
         if listing {
             self.unit_list.push(*key);
         }

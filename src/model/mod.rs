@@ -3,10 +3,11 @@
 //! In: nothing but plain values. Out: types that every room shares, each with one
 //! JSON form (the schemas in `schemas/topics` are generated from here). This module
 //! imports no room, reads no clock and opens no file. The files: `bank` and `time`, then
-//! `turn`, `unit` and `answer` in the data's order.
+//! `turn`, `unit` and `answer` in the data's order, and `export`, a bank on its way to another log.
 
 mod answer;
 mod bank;
+mod export;
 mod time;
 mod turn;
 mod unit;
@@ -16,6 +17,7 @@ pub use answer::{
     QuestionCues, Refusal, RefusalCode, Round, Score, Seen, Step, Target, Trace,
 };
 pub use bank::{Bank, BankKey};
+pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
 pub use time::{EventTime, Interval};
 pub use turn::{
     Attachment, DeadLetter, Deletion, Idle, Place, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn,

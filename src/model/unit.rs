@@ -290,7 +290,8 @@ pub struct MemoryRecord {
 }
 
 /// The key of a memory record: (bank, window), with the turn while the window is open.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MemoryKey {
     /// The tenant.
     pub bank: Bank,

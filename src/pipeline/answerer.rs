@@ -411,16 +411,26 @@ fn snapshots(pipeline: &Pipeline, partitions: u32) -> Result<Snapshots, Snapshot
         LogKind::Embedded => "an embedded log".to_owned(),
         LogKind::Kafka => format!("the topic {}.memory", pipeline.log.kafka.prefix),
     };
-    // All that a choice depends on, but for the units.
-    let m = &pipeline.memory;
-    let settings = serde_json::json!([
-        SCHEMA_VERSION,
-        [m.semantic_edges, m.structural_edges, m.cue_neighbours],
-        [m.structural_threshold, m.participant_weight, m.location_weight, m.time_weight, m.time_decay_days],
-        pipeline.model().semantic_threshold,
-    ]);
+    let settings = serde_json::json!([SCHEMA_VERSION, edge_settings(pipeline)]);
     let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
     Snapshots::open(&pipeline.snapshot.directory, &log, partitions, settings)
+}
+
+/// All that the edges of a bank depend on, but for its units.
+pub(super) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String, f64> {
+    let m = &pipeline.memory;
+    let named = [
+        ("semantic_edges", m.semantic_edges as f64),
+        ("structural_edges", m.structural_edges as f64),
+        ("cue_neighbours", m.cue_neighbours as f64),
+        ("structural_threshold", m.structural_threshold),
+        ("participant_weight", m.participant_weight),
+        ("location_weight", m.location_weight),
+        ("time_weight", m.time_weight),
+        ("time_decay_days", m.time_decay_days),
+        ("semantic_threshold", pipeline.model().semantic_threshold),
+    ];
+    named.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 fn known(reader: &Reader, bank: &Bank) -> Result<(), PipelineError> {

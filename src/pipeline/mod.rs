@@ -30,6 +30,7 @@ mod answerer;
 mod background;
 mod estimate;
 mod extraction;
+mod live;
 mod parts;
 mod reader;
 mod recorder;
@@ -37,6 +38,7 @@ mod replay;
 mod split;
 mod stage;
 mod synonyms;
+mod transfer;
 mod vectors;
 
 pub use answerer::{Answerer, Beginning, TakeTurns};
@@ -47,6 +49,7 @@ pub use parts::unit_texts;
 pub use replay::{Replay, ReplayError, ReplayRequest};
 use stage::{HeldTurns, Stage};
 pub use synonyms::synonym_table;
+pub use transfer::{Exported, Imported, TransferError, export, import};
 use vectors::Vectors;
 
 /// How often what the model made is looked for while nothing else is to be done.
@@ -155,7 +158,7 @@ pub struct Finished {
 /// How far a long piece of work is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done: `loading`, `ingesting`, `reading`.
+    /// What is being done, such as `loading`.
     pub doing: &'static str,
     /// What is behind us.
     pub done: u64,

@@ -49,6 +49,9 @@ use crate::{
 /// Records of one read of a replay.
 const REPLAYED_AT_ONCE: usize = 256;
 
+/// Offsets looked through at first in search of the last read position.
+const READ_BACK: u64 = 512;
+
 /// Readers by topic and partition.
 type Lanes = HashMap<(Topic, u32), Arc<Mutex<Lane>>>;
 
@@ -350,6 +353,31 @@ impl Log for KafkaLog {
         let lane = self.lane(topic, partition)?;
         let (_, end) = held(&lane).span(&self.cluster)?;
         Ok(end)
+    }
+
+    /// Behind it is the read position, its last record. Looked for from the end backwards: of
+    /// the transactions that are shown, the last may be cut by one of another turns partition.
+    fn whole(&self, partition: u32) -> Result<u64, LogError> {
+        let lane = self.lane(Topic::Memory, partition)?;
+        let mut lane = held(&lane);
+        let (low, end) = lane.span(&self.cluster)?;
+        let end = end.max(lane.seen());
+        let mut back = READ_BACK;
+        loop {
+            let begin = end.saturating_sub(back).max(low);
+            let (mut from, mut whole) = (begin, None);
+            loop {
+                let raw = lane.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
+                let Some(last) = raw.last() else { break };
+                from = last.record.offset + 1;
+                let own = raw.iter().rev().find(|raw| position::partition_of_key(&raw.record.key) == Some(partition));
+                whole = own.map(|raw| raw.record.offset + 1).or(whole);
+            }
+            if whole.is_some() || begin == low {
+                return Ok(whole.unwrap_or(low));
+            }
+            back = back.saturating_mul(8);
+        }
     }
 
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {

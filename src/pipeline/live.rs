@@ -1,0 +1,130 @@
+//! The live records of a partition of the memory topic.
+//!
+//! In: a log. Out: the latest value by key, removals applied, of whole transactions, in the
+//! order of the log. Holds keys and offsets, never values.
+
+use std::collections::HashMap;
+
+use crate::{
+    log::{Log, Record, Topic},
+    model::{Invalid, MemoryKey, ModelRef},
+};
+
+use super::PipelineError;
+
+/// Records read at once.
+const READ_RECORDS: usize = 64;
+
+/// Which records of a partition are live.
+pub(super) struct LiveRecords {
+    partition: u32,
+    /// The first offset that was not looked at.
+    until: u64,
+    keys: HashMap<Vec<u8>, u64>,
+}
+
+impl LiveRecords {
+    /// Looks through a partition, up to the end of its last transaction. `wanted` sees every
+    /// record that was not removed at once, and says whether its key counts.
+    pub(super) fn of(
+        log: &dyn Log,
+        partition: u32,
+        mut wanted: impl FnMut(&MemoryKey, &Record) -> Result<bool, PipelineError>,
+    ) -> Result<Self, PipelineError> {
+        let mut live = Self { partition, until: log.whole(partition)?, keys: HashMap::new() };
+        let mut keys = HashMap::new();
+        live.scan(log, &mut |record| {
+            let key = key_of(partition, record)?;
+            if record.value.is_some() && wanted(&key, record)? {
+                keys.insert(record.key.clone(), record.offset);
+            } else {
+                keys.remove(&record.key);
+            }
+            Ok(())
+        })?;
+        live.keys = keys;
+        Ok(live)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    /// Shows each in turn.
+    pub(super) fn each(
+        &self,
+        log: &dyn Log,
+        show: &mut dyn FnMut(&MemoryKey, &Record) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let mut shown = 0;
+        self.scan(log, &mut |record| {
+            if self.keys.get(&record.key) != Some(&record.offset) {
+                return Ok(());
+            }
+            shown += 1;
+            show(&key_of(self.partition, record)?, record)
+        })?;
+        if shown == self.len() {
+            return Ok(());
+        }
+        let problem =
+            format!("{} of {} records were written again meanwhile; try again", self.len() - shown, self.len());
+        Err(PipelineError::Record { partition: self.partition, offset: self.until, problem })
+    }
+
+    fn scan(
+        &self,
+        log: &dyn Log,
+        each: &mut dyn FnMut(&Record) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let mut at = 0;
+        while at < self.until {
+            let batch = log.read(Topic::Memory, self.partition, at, READ_RECORDS)?;
+            if batch.next == at {
+                break;
+            }
+            at = batch.next;
+            for record in batch.records.iter().filter(|record| record.offset < self.until) {
+                each(record)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
+    let failed = |e: Invalid| PipelineError::Record { partition, offset: record.offset, problem: e.to_string() };
+    MemoryKey::from_bytes(&record.key).map_err(failed)
+}
+
+/// The model that made a log's vectors; none where it holds no vector.
+pub(super) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
+    #[derive(serde::Deserialize)]
+    struct ModelOnly {
+        model: ModelRef,
+        units: Vec<serde::de::IgnoredAny>,
+    }
+    for partition in 0..log.partitions() {
+        let mut at = 0;
+        loop {
+            let batch = log.read(Topic::Memory, partition, at, READ_RECORDS)?;
+            if batch.next == at {
+                break;
+            }
+            at = batch.next;
+            for record in &batch.records {
+                let Some(value) = &record.value else { continue };
+                let read: ModelOnly = serde_json::from_slice(value).map_err(|e| PipelineError::Record {
+                    partition,
+                    offset: record.offset,
+                    problem: format!("not a memory record: {e}; restore the log from a copy"),
+                })?;
+                if !read.units.is_empty() {
+                    return Ok(Some(read.model));
+                }
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,115 @@
+//! A bank of a log to a file.
+//!
+//! In: a log. Out: the bank's live records as of the end of a transaction, with what the
+//! memory makes of them. Writes nothing to the log but, on an embedded one, what its turns
+//! still ask for: there nobody else would extract them.
+
+use std::path::Path;
+
+use super::{BankMemory, TransferError, file::FileWriter};
+use crate::{
+    config::{LogKind, Pipeline},
+    log::{self, Record, Topic, partition_of},
+    model::{
+        Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, MemoryKey, MemoryRecord,
+        SCHEMA_VERSION,
+    },
+    pipeline::{
+        PipelineError, Progress, answerer::edge_settings, background::Extractors, live::LiveRecords, stage::Stage,
+        vectors::Vectors,
+    },
+};
+
+/// What an export wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Records.
+    pub records: u64,
+    /// What the memory makes of them.
+    pub digest: ExportDigest,
+    /// Turns of the bank's partition that are not extracted yet, of all its banks.
+    pub behind: u64,
+}
+
+/// Writes the bank's live records to a file, which is there when all of them are in it.
+///
+/// # Errors
+/// [`TransferError`]; a file that was there under the name stays as it was.
+pub fn export(
+    pipeline: &Pipeline,
+    bank: &Bank,
+    to: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Exported, TransferError> {
+    let log = log::open(&pipeline.log)?;
+    let partition = partition_of(bank, log.partitions());
+    if pipeline.log.kind == LogKind::Embedded && log.behind(partition, log.read_position(partition)?)? > 0 {
+        let (extractors, mut vectors) = (Extractors::new(pipeline)?, Vectors::new(pipeline));
+        // What waits for a language model goes as it is, and is read on the other side.
+        if let Some(model) = &extractors.model {
+            model.hold();
+        }
+        let mut stage = Stage::take_over(partition, pipeline, &*log)?;
+        while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}
+    }
+    let behind = log.behind(partition, log.read_position(partition)?)?;
+    // The header stands first and says whose vectors there are.
+    let mut model = None;
+    let live = LiveRecords::of(&*log, partition, |key, record| {
+        let ours = key.bank == *bank;
+        if ours && model.is_none() {
+            let value = read(partition, key, record)?;
+            model = (!value.units.is_empty()).then_some(value.model);
+        }
+        Ok(ours)
+    })?;
+    if live.len() == 0 {
+        return Err(TransferError::Unknown { bank: bank.clone() });
+    }
+    let header = ExportHeader {
+        form: EXPORT_FORM.to_owned(),
+        version: EXPORT_VERSION,
+        schema: SCHEMA_VERSION,
+        bank: bank.clone(),
+        model: model.clone(),
+        settings: edge_settings(pipeline),
+    };
+    let mut file = FileWriter::create(to, &header)?;
+    let mut memory = BankMemory::start(pipeline)?;
+    let (mut written, mut refused) = (0, None);
+    live.each(&*log, &mut |key, record| {
+        let value = read(partition, key, record)?;
+        let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
+        if !value.units.is_empty() && Some(&value.model) != model.as_ref() {
+            return Err(failed(format!(
+                "vectors of model {} beside another's; ingest into a new log",
+                value.model.hash
+            )));
+        }
+        memory.take(key, &value)?.map_err(failed)?;
+        if refused.is_none() {
+            refused = file.record(&ExportRecord { key: key.clone(), value }).err();
+        }
+        written += 1;
+        progress(Progress { doing: "exporting", done: written, total: Some(live.len()), unit: "records" });
+        Ok(())
+    })?;
+    refused.map_or(Ok(()), Err)?;
+    let digest = memory.digest()?;
+    file.finish(digest.clone())?;
+    Ok(Exported { records: written, digest, behind })
+}
+
+/// A record of our own topic.
+pub(super) fn read(partition: u32, key: &MemoryKey, record: &Record) -> Result<MemoryRecord, PipelineError> {
+    let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
+    let value = record.value.as_deref().unwrap_or_default();
+    let read: MemoryRecord = serde_json::from_slice(value).map_err(|e| {
+        failed(format!("{}/{}: not a memory record: {e}; restore the log from a copy", Topic::Memory, key.bank))
+    })?;
+    if read.schema == SCHEMA_VERSION {
+        Ok(read)
+    } else {
+        Err(failed(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema)))
+    }
+}

@@ -1,0 +1,257 @@
+//! The file of an exported bank.
+//!
+//! In: lines. Out: a file that is there as a whole or not at all, and its lines again. The
+//! seal at its end says how many lines there are and what they hash to, so that a file that
+//! was cut off or changed is told from a whole one. `.zst` at the end of its name: compressed.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, BufWriter, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use tempfile::NamedTempFile;
+
+use super::TransferError;
+use crate::model::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, ExportSeal, SCHEMA_VERSION};
+
+/// No record that a topic takes makes a longer line.
+const MAX_LINE_BYTES: u64 = 64 << 20;
+/// Level of the compression.
+const LEVEL: i32 = 3;
+
+fn compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "zst")
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where bytes go.
+enum Sink {
+    Plain(BufWriter<NamedTempFile>),
+    Zstd(zstd::Encoder<'static, BufWriter<NamedTempFile>>),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(sink) => sink.write(bytes),
+            Self::Zstd(sink) => sink.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(sink) => sink.flush(),
+            Self::Zstd(sink) => sink.flush(),
+        }
+    }
+}
+
+/// A file that is being written, under another name until it is whole.
+pub(super) struct FileWriter {
+    path: PathBuf,
+    sink: Sink,
+    hash: blake3::Hasher,
+    records: u64,
+}
+
+impl FileWriter {
+    /// Begins with the header.
+    pub(super) fn create(path: &Path, header: &ExportHeader) -> Result<Self, TransferError> {
+        let failed = |e| TransferError::file(path, "writing the file", e);
+        // A rename is one only inside a file system.
+        let partial = tempfile::Builder::new().suffix(".partial").tempfile_in(directory(path)).map_err(failed)?;
+        let file = BufWriter::new(partial);
+        let sink = if compressed(path) {
+            let mut encoder = zstd::Encoder::new(file, LEVEL).map_err(failed)?;
+            encoder.include_checksum(true).map_err(failed)?;
+            Sink::Zstd(encoder)
+        } else {
+            Sink::Plain(file)
+        };
+        let mut writer = Self { path: path.to_owned(), sink, hash: blake3::Hasher::new(), records: 0 };
+        writer.line(header)?;
+        Ok(writer)
+    }
+
+    /// Writes the next record.
+    pub(super) fn record(&mut self, record: &ExportRecord) -> Result<(), TransferError> {
+        self.records += 1;
+        self.line(record)
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> Result<(), TransferError> {
+        let failed = |e| TransferError::file(&self.path, "writing the file", e);
+        let mut bytes = serde_json::to_vec(line).map_err(|e| failed(e.into()))?;
+        bytes.push(b'\n');
+        self.hash.update(&bytes);
+        self.sink.write_all(&bytes).map_err(failed)
+    }
+
+    /// Seals it and gives it its name.
+    pub(super) fn finish(mut self, digest: ExportDigest) -> Result<(), TransferError> {
+        let blake3 = self.hash.finalize().to_hex().to_string();
+        self.line(&ExportSeal { records: self.records, digest, blake3 })?;
+        let Self { path, sink, .. } = self;
+        let finish = || {
+            let buffered = match sink {
+                Sink::Plain(sink) => sink,
+                Sink::Zstd(encoder) => encoder.finish()?,
+            };
+            let partial = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
+            partial.as_file().sync_all()?;
+            partial.persist(&path).map_err(|e| e.error)?;
+            // A rename is on the disk once its directory is.
+            File::open(directory(&path))?.sync_all()
+        };
+        finish().map_err(|e| TransferError::file(&path, "writing the file", e))
+    }
+}
+
+/// A file that is read, line by line.
+pub(super) struct FileReader {
+    lines: Lines,
+    hash: blake3::Hasher,
+    records: u64,
+    /// What the first line says.
+    pub header: ExportHeader,
+}
+
+/// What a line that is no header holds.
+pub(super) enum Line {
+    /// A record.
+    Record(Box<ExportRecord>),
+    /// The seal, which fits.
+    Seal(ExportSeal),
+}
+
+/// What every version's first line has.
+#[derive(serde::Deserialize)]
+struct Form {
+    form: String,
+    version: u32,
+}
+
+impl FileReader {
+    /// Reads the header.
+    pub(super) fn open(path: &Path) -> Result<Self, TransferError> {
+        let failed = |e| TransferError::file(path, "opening the file", e);
+        let file = File::open(path).map_err(failed)?;
+        let source: Box<dyn BufRead> = if compressed(path) {
+            Box::new(BufReader::new(zstd::Decoder::new(file).map_err(failed)?))
+        } else {
+            Box::new(BufReader::new(file))
+        };
+        let mut reader = Lines { path: path.to_owned(), source, line: 0 };
+        let first = reader.next()?.unwrap_or_default();
+        let Ok(Form { form, version }) = serde_json::from_slice(&first) else {
+            return Err(reader.unfit("not the header of an exported bank; name a file that `ripplemem export` wrote"));
+        };
+        if form != EXPORT_FORM {
+            return Err(reader
+                .unfit(&format!("form {form:?} is not {EXPORT_FORM:?}; name a file that `ripplemem export` wrote")));
+        }
+        if version != EXPORT_VERSION {
+            let problem = format!(
+                "version {version} of the form, this build reads {EXPORT_VERSION}; export with this build, or import with the other"
+            );
+            return Err(reader.unfit(&problem));
+        }
+        let header: ExportHeader = reader.parse(&first)?;
+        let schema = header.schema;
+        if schema != SCHEMA_VERSION {
+            let problem = format!(
+                "records of schema {schema}, this build reads {SCHEMA_VERSION}; export with this build, or import with the other"
+            );
+            return Err(reader.unfit(&problem));
+        }
+        let mut hash = blake3::Hasher::new();
+        hash.update(&first);
+        Ok(Self { lines: reader, hash, records: 0, header })
+    }
+
+    /// The next record, or the seal once all of them were read as they were written.
+    pub(super) fn next(&mut self) -> Result<Line, TransferError> {
+        let Some(bytes) = self.lines.next()? else {
+            self.lines.line += 1;
+            return Err(self.lines.unfit("the seal is missing: the file was cut off here; export again"));
+        };
+        // The seal has no key, and no record is without one.
+        if bytes.starts_with(b"{\"records\"") {
+            let seal: ExportSeal = self.lines.parse(&bytes)?;
+            let found = self.hash.finalize().to_hex();
+            if seal.records != self.records || seal.blake3 != found.as_str() {
+                return Err(self.lines.unfit(
+                    "the lines before the seal are not what was written; copy the file again, or export again",
+                ));
+            }
+            if self.lines.next()?.is_some() {
+                return Err(self.lines.unfit("there is more behind the seal; copy the file again, or export again"));
+            }
+            return Ok(Line::Seal(seal));
+        }
+        let record: ExportRecord = self.lines.parse(&bytes)?;
+        if record.key.bank != self.header.bank || record.value.bank != self.header.bank {
+            return Err(self.lines.unfit(&format!("a record of another bank than {}; export again", self.header.bank)));
+        }
+        if record.value.schema != SCHEMA_VERSION {
+            return Err(self.lines.unfit(&format!(
+                "a record of schema {}, this build reads {SCHEMA_VERSION}; export with this build",
+                record.value.schema
+            )));
+        }
+        self.records += 1;
+        self.hash.update(&bytes);
+        Ok(Line::Record(Box::new(record)))
+    }
+
+    /// An error about the line that was read last.
+    pub(super) fn unfit(&self, problem: &str) -> TransferError {
+        self.lines.unfit(problem)
+    }
+}
+
+/// Lines, counted.
+struct Lines {
+    path: PathBuf,
+    source: Box<dyn BufRead>,
+    /// The last that was read, from 1.
+    line: u64,
+}
+
+impl Lines {
+    /// A line with its end; none where the file has ended.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, TransferError> {
+        let mut bytes = Vec::new();
+        let read = (&mut self.source).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes);
+        match read {
+            Ok(0) => return Ok(None),
+            Ok(_) => self.line += 1,
+            Err(e) => {
+                self.line += 1;
+                return Err(self.unfit(&format!("the file cannot be read on: {e}; copy it again, or export again")));
+            }
+        }
+        if bytes.last() == Some(&b'\n') {
+            return Ok(Some(bytes));
+        }
+        let problem = match bytes.len() as u64 {
+            MAX_LINE_BYTES => "a line longer than any record; name a file that `ripplemem export` wrote",
+            _ => "the line has no end: the file was cut off here; export again",
+        };
+        Err(self.unfit(problem))
+    }
+
+    fn parse<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, TransferError> {
+        serde_json::from_slice(bytes)
+            .map_err(|e| self.unfit(&format!("not what was written: {e}; copy the file again, or export again")))
+    }
+
+    fn unfit(&self, problem: &str) -> TransferError {
+        TransferError::Unfit { path: self.path.clone(), line: self.line, problem: problem.to_owned() }
+    }
+}

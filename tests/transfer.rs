@@ -1,0 +1,425 @@
+//! A bank moves from one log into another, and what follows is as it would have been.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use ripplemem::{
+    config::{Pipeline, SourceSettings},
+    log::{Log, Topic, partition_of},
+    memory::Census,
+    model::{Bank, TurnEvent},
+    pipeline::{self, Imported, Service, TransferError},
+    source,
+};
+
+use super::{
+    broker_process::Broker,
+    kafka::{Home, turn, wait},
+    oracle::Dice,
+    support::{ask, census, data, fails, lines, open, pipeline, ripplemem, write},
+};
+
+const BANK: &str = "sample/harbour";
+
+/// The events of the sample, in order.
+fn sample() -> Vec<TurnEvent> {
+    let settings =
+        SourceSettings { format: "jsonl".into(), path: data("sample.jsonl"), zone: "+00:00".into(), only: Vec::new() };
+    let mut source = source::open(&settings, None).unwrap();
+    std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
+}
+
+fn events(text: &str) -> Vec<TurnEvent> {
+    text.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect()
+}
+
+/// As a service takes them: some turns a read.
+fn tell(service: &mut Service, events: &[TurnEvent]) {
+    for some in events.chunks(16) {
+        service.log().append_turns(some).unwrap();
+        service.catch_up().unwrap();
+    }
+}
+
+fn bank() -> Bank {
+    Bank::parse(BANK).unwrap()
+}
+
+fn export(from: &Pipeline, to: &Path) {
+    pipeline::export(from, &bank(), to, &mut |_| {}).unwrap();
+}
+
+fn import(to: &Pipeline, from: &Path) -> Result<Imported, TransferError> {
+    pipeline::import(to, from, &mut |_| {})
+}
+
+fn of_bank(service: &Service) -> Census {
+    service.digest(Some(&bank())).unwrap().value
+}
+
+/// A deletion of something that was said and a redelivery of what was said before.
+fn deletion(turn: &str) -> Vec<TurnEvent> {
+    events(&format!(r#"{{"type": "deletion", "bank": "{BANK}", "turn": "{turn}"}}"#))
+}
+
+/// A history is split at a point: the rest is told to both sides, the second of which has other
+/// partitions, another bank, and comes back from snapshots.
+#[test]
+fn a_bank_moves_and_goes_on_as_it_would_have() {
+    let all = sample();
+    for (round, split) in [7, 40, 133, all.len()].into_iter().enumerate() {
+        let (before, after) = all.split_at(split);
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let first = pipeline(here.path(), "");
+        let mut second = pipeline(there.path(), "log.partitions = 3");
+        second.snapshot.directory = there.path().join("snapshots").to_string_lossy().into_owned();
+        tell(&mut open(&first), before);
+        let mut service = open(&second);
+        let other = lines("other", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]);
+        tell(&mut service, &events(&other));
+        service.snapshot().unwrap().unwrap();
+        drop(service);
+
+        let file = here.path().join(if round % 2 == 0 { "bank.jsonl" } else { "bank.jsonl.zst" });
+        export(&first, &file);
+        let done = import(&second, &file).unwrap();
+        assert_eq!(done.digest, done.exported, "split at {split}");
+        assert!(done.written > 0 && done.there == 0);
+        // A second time there is nothing to do; nor is there where it comes from.
+        for (place, expected) in [(&second, done.written), (&first, done.written)] {
+            let again = import(place, &file).unwrap();
+            assert_eq!((again.written, again.there), (0, expected), "split at {split}");
+        }
+
+        let mut first = open(&first);
+        let mut moved = open(&second);
+        assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}");
+        tell(&mut moved, before);
+        assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}, told again");
+        for some in after.chunks(60) {
+            tell(&mut first, some);
+            tell(&mut moved, some);
+            assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}");
+            moved.snapshot().unwrap();
+            drop(moved);
+            moved = open(&second);
+        }
+        let gone = deletion("h1-03");
+        let said = of_bank(&first);
+        tell(&mut first, &gone);
+        tell(&mut moved, &gone);
+        assert_ne!(of_bank(&first), said);
+        assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}, a turn taken back");
+        assert_eq!(ask(&moved, "other", "Where is the kayak?").units.len(), 1);
+        let (whole, restored) = (census(&moved), second.clone());
+        moved.snapshot().unwrap();
+        drop(moved);
+        assert_eq!(census(&open(&restored)), whole, "the snapshots of the target hold it");
+    }
+}
+
+/// Offsets of another log's turns say nothing about which turn came later here.
+#[test]
+fn old_turns_that_come_after_the_move_open_windows_that_stay_open() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (first, second) = (pipeline(here.path(), ""), pipeline(there.path(), ""));
+    let say = |turn: &str, session: &str, time: &str| {
+        format!(
+            r#"{{"bank": "{BANK}", "turn": "{turn}", "speaker": "Ann", "text": "Boat {turn} lies in harbour {session}",
+            "time": "{time}", "session": "{session}"}}"#
+        )
+        .replace('\n', " ")
+    };
+    let mut service = open(&first);
+    let others: Vec<(String, String)> =
+        (0..40).map(|n| (n.to_string(), format!("Number {n} is a harbour of blue boats"))).collect();
+    let others: Vec<_> = others.iter().map(|(turn, text)| (turn.as_str(), "Bo", text.as_str())).collect();
+    tell(&mut service, &events(&lines("other", "s", &others)));
+    tell(&mut service, &events(&say("1", "new", "2024-05-01T10:00:00Z")));
+    drop(service);
+    let file = here.path().join("bank.jsonl");
+    export(&first, &file);
+    import(&second, &file).unwrap();
+    let later = [say("2", "old", "2024-04-01T10:00:00Z"), say("3", "old", "2024-04-01T10:05:00Z")];
+    let mut first = open(&first);
+    for line in &later {
+        tell(&mut first, &events(line));
+        // A restart brings the windows back from the records.
+        tell(&mut open(&second), &events(line));
+    }
+    let end = format!(r#"{{"type": "session_end", "bank": "{BANK}", "session": "old"}}"#);
+    tell(&mut first, &events(&end));
+    let mut second = open(&second);
+    tell(&mut second, &events(&end));
+    assert_eq!(of_bank(&second), of_bank(&first));
+}
+
+/// Refused by the line and before anything is written.
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_written() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (first, second) = (pipeline(here.path(), ""), pipeline(there.path(), ""));
+    tell(&mut open(&first), &sample());
+    let file = here.path().join("bank.jsonl");
+    export(&first, &file);
+    let text = fs::read_to_string(&file).unwrap();
+    let rows: Vec<&str> = text.lines().collect();
+    let last = rows.len();
+    let empty = |pipeline: &Pipeline| assert_eq!(open(pipeline).log().end(Topic::Memory, 0).unwrap(), 0);
+    let refused = |text: &str, line: usize, words: &[&str]| {
+        let damaged = write(&here.path().join("damaged.jsonl"), text);
+        let error = import(&second, &damaged).unwrap_err().to_string();
+        assert!(error.contains(&format!("damaged.jsonl, line {line}: ")), "{error}");
+        for word in words {
+            assert!(error.contains(word), "{word:?} is not in: {error}");
+        }
+        empty(&second);
+    };
+    let joined = |rows: &[&str]| rows.join("\n") + "\n";
+    refused("", 0, &["not the header"]);
+    refused("{\"bank\": \"b\"}\n", 1, &["not the header", "ripplemem export"]);
+    refused(&text.replacen("\"version\":1", "\"version\":2", 1), 1, &["version 2", "this build reads 1"]);
+    refused(&text.replacen("\"schema\":1", "\"schema\":9", 1), 1, &["schema 9"]);
+    refused(&joined(&rows[..last - 1]), last, &["cut off", "export again"]);
+    refused(&text[..text.len() / 2], text[..text.len() / 2].lines().count(), &["cut off"]);
+    refused(&joined(&[&rows[..2], &rows[3..]].concat()), last - 1, &["not what was written"]);
+    refused(&joined(&[&rows[..], &rows[1..2]].concat()), last + 1, &["behind the seal"]);
+    refused(&text.replacen("Marta", "Marty", 1), last, &["not what was written"]);
+    refused(&text.replacen("\"turns\":", "\"turn\":", 1), 2, &["not what was written"]);
+    refused(&text.replacen("\"window\":", "\"widow\":", 1), 2, &["not what was written"]);
+
+    // Compressed: a changed byte, and an end that is missing.
+    let zst = here.path().join("bank.jsonl.zst");
+    export(&first, &zst);
+    let bytes = fs::read(&zst).unwrap();
+    assert!(bytes.len() < text.len());
+    let mut changed = bytes.clone();
+    changed[bytes.len() / 2] ^= 0x10;
+    for bytes in [&changed[..], &bytes[..bytes.len() / 2]] {
+        let damaged = write(&here.path().join("damaged.jsonl.zst"), bytes);
+        let error = import(&second, &damaged).unwrap_err().to_string();
+        assert!(error.contains("damaged.jsonl.zst, line "), "{error}");
+        empty(&second);
+    }
+
+    // Another model, named by the pipeline or by what the log holds.
+    let other = "embed.model = \"other\"\n[embed.models.other]\nrunner = \"fixed\"\nturn_template = \"{speaker}: {text}\"\n\
+                 semantic_threshold = 0.3\nsemantic_floor = 0.1\n";
+    let path = write(&there.path().join("other.toml"), format!("version = 1\n{other}"));
+    let run = |pipeline: &Path, file: &Path| {
+        let directory = there.path().join("log");
+        let arguments = ["import", file.to_str().unwrap(), "--pipeline", pipeline.to_str().unwrap(), "--data"];
+        ripplemem(&[&arguments[..], &[directory.to_str().unwrap()]].concat())
+    };
+    fails(&run(&path, &file), 1, &["bank.jsonl, line 1", "fixed (", "the pipeline names other", "ripplemem reembed"]);
+    empty(&second);
+
+    // The bank with something else in it.
+    let more = lines(BANK, "later", &[("m1", "Ann", "Marta bought a green kayak")]);
+    tell(&mut open(&second), &events(&more));
+    let before = census(&open(&second));
+    let error = import(&second, &file).unwrap_err().to_string();
+    assert!(error.contains(BANK) && error.contains("1 of its 1 records are not in the file"), "{error}");
+    assert_eq!(census(&open(&second)), before);
+    tell(&mut open(&first), &deletion("h1-03"));
+    let error = import(&first, &file).unwrap_err().to_string();
+    assert!(error.contains("holds it already") && error.contains("differs"), "{error}");
+    let error = pipeline::export(&first, &Bank::parse("nobody").unwrap(), &zst, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("bank nobody") && fs::read(&zst).unwrap() == bytes, "{error}");
+}
+
+/// Edges that other settings decide are said to be, and nothing else may differ.
+#[test]
+fn other_settings_are_said_to_decide_the_edges() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = pipeline(here.path(), "");
+    tell(&mut open(&first), &sample());
+    let file = here.path().join("bank.jsonl");
+    let (file_text, log) =
+        (file.to_string_lossy().into_owned(), here.path().join("log").to_string_lossy().into_owned());
+    let toml = write(&here.path().join("p.toml"), "version = 1\nembed.model = \"fixed\"\n");
+    let exported = ripplemem(&[
+        "export",
+        "--bank",
+        BANK,
+        "--to",
+        &file_text,
+        "--pipeline",
+        toml.to_str().unwrap(),
+        "--data",
+        &log,
+    ]);
+    let told = String::from_utf8(exported.stdout).unwrap();
+    let hash = format!("{:032x}", of_bank(&open(&first)).hash);
+    assert!(told.contains(&hash) && exported.stderr.is_empty(), "{told}");
+    let run = |extra: &str, directory: &str| {
+        let toml = write(&there.path().join("p.toml"), format!("version = 1\nembed.model = \"fixed\"\n{extra}"));
+        let directory = there.path().join(directory);
+        let data = directory.to_str().unwrap();
+        String::from_utf8(
+            ripplemem(&["import", &file_text, "--pipeline", toml.to_str().unwrap(), "--data", data]).stdout,
+        )
+        .unwrap()
+    };
+    let same = run("", "same");
+    assert!(same.contains(&hash) && same.contains("the same digest"), "{same}");
+    let other = run("memory.semantic_edges = 2\nmemory.target_semantic_choices = 1.5", "other");
+    assert!(
+        other.contains("the same units") && other.contains("semantic_edges (") && other.contains(", 2 here)"),
+        "{other}"
+    );
+}
+
+/// A bank so large that an import takes several transactions.
+fn large(service: &mut Service) {
+    let text = "Harbour report number N counts some blue boats and a lighthouse keeper who sings in the evening. ";
+    let turns: String = (0..1_200)
+        .map(|n| {
+            let turn = serde_json::json!({
+                "bank": BANK, "turn": n.to_string(), "speaker": "Ann", "text": text.replace('N', &n.to_string()),
+                "time": format!("2024-05-{:02}T{:02}:{:02}:00Z", 1 + n / 600, n / 60 % 10, n % 60), "session": "s",
+            });
+            format!("{turn}\n")
+        })
+        .collect();
+    let turns = events(&turns);
+    for some in turns.chunks(400) {
+        service.log().append_turns(some).unwrap();
+        service.catch_up().unwrap();
+    }
+}
+
+/// Killed between its transactions, an import goes on when it is run again.
+#[test]
+fn a_killed_import_goes_on() {
+    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(6);
+    let here = tempfile::tempdir().unwrap();
+    let mut first = pipeline(here.path(), "");
+    first.embed.read_turns = 400;
+    large(&mut open(&first));
+    let file = here.path().join("bank.jsonl");
+    export(&first, &file);
+    let expected = of_bank(&open(&first));
+    let start = |there: &Path| {
+        let toml = write(&there.join("p.toml"), "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\n");
+        let child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+            .args(["import", file.to_str().unwrap(), "--pipeline", toml.to_str().unwrap()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        child.unwrap()
+    };
+    // How long one takes that is left alone, so that the kills fall inside.
+    let (begun, calm) = (Instant::now(), tempfile::tempdir().unwrap());
+    assert!(start(calm.path()).wait().unwrap().success());
+    let takes = begun.elapsed().as_millis() as u64;
+    let mut partial = 0;
+    for round in 0..rounds {
+        let there = tempfile::tempdir().unwrap();
+        let mut dice = Dice(round);
+        for _ in 0..1 + dice.below(3) {
+            let mut child = start(there.path());
+            std::thread::sleep(Duration::from_millis(dice.below(takes + 1)));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let toml = there.path().join("p.toml");
+        let second = Pipeline::read(&toml).unwrap();
+        let done = import(&second, &file).unwrap();
+        partial += u64::from(done.there > 0 && done.written > 0);
+        assert_eq!(of_bank(&open(&second)), expected, "round {round}");
+    }
+    let megabytes = fs::metadata(&file).unwrap().len() as f64 / 1e6;
+    println!(
+        "an import of {megabytes:.1} MB in {takes} ms, killed in {rounds} rounds; {partial} went on in the middle"
+    );
+}
+
+/// From a directory to a cluster whose service runs, and back; turns of another bank of the
+/// partition arrive all the while, and none is lost.
+#[test]
+fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
+    let _turn = turn();
+    let test = "transfer::a_bank_moves_to_kafka_beside_a_running_service_and_back";
+    let Some(broker) = Broker::shared(test) else { return };
+    let all = sample();
+    let (before, after) = all.split_at(150);
+    let here = tempfile::tempdir().unwrap();
+    let first = pipeline(here.path(), "embed.read_turns = 16");
+    tell(&mut open(&first), before);
+    let file = here.path().join("bank.jsonl");
+    export(&first, &file);
+
+    let home = Home::new(&broker, "moved", "");
+    let service = home.run();
+    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    let partition = partition_of(&bank(), 2);
+    let beside: Vec<Bank> = (0..)
+        .map(|n| Bank::parse(&format!("beside/{n}")).unwrap())
+        .filter(|bank| partition_of(bank, 2) == partition)
+        .take(2)
+        .collect();
+    let log = home.log();
+    let mut sent: BTreeMap<&Bank, Vec<(String, String)>> = BTreeMap::new();
+    let mut say = |n: usize| {
+        let bank = &beside[n % 2];
+        let text = format!("Boat number {n} is painted in the colour of harbour {}", n * 7);
+        let line = serde_json::json!({"bank": bank, "turn": n.to_string(), "speaker": "Bo", "text": text,
+            "time": format!("2024-05-06T09:{:02}:{:02}Z", n / 60, n % 60), "session": "s"});
+        log.append_turns(&events(&line.to_string())).unwrap();
+        sent.entry(bank).or_default().push((n.to_string(), text));
+    };
+    (0..5).for_each(&mut say);
+    let importing = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+        .args(["import", file.to_str().unwrap(), "--pipeline", home.path()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for n in 5..60 {
+        say(n);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let output = importing.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("the same digest"), "{told}{}{}", String::from_utf8_lossy(&output.stderr), home.told());
+    let read = || (0..2).all(|p| log.behind(p, home.log().read_position(p).unwrap()).unwrap() == 0);
+    wait(&|| home.told(), read);
+    // What is told from now on goes on, by the service that never stopped.
+    log.append_turns(after).unwrap();
+    log.append_turns(&deletion("h1-03")).unwrap();
+    home.extracted();
+    let mut here_still = open(&first);
+    tell(&mut here_still, after);
+    tell(&mut here_still, &deletion("h1-03"));
+    let expected = of_bank(&here_still);
+    let there = Service::open(&home.pipeline(), &mut |_| {}).unwrap();
+    assert_eq!(of_bank(&there), expected, "{}", home.told());
+    for (bank, said) in &sent {
+        let records = there.log().read(Topic::Memory, partition, 0, 100_000).unwrap().records;
+        let text: String =
+            records.iter().map(|r| String::from_utf8_lossy(r.value.as_deref().unwrap_or_default())).collect();
+        assert!(said.iter().all(|(_, text_said)| text.contains(text_said.as_str())), "a turn of {bank} is missing");
+    }
+    // The running service answers from the bank that came beside it.
+    let end = log.end(Topic::Turns, partition).unwrap();
+    let after = format!("{partition}:{}", end - 1);
+    let asked =
+        ["ask", "Which books has Marta recommended?", "--bank", BANK, "--after", &after, "--pipeline", home.path()];
+    let answered = ripplemem(&asked);
+    assert!(answered.status.success() && !answered.stdout.is_empty(), "{}", String::from_utf8_lossy(&answered.stderr));
+    assert!(home.told().contains("another instance has it"), "the service was fenced: {}", home.told());
+
+    let back = here.path().join("back.jsonl.zst");
+    export(&home.pipeline(), &back);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let second = pipeline(elsewhere.path(), "log.partitions = 5");
+    assert_eq!(import(&second, &back).unwrap().digest.hash, format!("{:032x}", expected.hash));
+    assert_eq!(of_bank(&open(&second)), expected);
+    service.stop();
+}
