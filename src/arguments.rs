@@ -163,6 +163,15 @@ pub(crate) enum Command {
         #[command(flatten)]
         memory: MemoryArgs,
     },
+    /// Make the memory's vectors anew with the model that the pipeline names, and switch to it. Questions are
+    /// answered from the old ones until then. Stopped, it goes on when it is run again.
+    Reembed {
+        /// Remove the memory of the old model afterwards.
+        #[arg(long)]
+        drop_old: bool,
+        #[command(flatten)]
+        memory: MemoryArgs,
+    },
     /// Set a model's semantic threshold and match floor from unlabelled dialogue.
     Calibrate {
         /// The files; no question in them is read.

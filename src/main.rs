@@ -23,7 +23,7 @@ use ripplemem::{
     log::{KafkaLog, Log, Topic},
     memory::{GraphEdge, LiveUnit, UnitBody},
     model::{Bank, EventTime, ExportDigest, Question},
-    pipeline::{self, Exported, Finished, Imported, Ingested, Progress, Replay, ReplayRequest, Service},
+    pipeline::{self, Exported, Finished, Imported, Ingested, Progress, Reembedded, Replay, ReplayRequest, Service},
     schema, serve,
     snapshot::{AsOf, Diff, Manifest, Table},
     source::{self, Source},
@@ -110,6 +110,7 @@ fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Export { bank, to, memory } => export(&memory.pipeline()?, &Bank::parse(&bank)?, &to),
         Command::Import { file, memory } => import(&memory.pipeline()?, &file),
+        Command::Reembed { drop_old, memory } => reembed(&memory.pipeline()?, drop_old),
         Command::Calibrate { files, format, bank, zone, pipeline, target, json } => {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
             let source = |path: &PathBuf| SourceSettings {
@@ -484,6 +485,30 @@ fn import(pipeline: &Pipeline, file: &Path) -> Result<ExitCode> {
         settings.join(", "),
         told(&exported)
     ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reembed(pipeline: &Pipeline, drop_old: bool) -> Result<ExitCode> {
+    let bar = Bar::new();
+    let done = pipeline::reembed(pipeline, drop_old, &mut |p| bar.show(p));
+    bar.clear();
+    let Reembedded { from, to, name, windows, written, dropped, kept } = done?;
+    match from {
+        Some(from) => print(&format!(
+            "{name}: {windows} records with vectors of {} instead of {}, {written} of them written now\n",
+            to.name, from.name
+        ))?,
+        None => print(&format!("{name}: nothing to do, no vector is of another model than {}\n", to.name))?,
+    }
+    for name in dropped {
+        print(&format!("{name}: removed\n"))?;
+    }
+    if kept {
+        say(
+            "the memory of the old model is still there, with what will be taken back from now on: remove it, once you \
+             do not want it back, by `ripplemem reembed --drop-old` with the same pipeline, and its snapshots by hand",
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

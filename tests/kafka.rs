@@ -59,7 +59,7 @@ impl Home {
         Self { directory, file }
     }
 
-    fn change(&self, from: &str, to: &str) {
+    pub(crate) fn change(&self, from: &str, to: &str) {
         let text = fs::read_to_string(&self.file).unwrap();
         assert!(text.contains(from));
         fs::write(&self.file, text.replace(from, to)).unwrap();

@@ -17,6 +17,7 @@ mod path;
 mod pipelines;
 mod reading;
 mod recovery;
+mod reembed;
 mod replay;
 mod schemas;
 mod served_model;

@@ -24,22 +24,22 @@ use super::{
     support::{ask, census, data, fails, lines, open, pipeline, ripplemem, write},
 };
 
-const BANK: &str = "sample/harbour";
+pub(crate) const BANK: &str = "sample/harbour";
 
 /// The events of the sample, in order.
-fn sample() -> Vec<TurnEvent> {
+pub(crate) fn sample() -> Vec<TurnEvent> {
     let settings =
         SourceSettings { format: "jsonl".into(), path: data("sample.jsonl"), zone: "+00:00".into(), only: Vec::new() };
     let mut source = source::open(&settings, None).unwrap();
     std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
 }
 
-fn events(text: &str) -> Vec<TurnEvent> {
+pub(crate) fn events(text: &str) -> Vec<TurnEvent> {
     text.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect()
 }
 
 /// As a service takes them: some turns a read.
-fn tell(service: &mut Service, events: &[TurnEvent]) {
+pub(crate) fn tell(service: &mut Service, events: &[TurnEvent]) {
     for some in events.chunks(16) {
         service.log().append_turns(some).unwrap();
         service.catch_up().unwrap();
@@ -276,7 +276,7 @@ fn other_settings_are_said_to_decide_the_edges() {
 }
 
 /// A bank so large that an import takes several transactions.
-fn large(service: &mut Service) {
+pub(crate) fn large(service: &mut Service) {
     let text = "Harbour report number N counts some blue boats and a lighthouse keeper who sings in the evening. ";
     let turns: String = (0..1_200)
         .map(|n| {

@@ -8,13 +8,13 @@
 //! same units, and a deleted turn changes no unit but its own.
 
 use super::{
-    DraftUnit, ExtractError, Extractor,
+    DraftPart, DraftUnit, ExtractError, Extractor,
     draft::{Piece, draft, informative, split_questions},
 };
 use crate::{
     config::ExtractSettings,
     language::sentences::is_question,
-    model::{Window, WindowTurn},
+    model::{MemoryRecord, Part, Unit, Window, WindowState, WindowTurn},
 };
 
 /// The extractor that needs no model.
@@ -80,10 +80,42 @@ fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn
             continue;
         }
         let first = turns.first().map_or(start, |t| t.ordinal);
-        let before = live.iter().rev().find(|t| t.ordinal < first).map(|t| Piece::whole(t).part());
+        let before = said_before(&live, first);
         units.extend(draft(&pieces, people).map(|unit| DraftUnit { before, ..unit }));
     }
     units
+}
+
+/// The turn before a unit that begins at an ordinal, where the window holds it.
+fn said_before(live: &[&WindowTurn], first: u32) -> Option<DraftPart> {
+    live.iter().rev().find(|t| t.ordinal < first).map(|t| Piece::whole(t).part())
+}
+
+/// The unit of a window's record as it was drafted, without its vectors.
+#[must_use]
+pub fn draft_of(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
+    let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
+    let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
+    // In a model's words: those of nobody's turn.
+    let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);
+    let part = |part: &Part| DraftPart {
+        turn: part.turn.clone(),
+        ordinal: part.ordinal,
+        speaker: part.speaker.clone(),
+        said_at: part.said_at,
+        text: part.text.clone(),
+        marks: part.marks,
+    };
+    DraftUnit {
+        restatement: unit.restatement.clone(),
+        cues: unit.cues.clone(),
+        said_at: unit.said_at,
+        sources: unit.sources.clone(),
+        ordinal: unit.ordinal,
+        before: if grouped && !restated { said_before(&live, unit.ordinal) } else { None },
+        parts: unit.parts.iter().map(part).collect(),
+        restated,
+    }
 }
 
 /// The piece with the speaker that the platform says it answers.

@@ -18,7 +18,9 @@
 //! (partition and key to the live record's offset), `positions` (ends and read
 //! positions), `writes` (numbers of the writes since the last start), `meta`. A
 //! superseded memory record is removed in the transaction that supersedes it; a null
-//! stays as a marker for readers that are behind, until the next start.
+//! stays as a marker for readers that are behind, until the next start. A later generation
+//! of the memory has keyspaces of its own, `memory-2` and `memory_index-2`; `meta` says which
+//! one counts.
 
 mod acknowledged;
 mod manifest;
@@ -41,13 +43,13 @@ use jiff::Timestamp;
 use self::{
     acknowledged::Acknowledged,
     record::{decode, encode, offset_of, place},
-    store::{Ends, Store},
+    store::{Ends, MemoryKeyspaces, Store},
     writer_lock::WriterLock,
 };
-use super::{Batch, LiveKey, Log, LogError, Record, Topic, Transaction, partition_of};
+use super::{Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction, Whole, memory_name, partition_of};
 use crate::{
     config::{Fsync, LogSettings},
-    model::{DeadLetter, TurnEvent},
+    model::{DeadLetter, ModelRef, TurnEvent},
 };
 
 /// Longest key of a memory record, in bytes. Ours stay under 700.
@@ -63,6 +65,8 @@ pub struct EmbeddedLog {
     writer: Mutex<Writer>,
     ends: Mutex<Ends>,
     store: Store,
+    /// The next generation of the memory, where it was begun.
+    next: Mutex<Option<MemoryKeyspaces>>,
     fsync: Fsync,
     directory: PathBuf,
     _lock: WriterLock,
@@ -98,7 +102,9 @@ impl EmbeddedLog {
         let (store, ends, writes) = store::open(settings, acknowledged.unwrap_or(0))?;
         let acknowledged = Acknowledged::open(&directory, writes)
             .map_err(|e| store::disk(&directory, "writing the file acknowledged", e))?;
+        let next = store.memory_of(&directory, store.generation + 1, false)?;
         Ok(Self {
+            next: Mutex::new(next),
             writer: Mutex::new(Writer { acknowledged, writes }),
             ends: Mutex::new(ends),
             store,
@@ -141,6 +147,56 @@ impl EmbeddedLog {
 
     fn damaged(&self, topic: Topic, partition: u32, offset: u64, problem: &str) -> LogError {
         store::damaged(&self.directory, format!("{topic}/{partition}: offset {offset} {problem}"), None)
+    }
+
+    /// Memory records of a transaction to a generation, whose `end` moves on.
+    fn put_memory(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        to: &MemoryKeyspaces,
+        end: &mut u64,
+        partition: u32,
+        memory: &[Rewritten],
+        now: i64,
+    ) -> Result<(), LogError> {
+        // A batch may not write a key and remove it again, so that of a key that comes
+        // twice only the last record is written; the first one's offset stays unused.
+        let last: HashMap<&[u8], usize> =
+            memory.iter().enumerate().map(|(index, (key, _))| (key.as_slice(), index)).collect();
+        for (index, (key, value)) in memory.iter().enumerate() {
+            check_size(Topic::Memory, partition, index, key.len(), value.as_ref().map_or(0, Vec::len))?;
+            let offset = *end;
+            if last.get(key.as_slice()) != Some(&index) {
+                *end += 1;
+                continue;
+            }
+            let index_key = record::index_key(partition, key);
+            let before = to
+                .index
+                .get(&index_key)
+                .map_err(|e| store::failed(&self.directory, "a read", e))?
+                .map(|entry| {
+                    record::decode_index(&entry)
+                        .ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "has an unreadable index entry"))
+                })
+                .transpose()?;
+            // A null for a key that is not there, or is null already, says nothing new.
+            if value.is_none() && before.is_none_or(|(_, live)| !live) {
+                continue;
+            }
+            if let Some((superseded, _)) = before {
+                batch.remove(&to.records, place(partition, superseded));
+            }
+            batch.insert(&to.records, place(partition, offset), encode(now, key, value.as_deref()));
+            batch.insert(&to.index, index_key, record::encode_index(offset, value.is_some()));
+            *end += 1;
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Result<MemoryKeyspaces, LogError> {
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        next.ok_or(LogError::NotBegun { topic: Topic::NextMemory })
     }
 
     fn put_dead_letters(
@@ -224,41 +280,13 @@ impl Log for EmbeddedLog {
 
         let mut batch = self.batch();
         let now = Timestamp::now().as_millisecond();
-        // A batch may not write a key and remove it again, so that of a key that comes
-        // twice only the last record is written; the first one's offset stays unused.
-        let last: HashMap<&[u8], usize> =
-            memory.iter().enumerate().map(|(index, (key, _))| (key.as_slice(), index)).collect();
-        for (index, (key, value)) in memory.iter().enumerate() {
-            check_size(Topic::Memory, partition, index, key.len(), value.as_ref().map_or(0, Vec::len))?;
-            let offset = *ends.memory(partition);
-            if last.get(key.as_slice()) != Some(&index) {
-                *ends.memory(partition) += 1;
-                continue;
-            }
-            let index_key = record::index_key(partition, key);
-            let before = self
-                .store
-                .memory_index
-                .get(&index_key)
-                .map_err(|e| store::failed(&self.directory, "a read", e))?
-                .map(|entry| {
-                    record::decode_index(&entry)
-                        .ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "has an unreadable index entry"))
-                })
-                .transpose()?;
-            // A null for a key that is not there, or is null already, says nothing new.
-            if value.is_none() && before.is_none_or(|(_, live)| !live) {
-                continue;
-            }
-            if let Some((superseded, _)) = before {
-                batch.remove(&self.store.memory, place(partition, superseded));
-            }
-            batch.insert(&self.store.memory, place(partition, offset), encode(now, key, value.as_deref()));
-            batch.insert(&self.store.memory_index, index_key, record::encode_index(offset, value.is_some()));
-            *ends.memory(partition) += 1;
-        }
+        self.put_memory(&mut batch, &self.store.memory, ends.memory(partition), partition, memory, now)?;
         if !memory.is_empty() {
-            batch.insert(&self.store.positions, store::memory_end(partition), ends.memory(partition).to_be_bytes());
+            batch.insert(
+                &self.store.positions,
+                store::memory_end(self.store.generation, partition),
+                ends.memory(partition).to_be_bytes(),
+            );
         }
         self.put_dead_letters(&mut batch, &mut ends, dead_letters, now)?;
         *ends.position(partition) = next_offset;
@@ -277,27 +305,29 @@ impl Log for EmbeddedLog {
             return Ok(Batch { next: from, ..Batch::default() });
         }
         let keyspace = match topic {
-            Topic::Turns => &self.store.turns,
-            Topic::Memory => &self.store.memory,
-            Topic::DeadLetters => &self.store.dead_letters,
+            Topic::Turns => self.store.turns.clone(),
+            Topic::Memory => self.store.memory.records.clone(),
+            Topic::NextMemory => self.next()?.records,
+            Topic::DeadLetters => self.store.dead_letters.clone(),
         };
+        let replaced = matches!(topic, Topic::Memory | Topic::NextMemory);
         let mut records = Vec::with_capacity(limit.min(1_024));
         let mut expected = from;
         for row in keyspace.range(place(partition, from)..place(partition, end)).take(limit) {
             let (key, value) = row.into_inner().map_err(|e| store::failed(&self.directory, "a read", e))?;
             let offset = offset_of(&key)
                 .ok_or_else(|| self.damaged(topic, partition, expected, "is followed by an unreadable key"))?;
-            if topic != Topic::Memory && offset != expected {
+            if !replaced && offset != expected {
                 return Err(self.damaged(topic, partition, expected, "is missing"));
             }
             records
                 .push(decode(offset, &value).ok_or_else(|| self.damaged(topic, partition, offset, "is unreadable"))?);
             expected = offset + 1;
         }
-        if topic != Topic::Memory && records.len() < limit && expected < end {
+        if !replaced && records.len() < limit && expected < end {
             return Err(self.damaged(topic, partition, expected, "is missing"));
         }
-        let whole = topic == Topic::Memory && expected == end;
+        let whole = replaced && expected == end;
         let covers = if whole { vec![(partition, position)] } else { Vec::new() };
         Ok(Batch { records, covers, next: expected })
     }
@@ -307,8 +337,8 @@ impl Log for EmbeddedLog {
         Ok(self.ends().end(topic, partition))
     }
 
-    fn whole(&self, partition: u32) -> Result<u64, LogError> {
-        self.end(Topic::Memory, partition)
+    fn whole(&self, topic: Topic, partition: u32) -> Result<Whole, LogError> {
+        Ok(Whole { end: self.end(topic, partition)?, position: Some(self.read_position(partition)?) })
     }
 
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {
@@ -323,7 +353,7 @@ impl Log for EmbeddedLog {
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
         self.check_partition(Topic::Memory, partition)?;
         let mut keys = Vec::new();
-        for row in self.store.memory_index.prefix(partition.to_be_bytes()) {
+        for row in self.store.memory.index.prefix(partition.to_be_bytes()) {
             let (key, entry) = row.into_inner().map_err(|e| store::failed(&self.directory, "a read", e))?;
             let (offset, live) = record::decode_index(&entry)
                 .ok_or_else(|| self.damaged(Topic::Memory, partition, 0, "has an unreadable index entry"))?;
@@ -345,6 +375,59 @@ impl Log for EmbeddedLog {
             batch.records.iter().for_each(&mut *each);
             at = batch.next;
         }
+    }
+
+    fn generation(&self) -> u32 {
+        self.store.generation
+    }
+
+    fn begin_next(&self) -> Result<(), LogError> {
+        let made = self.store.memory_of(&self.directory, self.store.generation + 1, true)?;
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = made;
+        Ok(())
+    }
+
+    /// The read position is the same for every generation: nobody reads turns meanwhile.
+    fn fill_next(&self, partition: u32, records: &[Rewritten], _next_offset: u64) -> Result<(), LogError> {
+        self.check_partition(Topic::NextMemory, partition)?;
+        let next = self.next()?;
+        let mut writer = self.writer();
+        let mut ends = self.ends().clone();
+        let mut batch = self.batch();
+        let now = Timestamp::now().as_millisecond();
+        self.put_memory(&mut batch, &next, ends.next_memory(partition), partition, records, now)?;
+        let key = store::memory_end(self.store.generation + 1, partition);
+        batch.insert(&self.store.positions, key, ends.next_memory(partition).to_be_bytes());
+        self.write(&mut writer, batch, ends)
+    }
+
+    /// The lock on the directory keeps every other process out.
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn switch(&self, _model: &ModelRef) -> Result<(), LogError> {
+        self.next()?;
+        let mut writer = self.writer();
+        let ends = self.ends().clone();
+        let mut batch = self.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&self.store.meta, store::GENERATION_KEY, (self.store.generation + 1).to_be_bytes());
+        batch.insert(&self.store.meta, store::FORMAT_KEY, store::FORMAT_MOVED.to_be_bytes());
+        self.write(&mut writer, batch, ends)
+    }
+
+    fn drop_old(&self) -> Result<Vec<String>, LogError> {
+        let (mut old, mut dropped) = (Vec::new(), Vec::new());
+        for generation in 1..self.store.generation {
+            if let Some(keyspaces) = self.store.memory_of(&self.directory, generation, false)? {
+                old.push(keyspaces);
+                dropped.push(memory_name(generation));
+            }
+        }
+        if !old.is_empty() {
+            self.store.remove(&self.directory, old)?;
+        }
+        Ok(dropped)
     }
 }
 

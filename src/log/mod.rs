@@ -8,7 +8,7 @@ use std::{error::Error, path::PathBuf};
 
 use crate::{
     config::{LogKind, LogSettings},
-    model::{Bank, DeadLetter, TurnEvent},
+    model::{Bank, DeadLetter, ModelRef, TurnEvent},
 };
 
 mod embedded;
@@ -30,6 +30,8 @@ pub enum Topic {
     Turns,
     /// Memory records by key, replaced; key: [`crate::model::MemoryKey`], value: [`crate::model::MemoryRecord`] as JSON.
     Memory,
+    /// The memory topic's next generation, while another model's vectors are made for it.
+    NextMemory,
     /// Rejected input, kept; value: [`DeadLetter`] as JSON.
     DeadLetters,
 }
@@ -39,6 +41,7 @@ impl std::fmt::Display for Topic {
         f.write_str(match self {
             Self::Turns => "turns",
             Self::Memory => "memory",
+            Self::NextMemory => "the next memory",
             Self::DeadLetters => "dead_letters",
         })
     }
@@ -91,6 +94,24 @@ pub const REMOVALS_KEPT_MS: u64 = 7 * 24 * 3_600_000;
 /// The key of a live memory record, and the record's offset.
 pub type LiveKey = (Vec<u8>, u64);
 
+/// A key of a memory record, and the value or the removal.
+pub type Rewritten = (Vec<u8>, Option<Vec<u8>>);
+
+/// How far whole transactions reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole {
+    /// The first offset behind them.
+    pub end: u64,
+    /// The first offset of the turns partition that they do not cover, where known.
+    pub position: Option<u64>,
+}
+
+/// The name of a generation of the memory topic.
+#[must_use]
+pub fn memory_name(generation: u32) -> String {
+    if generation <= 1 { "memory".to_owned() } else { format!("memory-{generation}") }
+}
+
 /// A durable log.
 pub trait Log: Send + Sync {
     /// Partitions of the memory topic: what [`partition_of`] divides by.
@@ -113,8 +134,8 @@ pub trait Log: Send + Sync {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError>;
     /// The offset that the next record of the partition will get.
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
-    /// The end of the last transaction of a memory partition that can be read as a whole.
-    fn whole(&self, partition: u32) -> Result<u64, LogError>;
+    /// The last transaction of a partition of either memory that can be read as a whole.
+    fn whole(&self, topic: Topic, partition: u32) -> Result<Whole, LogError>;
     /// Offsets of the turns partition from `position` on; 0 when none of them holds a turn.
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError>;
     /// The first offset of the turns partition that no transaction covers yet.
@@ -125,6 +146,20 @@ pub trait Log: Send + Sync {
     /// Shows every record that a turns partition's transactions wrote, in order and with
     /// those that were superseded since where they are still there; gives its read position.
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;
+    /// Which generation of the memory topic this reads and writes, from 1.
+    fn generation(&self) -> u32;
+    /// Makes the next generation where it is not there, and becomes the only one that fills it.
+    fn begin_next(&self) -> Result<(), LogError>;
+    /// Writes records to the next generation, all or nothing, with the read position that
+    /// the partition will go on from.
+    fn fill_next(&self, partition: u32, records: &[Rewritten], next_offset: u64) -> Result<(), LogError>;
+    /// Ends whoever fills the next generation: what was copied may lack what was written here.
+    fn interrupt_next(&self) -> Result<(), LogError>;
+    /// Makes the next generation the one that everybody who opens the log reads and writes,
+    /// at once. This value is of no use afterwards.
+    fn switch(&self, model: &ModelRef) -> Result<(), LogError>;
+    /// Removes the generations before this one; gives their names.
+    fn drop_old(&self) -> Result<Vec<String>, LogError>;
 }
 
 /// Opens the log that the settings name.
@@ -263,6 +298,24 @@ pub enum LogError {
     Fenced {
         /// The partition.
         partition: u32,
+    },
+    /// The memory has moved to another model.
+    #[error(
+        "{topic}: the memory has moved to {to}, whose vectors are {model}; name that model in [embed] and start again"
+    )]
+    Moved {
+        /// The topic that was read.
+        topic: String,
+        /// The topic that it moved to.
+        to: String,
+        /// Whose they are: `of model NAME (HASH)`.
+        model: String,
+    },
+    /// The next generation of the memory was not begun.
+    #[error("{topic}: it is not there; begin it first, by `ripplemem reembed`")]
+    NotBegun {
+        /// The topic.
+        topic: Topic,
     },
     /// Turns that were never extracted are no longer there.
     #[error(

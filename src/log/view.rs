@@ -43,7 +43,7 @@ impl View {
             }
             LogKind::Kafka => {
                 let cluster = Cluster::new(&settings.kafka)?;
-                let named = cluster.topic(topic);
+                let named = if topic == "memory" { kafka::memory_topic(&cluster)? } else { cluster.topic(topic) };
                 let partitions = kafka::partitions_of(&cluster, &named)?;
                 let lanes =
                     (0..partitions).map(|p| Lane::open(&cluster, &named, p, false)).collect::<Result<_, _>>()?;

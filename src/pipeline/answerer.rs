@@ -15,7 +15,7 @@ use crate::{
     config::{LLM, LogKind, Pipeline},
     embed::Embedder,
     llm::Llm,
-    log::{Log, REMOVALS_KEPT_MS, Topic, partition_of},
+    log::{Log, REMOVALS_KEPT_MS, Topic, memory_name, partition_of},
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
@@ -27,6 +27,8 @@ use super::{PipelineError, reader::Reader, recorder::Recorder};
 /// A memory that follows a log.
 pub struct Answerer {
     pipeline: Pipeline,
+    /// Of the memory topic.
+    generation: u32,
     /// What plans or reads cues besides the rules.
     llm: Option<Arc<Llm>>,
     memory: MemoryHandle,
@@ -85,11 +87,11 @@ impl Answerer {
         let record = record && !place.is_empty();
         let (choices_out, choices_in) = unbounded();
         let choices = record.then_some(choices_out);
-        let mut answerer = Self::new(pipeline, log.partitions(), Listeners { edges, choices })?;
+        let mut answerer = Self::new(pipeline, log.partitions(), log.generation(), Listeners { edges, choices })?;
         if place.is_empty() {
             return Ok(answerer);
         }
-        let snapshots = snapshots(pipeline, log.partitions())?;
+        let snapshots = snapshots(pipeline, log.partitions(), log.generation())?;
         let restored = snapshots.newest(turns.is_some(), say, progress)?;
         let gone = match &restored {
             Some(restored) => answerer.restore(log, restored)?,
@@ -108,7 +110,7 @@ impl Answerer {
         Ok(answerer)
     }
 
-    fn new(pipeline: &Pipeline, partitions: u32, listeners: Listeners) -> Result<Self, PipelineError> {
+    fn new(pipeline: &Pipeline, partitions: u32, generation: u32, listeners: Listeners) -> Result<Self, PipelineError> {
         let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
         let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.responses())?) } else { None };
         llm.as_ref().map_or(Ok(()), |llm| llm.check_key())?;
@@ -123,6 +125,7 @@ impl Answerer {
             reached: Mutex::default(),
             moved: Condvar::new(),
             pipeline: pipeline.clone(),
+            generation,
         })
     }
 
@@ -306,7 +309,9 @@ impl Answerer {
 
     /// The newest snapshot that there is.
     pub(super) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
-        Ok(snapshots(&self.pipeline, self.reader().partitions())?.manifest()?.ok_or(SnapshotError::None)?)
+        Ok(snapshots(&self.pipeline, self.reader().partitions(), self.generation)?
+            .manifest()?
+            .ok_or(SnapshotError::None)?)
     }
 
     /// A bank's memory as it was at the end of the last read of its log at or before a point of
@@ -326,7 +331,8 @@ impl Answerer {
             Some(past) => past,
             None => {
                 let restored = snapshots.as_of(bank, partition, offset)?;
-                let memory = Self::new(&self.pipeline, self.reader().partitions(), Listeners::default())?;
+                let memory =
+                    Self::new(&self.pipeline, self.reader().partitions(), self.generation, Listeners::default())?;
                 memory.reader.write().unwrap_or_else(PoisonError::into_inner).restore(
                     &restored,
                     &BTreeMap::new(),
@@ -359,7 +365,7 @@ impl Answerer {
         }
         self.snapshot()?;
         let partitions = self.reader().partitions();
-        let snapshots = snapshots(&self.pipeline, partitions)?;
+        let snapshots = snapshots(&self.pipeline, partitions, self.generation)?;
         let purged = snapshots.manifest()?.map_or(0, |manifest| manifest.purged);
         Ok((snapshots, partition_of(bank, partitions), purged))
     }
@@ -387,6 +393,11 @@ impl Answerer {
         self.reader().bank(key)
     }
 
+    /// Whose vectors the log holds.
+    pub(super) fn model(&self) -> Option<ModelRef> {
+        self.reader().model().cloned()
+    }
+
     /// Fails when the log was made with another model.
     pub(super) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
         self.reader().check_model(expected)
@@ -406,14 +417,24 @@ impl Answerer {
     }
 }
 
-fn snapshots(pipeline: &Pipeline, partitions: u32) -> Result<Snapshots, SnapshotError> {
-    let log = match pipeline.log.kind {
+/// Each generation of the memory has snapshots of its own: those of the first lie in the
+/// place itself, later ones below it.
+fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Result<Snapshots, SnapshotError> {
+    let name = memory_name(generation);
+    let mut log = match pipeline.log.kind {
         LogKind::Embedded => "an embedded log".to_owned(),
-        LogKind::Kafka => format!("the topic {}.memory", pipeline.log.kafka.prefix),
+        LogKind::Kafka => format!("the topic {}.{name}", pipeline.log.kafka.prefix),
     };
+    let mut place = pipeline.snapshot.directory.clone();
+    if generation > 1 {
+        place = format!("{}/{name}", place.trim_end_matches('/'));
+        if pipeline.log.kind == LogKind::Embedded {
+            log = format!("{name} of an embedded log");
+        }
+    }
     let settings = serde_json::json!([SCHEMA_VERSION, edge_settings(pipeline)]);
     let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
-    Snapshots::open(&pipeline.snapshot.directory, &log, partitions, settings)
+    Snapshots::open(&place, &log, partitions, settings)
 }
 
 /// All that the edges of a bank depend on, but for its units.

@@ -22,6 +22,7 @@ use crate::{
 use super::{
     PipelineError,
     background::{Background, Extractors},
+    live::model_of,
     stage::Stage,
     vectors::Vectors,
 };
@@ -95,7 +96,10 @@ pub fn extract(
     let extractors = Extractors::new(pipeline)?;
     let mut vectors = Vectors::new(pipeline);
     // Opened now: the first turn should not wait for the model.
-    vectors.embedder()?;
+    let model = vectors.embedder()?.model().clone();
+    if let Some(found) = model_of(log)?.filter(|found| *found != model) {
+        return Err(PipelineError::other_model(&found, &model));
+    }
     let member = Member::join(log)?;
     tell(Progressed::Joined);
     let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();

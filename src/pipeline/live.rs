@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use crate::{
-    log::{Log, Record, Topic},
-    model::{Invalid, MemoryKey, ModelRef},
+    log::{Log, Record, Topic, Whole},
+    model::{Invalid, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION},
 };
 
 use super::PipelineError;
@@ -17,21 +17,23 @@ const READ_RECORDS: usize = 64;
 
 /// Which records of a partition are live.
 pub(super) struct LiveRecords {
+    topic: Topic,
     partition: u32,
-    /// The first offset that was not looked at.
-    until: u64,
+    /// What was looked at.
+    pub whole: Whole,
     keys: HashMap<Vec<u8>, u64>,
 }
 
 impl LiveRecords {
-    /// Looks through a partition, up to the end of its last transaction. `wanted` sees every
+    /// Looks through a partition of either memory, up to the end of its last transaction. `wanted` sees every
     /// record that was not removed at once, and says whether its key counts.
     pub(super) fn of(
         log: &dyn Log,
+        topic: Topic,
         partition: u32,
         mut wanted: impl FnMut(&MemoryKey, &Record) -> Result<bool, PipelineError>,
     ) -> Result<Self, PipelineError> {
-        let mut live = Self { partition, until: log.whole(partition)?, keys: HashMap::new() };
+        let mut live = Self { topic, partition, whole: log.whole(topic, partition)?, keys: HashMap::new() };
         let mut keys = HashMap::new();
         live.scan(log, &mut |record| {
             let key = key_of(partition, record)?;
@@ -70,7 +72,24 @@ impl LiveRecords {
         }
         let problem =
             format!("{} of {} records were written again meanwhile; try again", self.len() - shown, self.len());
-        Err(PipelineError::Record { partition: self.partition, offset: self.until, problem })
+        Err(PipelineError::Record { partition: self.partition, offset: self.whole.end, problem })
+    }
+
+    /// How many parts each window has that has more than one, by the key of its first.
+    pub(super) fn parts(&self) -> Result<HashMap<Vec<u8>, u32>, PipelineError> {
+        let mut parts = HashMap::new();
+        for (bytes, offset) in &self.keys {
+            let failed = |e: Invalid| PipelineError::Record {
+                partition: self.partition,
+                offset: *offset,
+                problem: e.to_string(),
+            };
+            let key = MemoryKey::from_bytes(bytes).map_err(failed)?;
+            if key.part > 0 {
+                *parts.entry(MemoryKey { part: 0, ..key }.to_bytes()).or_insert(1) += 1;
+            }
+        }
+        Ok(parts)
     }
 
     fn scan(
@@ -79,13 +98,13 @@ impl LiveRecords {
         each: &mut dyn FnMut(&Record) -> Result<(), PipelineError>,
     ) -> Result<(), PipelineError> {
         let mut at = 0;
-        while at < self.until {
-            let batch = log.read(Topic::Memory, self.partition, at, READ_RECORDS)?;
+        while at < self.whole.end {
+            let batch = log.read(self.topic, self.partition, at, READ_RECORDS)?;
             if batch.next == at {
                 break;
             }
             at = batch.next;
-            for record in batch.records.iter().filter(|record| record.offset < self.until) {
+            for record in batch.records.iter().filter(|record| record.offset < self.whole.end) {
                 each(record)?;
             }
         }
@@ -96,6 +115,19 @@ impl LiveRecords {
 fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
     let failed = |e: Invalid| PipelineError::Record { partition, offset: record.offset, problem: e.to_string() };
     MemoryKey::from_bytes(&record.key).map_err(failed)
+}
+
+/// A live record's value.
+pub(super) fn record_of(partition: u32, record: &Record) -> Result<MemoryRecord, PipelineError> {
+    let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
+    let value = record.value.as_deref().unwrap_or_default();
+    let read: MemoryRecord = serde_json::from_slice(value)
+        .map_err(|e| failed(format!("not a memory record: {e}; restore the log from a copy")))?;
+    if read.schema == SCHEMA_VERSION {
+        Ok(read)
+    } else {
+        Err(failed(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema)))
+    }
 }
 
 /// The model that made a log's vectors; none where it holds no vector.

@@ -20,7 +20,7 @@ use crate::{
         Answered, Census, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryError, MemoryHandle, Neighbour,
         NeighbourhoodProbe,
     },
-    model::{Bank, Evidence, Question},
+    model::{Bank, Evidence, ModelRef, Question},
     recall::{self, Failure, RecallError},
     snapshot::{AsOf, Diff, Manifest, SnapshotError},
     source::{Source, SourceError},
@@ -34,6 +34,7 @@ mod live;
 mod parts;
 mod reader;
 mod recorder;
+mod reembed;
 mod replay;
 mod split;
 mod stage;
@@ -46,6 +47,7 @@ use background::Extractors;
 pub use estimate::{Estimate, estimate};
 pub use extraction::{Progressed, extract};
 pub use parts::unit_texts;
+pub use reembed::{Reembedded, reembed};
 pub use replay::{Replay, ReplayError, ReplayRequest};
 use stage::{HeldTurns, Stage};
 pub use synonyms::synonym_table;
@@ -107,7 +109,7 @@ pub enum PipelineError {
     /// The log was made with another model.
     #[error(
         "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \
-         compared; name {found} in [embed], or ingest into another log.directory"
+         compared; name {found} in [embed], or make the vectors anew by `ripplemem reembed --pipeline FILE`"
     )]
     Model {
         /// The model of the log.
@@ -123,6 +125,13 @@ pub enum PipelineError {
         /// Which banks there are.
         known: String,
     },
+}
+
+impl PipelineError {
+    fn other_model(found: &ModelRef, expected: &ModelRef) -> Self {
+        let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);
+        Self::Model { found: named(found), expected: named(expected) }
+    }
 }
 
 /// What a source brought.
@@ -222,7 +231,7 @@ impl Service {
                 Some(position) if pipeline.log.kind == LogKind::Kafka => position,
                 _ => log.read_position(partition)?,
             };
-            stages.push(Stage::new(partition, pipeline, &held, position));
+            stages.push(Stage::new(partition, pipeline, &held, position, answerer.model()));
         }
         answerer.snapshot()?;
         Ok(Self {

@@ -189,13 +189,15 @@ impl Reader {
         }
     }
 
+    /// Whose vectors the log holds.
+    pub(super) fn model(&self) -> Option<&ModelRef> {
+        self.model.as_ref()
+    }
+
     /// Fails when the log was made with another model.
     pub(super) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
         match (&self.model, expected) {
-            (Some(found), Some(expected)) if found != expected => Err(PipelineError::Model {
-                found: format!("{} ({})", found.name, found.hash),
-                expected: format!("{} ({})", expected.name, expected.hash),
-            }),
+            (Some(found), Some(expected)) if found != expected => Err(PipelineError::other_model(found, expected)),
             _ => Ok(()),
         }
     }
@@ -226,7 +228,9 @@ impl Reader {
             let model = self.model.get_or_insert_with(|| parsed.model.clone());
             if *model != parsed.model {
                 let (found, here) = (&model.hash, &parsed.model.hash);
-                return Err(failed(format!("vectors of model {here} after those of {found}; ingest into a new log")));
+                return Err(failed(format!(
+                    "vectors of model {here} after those of {found}; restore the log from a copy"
+                )));
             }
             self.dimensions.get_or_insert(unit.vector.0.len());
         }

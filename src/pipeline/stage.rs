@@ -20,7 +20,8 @@ use crate::{
     },
     log::{Log, Topic, Transaction, partition_of},
     model::{
-        Bank, DeadLetter, MemoryKey, MemoryRecord, Place, SCHEMA_VERSION, TurnEvent, Window, WindowState, WindowTurn,
+        Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, Place, SCHEMA_VERSION, TurnEvent, Window, WindowState,
+        WindowTurn,
     },
     window::{WindowChange, Windower},
 };
@@ -42,6 +43,8 @@ pub(super) struct Stage {
     parts: HashMap<MemoryKey, u32>,
     /// Closed windows whose units are the rules' until a model has read them.
     waiting: Waiting,
+    /// Whose vectors the log holds.
+    model: Option<ModelRef>,
     /// A read failed between its drain and its commit.
     halted: bool,
     /// Tells it from those that worked on the partition before.
@@ -80,6 +83,8 @@ impl HeldTurns {
 struct TurnsOnly {
     turns: Vec<WindowTurn>,
     extractor: String,
+    model: ModelRef,
+    units: Vec<serde::de::IgnoredAny>,
 }
 
 /// What one step wrote.
@@ -114,7 +119,13 @@ struct Planned {
 
 impl Stage {
     /// A stage that goes on from what the partition holds, and from a position of its turns.
-    pub(super) fn new(partition: u32, pipeline: &Pipeline, held: &HeldTurns, position: u64) -> Self {
+    pub(super) fn new(
+        partition: u32,
+        pipeline: &Pipeline,
+        held: &HeldTurns,
+        position: u64,
+        model: Option<ModelRef>,
+    ) -> Self {
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
         let mut waiting = Waiting::default();
@@ -130,25 +141,28 @@ impl Stage {
         }
         let least_content_words = pipeline.extract.least_content_words;
         let run = STAGES.fetch_add(1, Ordering::Relaxed);
-        Self { partition, windower, position, least_content_words, parts, waiting, halted: false, run }
+        Self { partition, windower, position, least_content_words, parts, waiting, model, halted: false, run }
     }
 
     /// Takes a partition over: nobody else commits to it from now on.
     pub(super) fn take_over(partition: u32, pipeline: &Pipeline, log: &dyn Log) -> Result<Self, PipelineError> {
         log.own(partition)?;
-        let (mut held, mut failure) = (HeldTurns::default(), None);
+        let (mut held, mut model, mut failure) = (HeldTurns::default(), None, None);
         let position = log.replay(partition, &mut |record| {
             let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
             let read = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string())).and_then(|key| {
                 let read = record.value.as_deref().map(serde_json::from_slice::<TurnsOnly>).transpose();
                 let read = read.map_err(|e| failed(format!("not a memory record: {e}")))?;
+                if let Some(read) = read.as_ref().filter(|read| model.is_none() && !read.units.is_empty()) {
+                    model = Some(read.model.clone());
+                }
                 held.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));
                 Ok(())
             });
             failure = failure.take().or(read.err());
         })?;
         failure.map_or(Ok(()), Err)?;
-        Ok(Self::new(partition, pipeline, &held, position))
+        Ok(Self::new(partition, pipeline, &held, position, model))
     }
 
     /// The partition.
@@ -246,6 +260,12 @@ impl Stage {
         let (planned, drafted): (Vec<Planned>, Vec<Drafted>) = planned.into_iter().unzip();
         if !planned.is_empty() {
             let (model, units) = vectors.units(&drafted)?;
+            // Before anything is written: a log that held vectors of two would be of no use.
+            match &self.model {
+                Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
+                Some(_) => {}
+                None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
+            }
             for (planned, units) in planned.iter().zip(units) {
                 step.units += units.len() as u64;
                 step.windows += u64::from(planned.state == WindowState::Final);

@@ -53,6 +53,18 @@ impl Vectors {
         }
     }
 
+    /// With a cache of its own, which no service has open.
+    pub(super) fn beside(pipeline: &Pipeline) -> Self {
+        Self { cache_directory: pipeline.log.directory.join("reembed-cache"), ..Self::new(pipeline) }
+    }
+
+    /// Lets go of the model, and removes the cache.
+    pub(super) fn discard(mut self) {
+        self.open = None;
+        // What is left only takes room.
+        drop(std::fs::remove_dir_all(&self.cache_directory));
+    }
+
     /// The model, opened at the first call.
     pub(super) fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
         Ok(&mut *self.open()?.embedder)

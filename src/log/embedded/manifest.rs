@@ -4,9 +4,11 @@
 //! store writes a checksum of each keyspace's manifest (`vN`) into its file `current`
 //! and never looks at it again: it deletes a keyspace without `current`, and a damaged
 //! manifest ends the process by an assertion whose unwinding panics once more. So both
-//! are found here, while everything still lies where it was.
+//! are found here, while everything still lies where it was. While keyspaces are made or
+//! removed, a file beside the store says which others must be whole whatever happens.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
@@ -22,8 +24,45 @@ pub(super) enum Unfit {
     Unreadable(io::Error),
 }
 
-/// Checks the manifests of all keyspaces of the store in `path`.
-pub(super) fn check(path: &Path) -> Result<(), Unfit> {
+/// The file that says which keyspaces must be whole; without it all must be.
+const CHANGING: &str = "changing";
+const CHANGING_FRESH: &str = "changing.new";
+
+/// Says that keyspaces are made or removed from now on: all but `gone` must be whole.
+pub(super) fn begin_change(directory: &Path, store: &Path, gone: &[u64]) -> io::Result<()> {
+    let mut whole = String::new();
+    for entry in fs::read_dir(store.join("keyspaces"))? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+        if let Some(number) = number.filter(|number| !gone.contains(number)) {
+            whole.push_str(&format!("{number}\n"));
+        }
+    }
+    let fresh = directory.join(CHANGING_FRESH);
+    fs::write(&fresh, whole)?;
+    fs::File::open(&fresh)?.sync_all()?;
+    fs::rename(fresh, directory.join(CHANGING))?;
+    fs::File::open(directory)?.sync_all()
+}
+
+/// Says that they were: every keyspace that is there must be whole.
+pub(super) fn end_change(directory: &Path) -> io::Result<()> {
+    match fs::remove_file(directory.join(CHANGING)) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+fn must_be_whole(directory: &Path) -> Result<Option<BTreeSet<u64>>, Unfit> {
+    match fs::read_to_string(directory.join(CHANGING)) {
+        Ok(text) => Ok(Some(text.lines().filter_map(|line| line.parse().ok()).collect())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Unfit::Unreadable(e)),
+    }
+}
+
+/// Checks the manifests of the keyspaces of the store in `path`, a part of `directory`.
+pub(super) fn check(directory: &Path, path: &Path) -> Result<(), Unfit> {
+    let whole = must_be_whole(directory)?;
     let keyspaces = path.join("keyspaces");
     for file in [path.join("version"), keyspaces.clone()] {
         if !file.try_exists().map_err(Unfit::Unreadable)? {
@@ -35,9 +74,11 @@ pub(super) fn check(path: &Path) -> Result<(), Unfit> {
         if !entry.file_type().map_err(Unfit::Unreadable)?.is_dir() {
             continue;
         }
-        let numbered = entry.file_name().to_str().is_some_and(|name| name.parse::<u64>().is_ok());
-        if !numbered {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok()) else {
             return Err(Unfit::Damaged(entry.path()));
+        };
+        if whole.as_ref().is_some_and(|whole| !whole.contains(&number)) {
+            continue;
         }
         check_keyspace(&entry.path())?;
     }

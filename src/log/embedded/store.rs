@@ -22,7 +22,11 @@ use super::{
 
 /// The format that this build writes.
 const FORMAT: u32 = 1;
-const FORMAT_KEY: &str = "format";
+/// The same with a later generation of the memory, which builds before it would not look for.
+pub(super) const FORMAT_MOVED: u32 = 2;
+pub(super) const FORMAT_KEY: &str = "format";
+/// Which generation of the memory counts; absent: the first.
+pub(super) const GENERATION_KEY: &str = "generation";
 const PARTITIONS_KEY: &str = "partitions";
 /// Number of the last write whose number is no longer kept.
 const FLOOR_KEY: &str = "writes_floor";
@@ -39,9 +43,13 @@ pub(super) fn turns_end(partition: u32) -> [u8; 5] {
     tagged(b't', partition)
 }
 
-/// Key of the end of a memory partition, in `positions`.
-pub(super) fn memory_end(partition: u32) -> [u8; 5] {
-    tagged(b'm', partition)
+/// Key of the end of a partition of a generation of the memory, in `positions`.
+pub(super) fn memory_end(generation: u32, partition: u32) -> Vec<u8> {
+    let mut key = tagged(b'm', partition).to_vec();
+    if generation > 1 {
+        key.extend_from_slice(&generation.to_be_bytes());
+    }
+    key
 }
 
 /// Key of the read position of a turns partition, in `positions`.
@@ -54,16 +62,23 @@ fn tagged(tag: u8, partition: u32) -> [u8; 5] {
     [tag, a, b, c, d]
 }
 
+/// The keyspaces of a generation of the memory.
+#[derive(Clone)]
+pub(super) struct MemoryKeyspaces {
+    pub(super) records: Keyspace,
+    pub(super) index: Keyspace,
+}
+
 /// The open keyspaces.
 pub(super) struct Store {
     pub(super) turns: Keyspace,
-    pub(super) memory: Keyspace,
-    pub(super) memory_index: Keyspace,
+    pub(super) memory: MemoryKeyspaces,
     pub(super) dead_letters: Keyspace,
     pub(super) positions: Keyspace,
     pub(super) writes: Keyspace,
-    meta: Keyspace,
+    pub(super) meta: Keyspace,
     pub(super) partitions: u32,
+    pub(super) generation: u32,
     pub(super) database: Database,
 }
 
@@ -72,6 +87,7 @@ pub(super) struct Store {
 struct PartitionEnds {
     turns: u64,
     memory: u64,
+    next_memory: u64,
     position: u64,
 }
 
@@ -93,6 +109,10 @@ impl Ends {
         &mut self.partition(partition).memory
     }
 
+    pub(super) fn next_memory(&mut self, partition: u32) -> &mut u64 {
+        &mut self.partition(partition).next_memory
+    }
+
     pub(super) fn position(&mut self, partition: u32) -> &mut u64 {
         &mut self.partition(partition).position
     }
@@ -102,6 +122,7 @@ impl Ends {
         match topic {
             Topic::Turns => *self.turns(partition),
             Topic::Memory => *self.memory(partition),
+            Topic::NextMemory => *self.next_memory(partition),
             Topic::DeadLetters => self.dead_letters,
         }
     }
@@ -120,7 +141,7 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
     catch_unwind(AssertUnwindSafe(|| {
         make_once(settings, acknowledged)?;
         let path = directory.join(STORE);
-        manifest::check(&path).map_err(|unfit| match unfit {
+        manifest::check(directory, &path).map_err(|unfit| match unfit {
             Unfit::Damaged(file) => {
                 damaged(directory, format!("{} is missing or does not hold what was written", file.display()), None)
             }
@@ -131,6 +152,7 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
         let writes = store.check_writes(directory, acknowledged)?;
         let ends = store.check_ends(directory)?;
         store.clean(settings, writes)?;
+        manifest::end_change(directory).map_err(|e| disk(directory, "cleaning up after the last run", e))?;
         Ok((store, ends, writes))
     }))
     .unwrap_or_else(|_| Err(damaged(directory, format!("{STORE}/ holds bytes that were not written by it"), None)))
@@ -231,25 +253,70 @@ impl Store {
             }
             database.keyspace(name, KeyspaceCreateOptions::default).map_err(opening)
         };
+        let meta = keyspace("meta")?;
+        let generation = match meta.get(GENERATION_KEY).map_err(opening)? {
+            Some(_) => number32(directory, &meta, GENERATION_KEY)?,
+            None => 1,
+        };
+        let (records, index) = generation_names(generation);
         Ok(Self {
             turns: keyspace("turns")?,
-            memory: keyspace("memory")?,
-            memory_index: keyspace("memory_index")?,
+            memory: MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? },
             dead_letters: keyspace("dead_letters")?,
             positions: keyspace("positions")?,
             writes: keyspace("writes")?,
-            meta: keyspace("meta")?,
+            meta,
             partitions: 0,
+            generation,
             database,
         })
+    }
+
+    /// The keyspaces of a generation; with `make`, made where they are not there.
+    pub(super) fn memory_of(
+        &self,
+        directory: &Path,
+        generation: u32,
+        make: bool,
+    ) -> Result<Option<MemoryKeyspaces>, LogError> {
+        let (records, index) = generation_names(generation);
+        let there = [&records, &index].iter().filter(|name| self.database.keyspace_exists(name.as_str())).count();
+        if !make && there == 0 {
+            return Ok(None);
+        }
+        let io = |e| disk(directory, "making a keyspace", e);
+        if there < 2 {
+            manifest::begin_change(directory, &directory.join(STORE), &[]).map_err(io)?;
+        }
+        let keyspace = |name: &str| {
+            self.database
+                .keyspace(name, KeyspaceCreateOptions::default)
+                .map_err(|e| failed(directory, "making a keyspace", e))
+        };
+        let made = MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? };
+        if there < 2 {
+            manifest::end_change(directory).map_err(io)?;
+        }
+        Ok(Some(made))
+    }
+
+    /// Removes generations. What is left of them when the process is killed goes at the next start.
+    pub(super) fn remove(&self, directory: &Path, old: Vec<MemoryKeyspaces>) -> Result<(), LogError> {
+        let gone: Vec<u64> = old.iter().flat_map(|old| [old.records.id(), old.index.id()]).collect();
+        manifest::begin_change(directory, &directory.join(STORE), &gone)
+            .map_err(|e| disk(directory, "removing a generation", e))?;
+        for keyspace in old.into_iter().flat_map(|old| [old.records, old.index]) {
+            self.database.delete_keyspace(keyspace).map_err(|e| failed(directory, "removing a generation", e))?;
+        }
+        Ok(())
     }
 
     /// Takes the partition count from `meta`; refuses another one, and a newer format.
     fn check_meta(&mut self, settings: &LogSettings) -> Result<(), LogError> {
         let directory = &settings.directory;
         let found = number32(directory, &self.meta, FORMAT_KEY)?;
-        if found != FORMAT {
-            return Err(LogError::Version { directory: directory.clone(), found, known: FORMAT });
+        if found != FORMAT && found != FORMAT_MOVED {
+            return Err(LogError::Version { directory: directory.clone(), found, known: FORMAT_MOVED });
         }
         self.partitions = number32(directory, &self.meta, PARTITIONS_KEY)?;
         if self.partitions != settings.partitions {
@@ -283,7 +350,7 @@ impl Store {
 
     /// The ends and read positions, when they agree with the records.
     fn check_ends(&self, directory: &Path) -> Result<Ends, LogError> {
-        let stored = |key: [u8; 5]| number(directory, &self.positions, &key).map(Option::unwrap_or_default);
+        let stored = |key: &[u8]| number(directory, &self.positions, key).map(Option::unwrap_or_default);
         let after_last = |keyspace: &Keyspace, partition| -> Result<u64, LogError> {
             let Some(row) = keyspace.range(place(partition, 0)..=place(partition, u64::MAX)).next_back() else {
                 return Ok(0);
@@ -296,7 +363,7 @@ impl Store {
         };
         let mut ends = Ends {
             partitions: Vec::with_capacity(self.partitions as usize),
-            dead_letters: stored(DEAD_LETTERS_END)?,
+            dead_letters: stored(&DEAD_LETTERS_END)?,
             nowhere: PartitionEnds::default(),
         };
         let last = after_last(&self.dead_letters, 0)?;
@@ -305,16 +372,17 @@ impl Store {
         }
         for partition in 0..self.partitions {
             let found = PartitionEnds {
-                turns: stored(turns_end(partition))?,
-                memory: stored(memory_end(partition))?,
-                position: stored(read_position(partition))?,
+                turns: stored(&turns_end(partition))?,
+                memory: stored(&memory_end(self.generation, partition))?,
+                next_memory: stored(&memory_end(self.generation + 1, partition))?,
+                position: stored(&read_position(partition))?,
             };
             let last = after_last(&self.turns, partition)?;
             if last != found.turns || found.position > found.turns {
                 return Err(disagree(Topic::Turns, partition, found.turns.max(found.position), last));
             }
             // The last records of the memory topic may be markers that were dropped.
-            let last = after_last(&self.memory, partition)?;
+            let last = after_last(&self.memory.records, partition)?;
             if last > found.memory {
                 return Err(disagree(Topic::Memory, partition, found.memory, last));
             }
@@ -328,7 +396,7 @@ impl Store {
         let directory = &settings.directory;
         let failed = |e| failed(directory, "cleaning up after the last run", e);
         let mut batch = self.database.batch().durability(Some(persist_mode(settings.fsync)));
-        for row in self.memory_index.iter() {
+        for row in self.memory.index.iter() {
             let (key, entry) = row.into_inner().map_err(failed)?;
             let (offset, live) = decode_index(&entry)
                 .ok_or_else(|| damaged(directory, format!("{STORE}/memory_index holds an unreadable entry"), None))?;
@@ -336,8 +404,8 @@ impl Store {
                 .split_first_chunk::<4>()
                 .ok_or_else(|| damaged(directory, format!("{STORE}/memory_index holds an unreadable key"), None))?;
             if !live {
-                batch.remove(&self.memory, place(u32::from_be_bytes(*partition), offset));
-                batch.remove(&self.memory_index, key);
+                batch.remove(&self.memory.records, place(u32::from_be_bytes(*partition), offset));
+                batch.remove(&self.memory.index, key);
             }
         }
         for row in self.writes.iter() {
@@ -347,6 +415,15 @@ impl Store {
             batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
         }
         batch.commit().map_err(failed)
+    }
+}
+
+/// The names of the keyspaces of a generation.
+fn generation_names(generation: u32) -> (String, String) {
+    if generation <= 1 {
+        ("memory".to_owned(), "memory_index".to_owned())
+    } else {
+        (format!("memory-{generation}"), format!("memory_index-{generation}"))
     }
 }
 

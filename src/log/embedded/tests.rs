@@ -48,7 +48,7 @@ fn superseded_records_and_old_markers_are_gone() {
     let log = open(root.path()).unwrap();
     assert_eq!(offsets(&log), [4], "the marker went at the start");
     assert_eq!(log.end(Topic::Memory, 0).unwrap(), 7);
-    assert_eq!(log.store.memory_index.len().unwrap(), 1);
+    assert_eq!(log.store.memory.index.len().unwrap(), 1);
     assert_eq!(log.store.writes.len().unwrap(), 0);
 }
 
@@ -72,9 +72,29 @@ fn another_partition_count_and_a_newer_format_are_refused() {
     let error = refusal(EmbeddedLog::open(&LogSettings { partitions: 5, ..settings(root.path()) }));
     assert!(matches!(error, LogError::Partitions { stored: 3, asked: 5, .. }), "{error}");
     assert!(error.to_string().contains("3 partition(s), log.partitions says 5"), "{error}");
-    store::set_format(root.path(), 2);
+    store::set_format(root.path(), 3);
     let error = refusal(open(root.path()));
-    assert!(matches!(error, LogError::Version { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, LogError::Version { found: 3, known: 2, .. }), "{error}");
+}
+
+/// Killed while keyspaces are made or removed: what is half there goes, all else must be whole.
+#[test]
+fn half_a_keyspace_is_damage_unless_keyspaces_were_changing() {
+    let root = tempfile::tempdir().unwrap();
+    drop(open(root.path()).unwrap());
+    let keyspaces = root.path().join("store/keyspaces");
+    let whole: Vec<_> = fs::read_dir(&keyspaces).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let half = keyspaces.join("99");
+    fs::create_dir(&half).unwrap();
+    assert!(matches!(refusal(open(root.path())), LogError::Damaged { .. }));
+    let numbers: String =
+        whole.iter().map(|path| format!("{}\n", path.file_name().unwrap().to_str().unwrap())).collect();
+    fs::write(root.path().join("changing"), &numbers).unwrap();
+    drop(open(root.path()).unwrap());
+    assert!(!half.exists() && !root.path().join("changing").exists());
+    fs::write(root.path().join("changing"), &numbers).unwrap();
+    fs::remove_file(whole[0].join("current")).unwrap();
+    assert!(matches!(refusal(open(root.path())), LogError::Damaged { .. }));
 }
 
 #[test]
@@ -106,7 +126,8 @@ fn fill(directory: &Path, flushed: bool) -> Vec<Vec<Record>> {
         log.commit(&transaction(2 * n as u64 + 1, &[(&format!("w{n}"), Some(&value)), ("tail", Some(&value))]))
             .unwrap();
         if flushed && n == 20 {
-            for keyspace in [&log.store.turns, &log.store.memory, &log.store.memory_index, &log.store.positions] {
+            for keyspace in [&log.store.turns, &log.store.memory.records, &log.store.memory.index, &log.store.positions]
+            {
                 keyspace.rotate_memtable_and_wait().unwrap();
             }
         }

@@ -127,7 +127,7 @@ fn values(cluster: &Cluster) -> Vec<Vec<u8>> {
 #[test]
 fn an_error_that_passes_does_not_end_a_commit() {
     let (mock, cluster) = mocked();
-    let owner = Owner::take(&cluster, 0).unwrap();
+    let owner = Owner::take(&cluster, "extract", 0).unwrap();
     for (request, error) in [
         (RDKafkaApiKey::AddPartitionsToTxn, RDKafkaRespErr::RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS),
         (RDKafkaApiKey::Produce, RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION),
@@ -147,7 +147,7 @@ fn an_error_that_does_not_pass_says_what_it_is() {
         (RDKafkaApiKey::Produce, RDKafkaRespErr::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "of partition 0"),
     ] {
         let (mock, cluster) = mocked();
-        let owner = Owner::take(&cluster, 0).unwrap();
+        let owner = Owner::take(&cluster, "extract", 0).unwrap();
         mock.request_errors(request, &[error]);
         let told = owner.commit(&cluster, one(b"never")).err().unwrap_or_else(|| panic!("{request:?} went through"));
         assert!(told.to_string().contains(word), "{request:?}: {told}");
@@ -157,7 +157,7 @@ fn an_error_that_does_not_pass_says_what_it_is() {
 #[test]
 fn a_reader_waits_for_a_broker_and_says_when_it_has_waited_long_enough() {
     let (mock, cluster) = mocked();
-    let owner = Owner::take(&cluster, 0).unwrap();
+    let owner = Owner::take(&cluster, "extract", 0).unwrap();
     owner.commit(&cluster, one(b"there")).unwrap();
     let error = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION;
     mock.request_errors(RDKafkaApiKey::Fetch, &[error; 3]);
@@ -182,7 +182,7 @@ fn a_reader_that_was_told_of_no_broker_is_replaced() {
     let mut settings = Pipeline::parse("version = 1").unwrap().log.kafka;
     settings.timeout_seconds = 3;
     settings.brokers = mock.bootstrap_servers();
-    let owner = Owner::take(&Cluster::new(&settings).unwrap(), 0).unwrap();
+    let owner = Owner::take(&Cluster::new(&settings).unwrap(), "extract", 0).unwrap();
     settings.brokers = format!("127.0.0.1:{}", way.port);
     for key in ["topic.metadata.refresh.interval.ms", "statistics.interval.ms"] {
         settings.client.insert(key.to_owned(), "200".to_owned());

@@ -39,11 +39,13 @@ use self::{
     client::{Cluster, TRYING, Watch, let_go},
     lane::Lane,
     owner::{Outgoing, Owner},
+    position::{MOVED_KEY, Moved},
+    topics::Beside,
 };
-use super::{Batch, LiveKey, Log, LogError, Record, Topic, Transaction, partition_of};
+use super::{Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction, Whole, memory_name, partition_of};
 use crate::{
     config::{Expired, LogSettings},
-    model::{DeadLetter, TurnEvent},
+    model::{DeadLetter, ModelRef, TurnEvent},
 };
 
 /// Records of one read of a replay.
@@ -61,9 +63,13 @@ pub struct KafkaLog {
     partitions: u32,
     turns: String,
     memory: String,
+    next_memory: String,
+    generation: u32,
     dead_letters: String,
     lanes: Mutex<Lanes>,
     owners: Mutex<HashMap<u32, Arc<Mutex<Owner>>>>,
+    /// Who fills the next generation of the memory.
+    next_owner: Mutex<Option<Owner>>,
     /// Read positions by turns partition, as far as they are known to be committed.
     positions: Mutex<BTreeMap<u32, u64>>,
     plain: Mutex<Option<(BaseProducer<Watch>, Watch)>>,
@@ -78,11 +84,14 @@ impl KafkaLog {
     /// [`LogError::Topics`] with everything that differs.
     pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
         let cluster = Cluster::new(&settings.kafka)?;
-        let notices = topics::ensure(&cluster, settings.partitions, false)?;
+        let (generation, notices) = topics::ensure(&cluster, settings.partitions, Beside::default())?;
         Ok(Self {
             notices,
             turns: cluster.topic("turns"),
-            memory: cluster.topic("memory"),
+            memory: cluster.topic(&memory_name(generation)),
+            next_memory: cluster.topic(&memory_name(generation + 1)),
+            generation,
+            next_owner: Mutex::default(),
             dead_letters: cluster.topic("dead-letters"),
             cluster,
             partitions: settings.partitions,
@@ -98,7 +107,7 @@ impl KafkaLog {
     /// # Errors
     /// [`LogError`], as [`Self::open`].
     pub fn ensure_edges(&self) -> Result<(), LogError> {
-        topics::ensure(&self.cluster, self.partitions, true).map(drop)
+        topics::ensure(&self.cluster, self.partitions, Beside { edges: true, next: false }).map(drop)
     }
 
     /// What could be better about the topics, each with its remedy.
@@ -122,6 +131,7 @@ impl KafkaLog {
         match topic {
             Topic::Turns => &self.turns,
             Topic::Memory => &self.memory,
+            Topic::NextMemory => &self.next_memory,
             Topic::DeadLetters => &self.dead_letters,
         }
     }
@@ -131,7 +141,7 @@ impl KafkaLog {
             Topic::DeadLetters => 1,
             // The turns topic has as many at least.
             Topic::Turns if partition >= self.partitions => self.turns_partitions()?,
-            Topic::Memory | Topic::Turns => self.partitions,
+            Topic::Memory | Topic::NextMemory | Topic::Turns => self.partitions,
         };
         if partition < partitions { Ok(()) } else { Err(LogError::NoPartition { topic, partition, partitions }) }
     }
@@ -151,7 +161,8 @@ impl KafkaLog {
             return Ok(Arc::clone(lane));
         }
         self.check_partition(topic, partition)?;
-        let lane = Lane::open(&self.cluster, self.name(topic), partition, topic == Topic::Memory)?;
+        let lane =
+            Lane::open(&self.cluster, self.name(topic), partition, matches!(topic, Topic::Memory | Topic::NextMemory))?;
         Ok(Arc::clone(held(&self.lanes).entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(lane)))))
     }
 
@@ -159,7 +170,7 @@ impl KafkaLog {
     fn written(&self, last: &HashMap<(String, i32), i64>) {
         let lanes = held(&self.lanes);
         for ((topic, partition), offset) in last {
-            for kind in [Topic::Turns, Topic::Memory, Topic::DeadLetters] {
+            for kind in [Topic::Turns, Topic::Memory, Topic::NextMemory, Topic::DeadLetters] {
                 if self.name(kind) == topic
                     && let Some(lane) = lanes.get(&(kind, partition.unsigned_abs()))
                 {
@@ -212,6 +223,9 @@ impl KafkaLog {
     /// Tells memory records and read positions apart.
     fn sort(&self, partition: u32, raw: Vec<lane::Raw>, batch: &mut Batch) -> Result<(), LogError> {
         for raw in raw {
+            if raw.record.key == MOVED_KEY {
+                return Err(self.moved(raw.record.value.as_deref().unwrap_or_default()));
+            }
             let Some(turns) = position::partition_of_key(&raw.record.key) else {
                 batch.records.push(raw.record);
                 continue;
@@ -228,6 +242,17 @@ impl KafkaLog {
             batch.covers.push((turns, next));
         }
         Ok(())
+    }
+
+    fn moved(&self, value: &[u8]) -> LogError {
+        match Moved::parse(value) {
+            Ok(Moved { generation, model, .. }) => LogError::Moved {
+                topic: self.memory.clone(),
+                to: self.cluster.topic(&memory_name(generation)),
+                model: format!("of model {} ({})", model.name, model.hash),
+            },
+            Err(problem) => self.cluster.error(format!("reading {}", self.memory), problem, None),
+        }
     }
 
     /// Where reading begins, given the position that was found.
@@ -268,7 +293,7 @@ impl Log for KafkaLog {
         // Positions and readers from before belong to a time when another may have committed.
         self.disown(partition);
         held(&self.positions).remove(&partition);
-        let owner = Owner::take(&self.cluster, partition)?;
+        let owner = Owner::take(&self.cluster, "extract", partition)?;
         held(&self.owners).insert(partition, Arc::new(Mutex::new(owner)));
         Ok(())
     }
@@ -332,7 +357,7 @@ impl Log for KafkaLog {
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
         let lane = self.lane(topic, partition)?;
         let mut lane = held(&lane);
-        if topic != Topic::Memory {
+        if !matches!(topic, Topic::Memory | Topic::NextMemory) {
             let raw = lane.read(&self.cluster, from, limit)?;
             let records: Vec<Record> = raw.into_iter().map(|raw| raw.record).collect();
             let next = records.last().map_or(from, |last| last.offset + 1);
@@ -357,8 +382,8 @@ impl Log for KafkaLog {
 
     /// Behind it is the read position, its last record. Looked for from the end backwards: of
     /// the transactions that are shown, the last may be cut by one of another turns partition.
-    fn whole(&self, partition: u32) -> Result<u64, LogError> {
-        let lane = self.lane(Topic::Memory, partition)?;
+    fn whole(&self, topic: Topic, partition: u32) -> Result<Whole, LogError> {
+        let lane = self.lane(topic, partition)?;
         let mut lane = held(&lane);
         let (low, end) = lane.span(&self.cluster)?;
         let end = end.max(lane.seen());
@@ -370,11 +395,19 @@ impl Log for KafkaLog {
                 let raw = lane.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
                 let Some(last) = raw.last() else { break };
                 from = last.record.offset + 1;
-                let own = raw.iter().rev().find(|raw| position::partition_of_key(&raw.record.key) == Some(partition));
-                whole = own.map(|raw| raw.record.offset + 1).or(whole);
+                let moved = raw.iter().find(|raw| raw.record.key == MOVED_KEY);
+                if let Some(moved) = moved.filter(|_| topic == Topic::Memory) {
+                    return Err(self.moved(moved.record.value.as_deref().unwrap_or_default()));
+                }
+                for raw in &raw {
+                    if position::partition_of_key(&raw.record.key) == Some(partition) {
+                        let position = raw.record.value.as_deref().and_then(|value| position::parse(value).ok());
+                        whole = Some(Whole { end: raw.record.offset + 1, position });
+                    }
+                }
             }
             if whole.is_some() || begin == low {
-                return Ok(whole.unwrap_or(low));
+                return Ok(whole.unwrap_or(Whole { end: low, position: None }));
             }
             back = back.saturating_mul(8);
         }
@@ -391,6 +424,71 @@ impl Log for KafkaLog {
             return Ok(*position);
         }
         self.replay(partition, &mut |_| {})
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn begin_next(&self) -> Result<(), LogError> {
+        let (found, _) = topics::ensure(&self.cluster, self.partitions, Beside { edges: false, next: true })?;
+        if found != self.generation {
+            return Err(self.already_moved(found));
+        }
+        *held(&self.next_owner) = Some(Owner::take(&self.cluster, "reembed", 0)?);
+        Ok(())
+    }
+
+    fn fill_next(&self, partition: u32, records: &[Rewritten], next_offset: u64) -> Result<(), LogError> {
+        let mut positions = vec![(partition, next_offset)];
+        // Of turns partitions beyond, whose turns are only sent on.
+        for beyond in (partition..self.turns_partitions()?).step_by(self.partitions as usize).skip(1) {
+            positions.insert(0, (beyond, self.read_position(beyond)?));
+        }
+        let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(*next))));
+        let positions: Vec<Rewritten> = positions.collect();
+        let owner = held(&self.next_owner);
+        let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;
+        let outgoing = records.iter().chain(&positions).map(|(key, value)| Outgoing {
+            topic: &self.next_memory,
+            partition: Some(partition),
+            key,
+            value: value.as_deref(),
+            headers: None,
+        });
+        let committed = owner.commit(&self.cluster, outgoing)?;
+        self.written(&committed.last);
+        Ok(())
+    }
+
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        Owner::take(&self.cluster, "reembed", 0).map(|_| ())
+    }
+
+    /// One transaction says so everywhere; then whoever commits to the old one is fenced, and
+    /// finds it when it takes a partition over.
+    fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
+        let value = Moved::value(self.generation + 1, model);
+        let generations = self.cluster.topic(topics::GENERATIONS);
+        {
+            let owner = held(&self.next_owner);
+            let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;
+            let mark = |topic, partition, key| Outgoing {
+                topic,
+                partition: Some(partition),
+                key,
+                value: Some(&value),
+                headers: None,
+            };
+            let marks = (0..self.partitions).map(|partition| mark(&self.memory, partition, MOVED_KEY));
+            let marks = marks.chain(std::iter::once(mark(&generations, 0, position::GENERATION_KEY)));
+            owner.commit(&self.cluster, marks)?;
+        }
+        (0..self.partitions).try_for_each(|partition| self.own(partition))
+    }
+
+    fn drop_old(&self) -> Result<Vec<String>, LogError> {
+        topics::drop_old(&self.cluster, self.generation)
     }
 
     fn live_keys(&self, _partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
@@ -426,6 +524,11 @@ impl KafkaLog {
         Ok(lane.seen() >= next_offset || lane.span(&self.cluster)?.1 >= next_offset)
     }
 
+    fn already_moved(&self, generation: u32) -> LogError {
+        let (topic, to) = (self.memory.clone(), self.cluster.topic(&memory_name(generation)));
+        LogError::Moved { topic, to, model: "those of another run".to_owned() }
+    }
+
     fn turn<'a>(&'a self, event: &'a TurnEvent, value: &'a [u8]) -> Outgoing<'a> {
         Outgoing {
             topic: &self.turns,
@@ -445,6 +548,14 @@ impl KafkaLog {
             headers: Some(error_headers(letter, &self.turns)),
         }
     }
+}
+
+/// The topic that holds the memory now, by its whole name.
+///
+/// # Errors
+/// [`LogError::Cluster`].
+pub(crate) fn memory_topic(cluster: &Cluster) -> Result<String, LogError> {
+    Ok(cluster.topic(&memory_name(topics::generation_now(cluster)?)))
 }
 
 /// Partitions of a topic by its whole name; 0 when it is not there.

@@ -88,9 +88,9 @@ pub(super) struct Committed {
 }
 
 impl Owner {
-    /// Fences whoever owned the partition before.
-    pub(super) fn take(cluster: &Cluster, partition: u32) -> Result<Self, LogError> {
-        let id = format!("{}.extract.{partition}", cluster.settings.prefix);
+    /// Fences whoever owned the partition in this role before.
+    pub(super) fn take(cluster: &Cluster, role: &str, partition: u32) -> Result<Self, LogError> {
+        let id = format!("{}.{role}.{partition}", cluster.settings.prefix);
         let until = Instant::now() + cluster.timeout();
         loop {
             let watch = Watch::default();

@@ -1,17 +1,50 @@
-//! The record of the memory topic that says how far the turns were read.
+//! The records of the memory topic that say how far the turns were read, and that the
+//! memory has moved.
 //!
 //! Key: two zero bytes, where every other key has the length of its bank, then the turns
 //! partition in four bytes, big-endian. Value: JSON. It is the last record of every
-//! transaction, so that a reader that has it has everything it covers.
+//! transaction, so that a reader that has it has everything it covers. That the memory has
+//! moved is said under a key of two zero bytes and `moved`, in every partition, and, under
+//! `memory`, in the topic of generations, which is there once it has.
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::SCHEMA_VERSION;
+use crate::model::{ModelRef, SCHEMA_VERSION};
 
 #[derive(Serialize, Deserialize)]
 struct ReadPosition {
     schema: u32,
     next_offset: u64,
+}
+
+/// The key that says, in a memory topic, that it is one no more.
+pub(super) const MOVED_KEY: &[u8] = b"\0\0moved";
+/// The key in the topic of generations.
+pub(super) const GENERATION_KEY: &[u8] = b"memory";
+
+/// Which generation of the memory topic counts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Moved {
+    schema: u32,
+    /// From 1.
+    pub generation: u32,
+    /// Whose vectors it holds.
+    pub model: ModelRef,
+}
+
+impl Moved {
+    pub(super) fn value(generation: u32, model: &ModelRef) -> Vec<u8> {
+        serde_json::to_vec(&Self { schema: SCHEMA_VERSION, generation, model: model.clone() }).unwrap_or_default()
+    }
+
+    pub(super) fn parse(value: &[u8]) -> Result<Self, String> {
+        let read: Self = serde_json::from_slice(value).map_err(|e| format!("not a generation of the memory: {e}"))?;
+        if read.schema == SCHEMA_VERSION {
+            Ok(read)
+        } else {
+            Err(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema))
+        }
+    }
 }
 
 /// The key for a turns partition.

@@ -7,6 +7,10 @@
 //! | `dead-letters` | 1 | for ever |
 //! | `questions`, `answers` | as memory | an hour |
 //! | `edges` | as memory | by key, removals for a week |
+//! | `memory-2` and so on | as memory | as memory |
+//! | `generations` | 1 | by key |
+//!
+//! The last two are there once the memory was made again with another model.
 
 use rdkafka::{
     admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication},
@@ -17,9 +21,14 @@ use rdkafka::{
 };
 
 use super::{
-    super::{LogError, REMOVALS_KEPT_MS},
+    super::{LogError, REMOVALS_KEPT_MS, memory_name},
     client::{Cluster, MAX_RECORD_BYTES, Watch},
+    lane::Lane,
+    position::{GENERATION_KEY, Moved},
 };
+
+/// The topic that says which generation of the memory counts.
+pub(super) const GENERATIONS: &str = "generations";
 
 /// What a topic must be like.
 struct Wanted {
@@ -39,7 +48,16 @@ const HOUR_MS: u64 = 3_600_000;
 /// For how long compaction leaves every version alone.
 const LAG: &str = "min.compaction.lag.ms";
 
-fn wanted(cluster: &Cluster, partitions: u32, edges: bool) -> Vec<Wanted> {
+/// What is made beside the topics of every pipeline.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Beside {
+    /// The topic of edges.
+    pub edges: bool,
+    /// The next generation of the memory, and the topic that says which one counts.
+    pub next: bool,
+}
+
+fn wanted(cluster: &Cluster, partitions: u32, generation: u32, beside: Beside) -> Vec<Wanted> {
     let settings = &cluster.settings;
     let topic = |name: &str, partitions, may_grow, made_with: &[(&'static str, String)], needed| {
         let common = [
@@ -67,26 +85,32 @@ fn wanted(cluster: &Cluster, partitions: u32, edges: bool) -> Vec<Wanted> {
         topic("turns", partitions, true, &kept(settings.turns_retention_hours * HOUR_MS), sized),
         Wanted {
             enough: vec![(LAG, asked_ms.to_string())],
-            ..topic("memory", partitions, false, &by_key(memory_ms), lagging)
+            ..topic(&memory_name(generation), partitions, false, &by_key(memory_ms), lagging)
         },
         topic("dead-letters", 1, false, &kept(0), sized),
         topic("questions", partitions, true, &kept(HOUR_MS), &["cleanup.policy"]),
         topic("answers", partitions, true, &kept(HOUR_MS), &["cleanup.policy"]),
     ];
-    if edges {
+    if beside.edges {
         topics.push(topic("edges", partitions, false, &by_key(asked_ms), &["cleanup.policy"]));
+    }
+    if beside.next {
+        topics.push(topic(&memory_name(generation + 1), partitions, false, &by_key(memory_ms), lagging));
+        topics.push(topic(GENERATIONS, 1, false, &by_key(0), &["cleanup.policy"]));
     }
     topics
 }
 
-/// Makes what is missing and compares what is there; gives what could be better.
+/// Makes what is missing and compares what is there. Gives the generation of the memory that
+/// counts, and what could be better.
 ///
 /// # Errors
 /// [`LogError::Topics`] that lists every difference; [`LogError::Cluster`].
-pub(super) fn ensure(cluster: &Cluster, partitions: u32, edges: bool) -> Result<Vec<String>, LogError> {
+pub(super) fn ensure(cluster: &Cluster, partitions: u32, beside: Beside) -> Result<(u32, Vec<String>), LogError> {
     let admin = Admin::new(cluster)?;
-    let wanted = wanted(cluster, partitions, edges);
     let there = admin.metadata()?;
+    let generation = generation(cluster, &there)?;
+    let wanted = wanted(cluster, partitions, generation, beside);
     let missing: Vec<&Wanted> = wanted.iter().filter(|w| count(&there, &w.name).is_none()).collect();
     admin.make(&missing)?;
     let there = if missing.is_empty() { there } else { admin.metadata_with(&missing)? };
@@ -107,10 +131,59 @@ pub(super) fn ensure(cluster: &Cluster, partitions: u32, edges: bool) -> Result<
     let (lacking, notices) = admin.compare(&existing)?;
     differences.extend(lacking);
     if differences.is_empty() {
-        Ok(notices)
+        Ok((generation, notices))
     } else {
         Err(LogError::Topics { brokers: cluster.settings.brokers.clone(), differences })
     }
+}
+
+/// The generation of the memory that counts.
+pub(super) fn generation_now(cluster: &Cluster) -> Result<u32, LogError> {
+    generation(cluster, &Admin::new(cluster)?.metadata()?)
+}
+
+/// The generation of the memory that counts; the first where nothing says otherwise.
+fn generation(cluster: &Cluster, there: &Metadata) -> Result<u32, LogError> {
+    let topic = cluster.topic(GENERATIONS);
+    if count(there, &topic).is_none() {
+        return Ok(1);
+    }
+    let mut lane = Lane::open(cluster, &topic, 0, true)?;
+    let (mut from, mut generation) = (lane.span(cluster)?.0, 1);
+    loop {
+        let raw = lane.read(cluster, from, 64)?;
+        let Some(last) = raw.last() else { return Ok(generation) };
+        from = last.record.offset + 1;
+        for raw in raw.iter().filter(|raw| raw.record.key == GENERATION_KEY) {
+            let read = Moved::parse(raw.record.value.as_deref().unwrap_or_default());
+            let moved = read.map_err(|problem| cluster.error(format!("reading {topic}"), problem, None))?;
+            generation = generation.max(moved.generation);
+        }
+    }
+}
+
+/// Removes the generations of the memory before this one; gives their names.
+pub(super) fn drop_old(cluster: &Cluster, generation: u32) -> Result<Vec<String>, LogError> {
+    let admin = Admin::new(cluster)?;
+    let there = admin.metadata()?;
+    let old: Vec<String> = (1..generation)
+        .map(|old| cluster.topic(&memory_name(old)))
+        .filter(|name| count(&there, name).is_some())
+        .collect();
+    let names: Vec<&str> = old.iter().map(String::as_str).collect();
+    if !names.is_empty() {
+        let options = AdminOptions::new().operation_timeout(Some(cluster.timeout()));
+        let gone = admin
+            .runtime
+            .block_on(admin.client.delete_topics(&names, &options))
+            .map_err(|e| cluster.failed(&admin.watch, "removing topics", &e))?;
+        for result in gone {
+            result.map_err(|(name, code)| {
+                cluster.error(format!("removing topic {name}"), code.to_string(), Some(code))
+            })?;
+        }
+    }
+    Ok(old)
 }
 
 /// The partitions of a topic, if it is there.

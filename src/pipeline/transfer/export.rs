@@ -9,13 +9,14 @@ use std::path::Path;
 use super::{BankMemory, TransferError, file::FileWriter};
 use crate::{
     config::{LogKind, Pipeline},
-    log::{self, Record, Topic, partition_of},
-    model::{
-        Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, MemoryKey, MemoryRecord,
-        SCHEMA_VERSION,
-    },
+    log::{self, Topic, partition_of},
+    model::{Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, SCHEMA_VERSION},
     pipeline::{
-        PipelineError, Progress, answerer::edge_settings, background::Extractors, live::LiveRecords, stage::Stage,
+        PipelineError, Progress,
+        answerer::edge_settings,
+        background::Extractors,
+        live::{LiveRecords, record_of},
+        stage::Stage,
         vectors::Vectors,
     },
 };
@@ -55,10 +56,10 @@ pub fn export(
     let behind = log.behind(partition, log.read_position(partition)?)?;
     // The header stands first and says whose vectors there are.
     let mut model = None;
-    let live = LiveRecords::of(&*log, partition, |key, record| {
+    let live = LiveRecords::of(&*log, Topic::Memory, partition, |key, record| {
         let ours = key.bank == *bank;
         if ours && model.is_none() {
-            let value = read(partition, key, record)?;
+            let value = record_of(partition, record)?;
             model = (!value.units.is_empty()).then_some(value.model);
         }
         Ok(ours)
@@ -78,7 +79,7 @@ pub fn export(
     let mut memory = BankMemory::start(pipeline)?;
     let (mut written, mut refused) = (0, None);
     live.each(&*log, &mut |key, record| {
-        let value = read(partition, key, record)?;
+        let value = record_of(partition, record)?;
         let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
         if !value.units.is_empty() && Some(&value.model) != model.as_ref() {
             return Err(failed(format!(
@@ -98,18 +99,4 @@ pub fn export(
     let digest = memory.digest()?;
     file.finish(digest.clone())?;
     Ok(Exported { records: written, digest, behind })
-}
-
-/// A record of our own topic.
-pub(super) fn read(partition: u32, key: &MemoryKey, record: &Record) -> Result<MemoryRecord, PipelineError> {
-    let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
-    let value = record.value.as_deref().unwrap_or_default();
-    let read: MemoryRecord = serde_json::from_slice(value).map_err(|e| {
-        failed(format!("{}/{}: not a memory record: {e}; restore the log from a copy", Topic::Memory, key.bank))
-    })?;
-    if read.schema == SCHEMA_VERSION {
-        Ok(read)
-    } else {
-        Err(failed(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema)))
-    }
 }

@@ -13,18 +13,17 @@ use std::{collections::HashMap, path::Path};
 
 use super::{
     BankMemory, TransferError,
-    export::read,
     file::{FileReader, Line},
 };
 use crate::{
     config::Pipeline,
     embed,
-    log::{self, Log, LogError, Transaction, partition_of},
+    log::{self, Log, LogError, Topic, Transaction, partition_of},
     model::{ExportDigest, ExportHeader, ExportRecord, ExportSeal, MemoryRecord, ModelRef},
     pipeline::{
         PipelineError, Progress,
         answerer::edge_settings,
-        live::{LiveRecords, model_of},
+        live::{LiveRecords, model_of, record_of},
     },
 };
 
@@ -150,10 +149,10 @@ fn attempt(
 fn compare(log: &dyn Log, from: &Path, partition: u32) -> Result<HashMap<Vec<u8>, blake3::Hash>, TransferError> {
     let mut file = FileReader::open(from)?;
     let bank = file.header.bank.clone();
-    let live = LiveRecords::of(log, partition, |key, _| Ok(key.bank == bank))?;
+    let live = LiveRecords::of(log, Topic::Memory, partition, |key, _| Ok(key.bank == bank))?;
     let mut found = HashMap::new();
-    live.each(log, &mut |key, record| {
-        let value = read(partition, key, record)?;
+    live.each(log, &mut |_, record| {
+        let value = record_of(partition, record)?;
         let value = moved(value).map_err(|e| PipelineError::Record {
             partition,
             offset: record.offset,
@@ -200,10 +199,11 @@ fn finish(
     seal: ExportSeal,
     (written, there): (u64, u64),
 ) -> Result<Imported, TransferError> {
+    log.interrupt_next()?;
     let mut memory = BankMemory::start(pipeline)?;
-    let live = LiveRecords::of(log, partition, |key, _| Ok(key.bank == header.bank))?;
+    let live = LiveRecords::of(log, Topic::Memory, partition, |key, _| Ok(key.bank == header.bank))?;
     live.each(log, &mut |key, record| {
-        let value = read(partition, key, record)?;
+        let value = record_of(partition, record)?;
         memory.take(key, &value)?.map_err(|problem| PipelineError::Record { partition, offset: record.offset, problem })
     })?;
     let (digest, here) = (memory.digest()?, edge_settings(pipeline));

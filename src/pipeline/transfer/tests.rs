@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{file::FileReader, import::into_log, *};
 use crate::{
-    log::{self, Batch, LiveKey, Log, Record, Topic, Transaction},
-    model::{DeadLetter, TurnEvent},
+    log::{self, Batch, LiveKey, Log, Record, Rewritten, Topic, Transaction, Whole},
+    model::{DeadLetter, ModelRef, TurnEvent},
     pipeline::Service,
 };
 
@@ -44,8 +44,26 @@ impl Log for Dying {
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
         self.log.end(topic, partition)
     }
-    fn whole(&self, partition: u32) -> Result<u64, LogError> {
-        self.log.whole(partition)
+    fn whole(&self, topic: Topic, partition: u32) -> Result<Whole, LogError> {
+        self.log.whole(topic, partition)
+    }
+    fn generation(&self) -> u32 {
+        self.log.generation()
+    }
+    fn begin_next(&self) -> Result<(), LogError> {
+        self.log.begin_next()
+    }
+    fn fill_next(&self, partition: u32, records: &[Rewritten], next_offset: u64) -> Result<(), LogError> {
+        self.log.fill_next(partition, records, next_offset)
+    }
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        self.log.interrupt_next()
+    }
+    fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
+        self.log.switch(model)
+    }
+    fn drop_old(&self) -> Result<Vec<String>, LogError> {
+        self.log.drop_old()
     }
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         self.log.behind(partition, position)

@@ -1,0 +1,238 @@
+//! The memory once more, with another model's vectors.
+//!
+//! In: a log whose vectors are of one model, a pipeline that names another. Out: the next
+//! generation of the memory topic, with the same records and the other vectors, and the
+//! switch to it. Nothing is extracted again; no record holds vectors of two models, and no
+//! memory follows two generations.
+//!
+//! A record is written when the next generation lacks it, or holds another but for the
+//! vectors: there is no other progress to keep, and one that was killed goes on. With the
+//! records of a partition goes the read position that covers them. What a service on Kafka
+//! commits to the old generation after that is not lost by the switch: its turns lie behind
+//! the position, and are extracted again by whoever reads the new one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    config::Pipeline,
+    extract::rules::draft_of,
+    log::{self, Log, Rewritten, Topic, memory_name},
+    model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
+};
+
+use super::{
+    PipelineError, Progress,
+    live::{LiveRecords, model_of, record_of},
+    split::{self, MAX_VALUE_BYTES},
+    vectors::{Drafted, Vectors},
+};
+
+/// Units embedded and written at once.
+const UNITS_AT_ONCE: usize = 128;
+/// A round that wrote no more records than this is the last.
+const FEW: u64 = 64;
+/// Rounds at most, where turns come faster than they are embedded.
+const ROUNDS: u32 = 8;
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reembedded {
+    /// Whose vectors there were; none when there were no others.
+    pub from: Option<ModelRef>,
+    /// Whose there are.
+    pub to: ModelRef,
+    /// The generation that is read from now on.
+    pub name: String,
+    /// Records that it holds, a window or an open turn each.
+    pub windows: u64,
+    /// Of them, those that this run wrote.
+    pub written: u64,
+    /// Generations that were removed.
+    pub dropped: Vec<String>,
+    /// Whether an older one is still there.
+    pub kept: bool,
+}
+
+/// Fills the next generation with the vectors of the pipeline's model, and switches to it.
+///
+/// # Errors
+/// [`PipelineError`]; before the switch the old memory is as it was.
+pub fn reembed(
+    pipeline: &Pipeline,
+    drop_old: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Reembedded, PipelineError> {
+    let mut log = log::open(&pipeline.log)?;
+    let mut vectors = Vectors::beside(pipeline);
+    let to = vectors.embedder()?.model().clone();
+    let from = model_of(&*log)?.filter(|from| *from != to);
+    let (mut windows, mut written) = (0, 0);
+    if from.is_some() {
+        log.begin_next()?;
+        for _ in 0..ROUNDS {
+            let before = written;
+            windows = 0;
+            for partition in 0..log.partitions() {
+                let mut copy = Copy { pipeline, log: &*log, partition, to: &to, vectors: &mut vectors, written: 0 };
+                windows += copy.run(progress)?;
+                written += copy.written;
+            }
+            if written - before <= FEW {
+                break;
+            }
+        }
+        log.switch(&to)?;
+        drop(log);
+        log = log::open(&pipeline.log)?;
+    }
+    vectors.discard();
+    let dropped = if drop_old { log.drop_old()? } else { Vec::new() };
+    let (name, kept) = (memory_name(log.generation()), from.is_some() && !drop_old);
+    Ok(Reembedded { from, to, name, windows, written, dropped, kept })
+}
+
+/// What the next generation holds of a window.
+struct There {
+    /// Of the record without its vectors; none when they are of another model.
+    hash: Option<blake3::Hash>,
+    parts: u32,
+}
+
+/// One partition from one generation to the next.
+struct Copy<'c> {
+    pipeline: &'c Pipeline,
+    log: &'c dyn Log,
+    partition: u32,
+    to: &'c ModelRef,
+    vectors: &'c mut Vectors,
+    written: u64,
+}
+
+impl Copy<'_> {
+    /// Brings the partition up to what the old generation holds now; gives its windows.
+    fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<u64, PipelineError> {
+        let (log, partition) = (self.log, self.partition);
+        let old = LiveRecords::of(log, Topic::Memory, partition, |_, _| Ok(true))?;
+        // Nothing was ever committed to it.
+        let Some(position) = old.whole.position else { return Ok(0) };
+        let next = LiveRecords::of(log, Topic::NextMemory, partition, |_, _| Ok(true))?;
+        let mut there: HashMap<Vec<u8>, There> = HashMap::new();
+        each_window(log, &next, partition, &mut |key, record, parts| {
+            let ours = record.model == *self.to;
+            there.insert(key.to_bytes(), There { hash: ours.then(|| without_vectors(&record)), parts });
+            Ok(())
+        })?;
+        let (mut windows, mut waiting, mut units) = (0, Vec::new(), 0);
+        let total = old.len();
+        each_window(log, &old, partition, &mut |key, record, _| {
+            windows += 1;
+            let found = there.remove(&key.to_bytes());
+            if found.as_ref().is_some_and(|found| found.hash == Some(without_vectors(&record))) {
+                return Ok(());
+            }
+            units += record.units.len();
+            waiting.push((key, record, found.map_or(1, |found| found.parts)));
+            if units >= UNITS_AT_ONCE {
+                units = 0;
+                self.write(std::mem::take(&mut waiting), position)?;
+            }
+            progress(Progress { doing: "reembedding", done: windows, total: Some(total), unit: "records" });
+            Ok(())
+        })?;
+        self.write(waiting, position)?;
+        let mut gone: Vec<Rewritten> = Vec::new();
+        for (key, There { parts, .. }) in there {
+            let failed = |e: crate::model::Invalid| PipelineError::Record {
+                partition,
+                offset: next.whole.end,
+                problem: e.to_string(),
+            };
+            let key = MemoryKey::from_bytes(&key).map_err(failed)?;
+            gone.extend((0..parts).map(|part| (MemoryKey { part, ..key.clone() }.to_bytes(), None)));
+        }
+        if !gone.is_empty() || next.whole.position != Some(position) {
+            log.fill_next(partition, &gone, position)?;
+            self.written += gone.len() as u64;
+        }
+        Ok(windows)
+    }
+
+    /// Embeds windows and writes them; each with the parts that the next generation has of it.
+    fn write(&mut self, windows: Vec<(MemoryKey, MemoryRecord, u32)>, position: u64) -> Result<(), PipelineError> {
+        if windows.is_empty() {
+            return Ok(());
+        }
+        let settings = &self.pipeline.extract;
+        let drafted: Vec<Drafted> = windows
+            .iter()
+            .map(|(key, record, _)| Drafted {
+                bank: key.bank.clone(),
+                window: key.window.clone(),
+                drafts: record.units.iter().map(|unit| draft_of(unit, record, settings)).collect(),
+            })
+            .collect();
+        let (model, made) = self.vectors.units(&drafted)?;
+        let mut records: Vec<Rewritten> = Vec::new();
+        self.written += windows.len() as u64;
+        let mut closed = Vec::new();
+        for (((key, record, before), units), drafted) in windows.into_iter().zip(made).zip(&drafted) {
+            if record.state == WindowState::Final {
+                closed.push(drafted);
+            }
+            let record = MemoryRecord { model: model.clone(), units, ..record };
+            let values = split::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
+                partition: self.partition,
+                offset: position,
+                problem: format!("window {:?} has no JSON form: {e}", record.window),
+            })?;
+            let gone = std::iter::repeat_n(None, (before as usize).saturating_sub(values.len()));
+            let key = |part| MemoryKey { part, ..key.clone() }.to_bytes();
+            records.extend((0..).map(key).zip(values.into_iter().map(Some).chain(gone)));
+        }
+        self.log.fill_next(self.partition, &records, position)?;
+        closed.into_iter().try_for_each(|drafted| self.vectors.release(drafted))
+    }
+}
+
+/// Shows every live window, or turn of an open one: the parts of its record together, and how
+/// many there are.
+fn each_window(
+    log: &dyn Log,
+    live: &LiveRecords,
+    partition: u32,
+    show: &mut dyn FnMut(MemoryKey, MemoryRecord, u32) -> Result<(), PipelineError>,
+) -> Result<(), PipelineError> {
+    let parts = live.parts()?;
+    let mut waiting: HashMap<Vec<u8>, BTreeMap<u32, MemoryRecord>> = HashMap::new();
+    live.each(log, &mut |key, record| {
+        let value = record_of(partition, record)?;
+        let whole = MemoryKey { part: 0, ..key.clone() };
+        let bytes = whole.to_bytes();
+        let Some(count) = parts.get(&bytes) else { return show(whole, value, 1) };
+        let held = waiting.entry(bytes.clone()).or_default();
+        held.insert(key.part, value);
+        if held.len() < *count as usize {
+            return Ok(());
+        }
+        let mut held = waiting.remove(&bytes).unwrap_or_default().into_values();
+        let Some(mut first) = held.next() else { return Ok(()) };
+        for part in held {
+            first.turns.extend(part.turns);
+            first.units.extend(part.units);
+        }
+        show(whole, first, *count)
+    })
+}
+
+/// A hash of all of a record but its vectors.
+fn without_vectors(record: &MemoryRecord) -> blake3::Hash {
+    let mut bare = record.clone();
+    bare.model = ModelRef { name: String::new(), hash: String::new() };
+    for unit in &mut bare.units {
+        unit.vector = Vector([].into());
+        for part in &mut unit.parts {
+            (part.vectors, part.pair) = (Vec::new(), None);
+        }
+    }
+    blake3::hash(&serde_json::to_vec(&bare).unwrap_or_default())
+}
