@@ -8,7 +8,7 @@ use std::{
 };
 
 use ripplemem::{
-    config::Pipeline,
+    config::{Pipeline, SnapshotSettings},
     log::Topic,
     memory::Census,
     model::{Bank, Question, TurnEvent},
@@ -276,6 +276,62 @@ fn killed_at_any_moment_with_snapshots() {
         assert_eq!(census(&open(&replayed)), expected, "round {round}, replayed");
     }
     println!("killed in {rounds} rounds; {restored} had a snapshot to come back from");
+}
+
+/// Killed while it restores, or while it writes what it read behind that, a memory changes no
+/// snapshot that is whole, and comes back as it was.
+#[test]
+fn a_restore_killed_at_any_moment() {
+    let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
+    let home = tempfile::tempdir().unwrap();
+    let file = write(
+        &home.path().join("p.toml"),
+        "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\nlog.fsync = \"system\"\n\
+         snapshot.directory = \"snapshots\"\n",
+    );
+    let pipeline = Pipeline::read(&file).unwrap();
+    let without = Pipeline {
+        snapshot: SnapshotSettings { directory: String::new(), ..pipeline.snapshot.clone() },
+        ..pipeline.clone()
+    };
+    let sample = fs::read_to_string(data("sample.jsonl")).unwrap();
+    for copy in 0..8 {
+        let text = sample.replace("\"bank\": \"sample/", &format!("\"bank\": \"copy-{copy}/"));
+        ingest(&mut open(&pipeline), &write(&home.path().join("more.jsonl"), text));
+    }
+    let digest =
+        || Command::new(env!("CARGO_BIN_EXE_ripplemem")).args(["digest", "--pipeline"]).arg(&file).output().unwrap();
+    let begun = std::time::Instant::now();
+    assert!(digest().status.success());
+    let whole = begun.elapsed();
+    let mut dice = Dice(77);
+    let mut unfinished = 0;
+    for round in 0..rounds {
+        // Every other restore has something to read behind the snapshot, and to write.
+        if round % 2 == 1 {
+            let said =
+                lines("copy-0/harbour", "more", &[(&format!("m{round}"), "Ann", &format!("Marta has {round} kayaks"))]);
+            tell(&mut open(&without), &said);
+        }
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+            .args(["digest", "--pipeline"])
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(dice.below(whole.as_micros() as u64)));
+        unfinished += usize::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let replayed = census(&open(&without));
+        let mut said = Vec::new();
+        let mut restored = Service::open(&pipeline, &mut |_| {}).unwrap();
+        said.append(&mut restored.take_warnings());
+        assert_eq!(census(&restored), replayed, "round {round}");
+        assert!(said.is_empty(), "round {round}: {said:?}");
+    }
+    println!("{unfinished} of {rounds} restores were killed before their end");
 }
 
 /// What version 1 wrote is read for ever. Run with `REWRITE=1` to make it, once.

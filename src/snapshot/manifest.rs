@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::{SnapshotError, store::Store, update::UpdateTable};
 use crate::model::{Bank, ModelRef};
 
-/// The directory of the manifests.
-const DIRECTORY: &str = "manifests";
 /// Version of the manifest and of the update tables.
 const VERSION: u32 = 1;
 
@@ -139,6 +137,9 @@ struct Sealed {
 }
 
 impl Manifest {
+    /// The directory of the manifests.
+    pub(super) const DIRECTORY: &str = "manifests";
+
     /// The first of a place.
     pub(super) fn first(log: &str, partitions: u32, settings: &str) -> Self {
         Self {
@@ -159,6 +160,18 @@ impl Manifest {
             forgotten: Vec::new(),
             segments: Vec::new(),
         }
+    }
+
+    /// Which it is, and how much it holds, for people.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let bytes: u64 = self.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
+        let Live { records, units, choices } = self.live;
+        let megabytes = bytes as f64 / 1e6;
+        format!(
+            "snapshot {}: {records} records, {units} units, {choices} choices; {megabytes:.1} MB in all",
+            self.number
+        )
     }
 
     /// Whether a read that ended at an offset is a point that can be asked for.
@@ -185,8 +198,8 @@ impl Manifest {
     /// The numbers of all manifests of a place, newest first.
     pub(super) fn numbers(store: &Store) -> Result<Vec<u64>, SnapshotError> {
         let number =
-            |path: String| path.strip_prefix(DIRECTORY)?.strip_prefix('/')?.strip_suffix(".json")?.parse().ok();
-        let mut numbers: Vec<u64> = store.list(DIRECTORY)?.into_iter().filter_map(number).collect();
+            |path: String| path.strip_prefix(Self::DIRECTORY)?.strip_prefix('/')?.strip_suffix(".json")?.parse().ok();
+        let mut numbers: Vec<u64> = store.list(Self::DIRECTORY)?.into_iter().filter_map(number).collect();
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         Ok(numbers)
     }
@@ -215,7 +228,7 @@ impl Manifest {
 
     /// Where the manifest of a number lies.
     pub(super) fn path(number: u64) -> String {
-        format!("{DIRECTORY}/{number:012}.json")
+        format!("{}/{number:012}.json", Self::DIRECTORY)
     }
 }
 

@@ -66,7 +66,9 @@ pub enum SnapshotError {
         problem: String,
     },
     /// The place of snapshots refused, or could not be reached.
-    #[error("{place}: {doing} failed: {problem}; look at the place and its rights, nothing is lost: the log holds all")]
+    #[error(
+        "{place}: {doing} failed: {problem}; look at the place, its room and its rights, nothing is lost: the log holds all"
+    )]
     Place {
         /// The place, and the object in it.
         place: String,
@@ -142,7 +144,9 @@ pub enum SnapshotError {
         known: u64,
     },
     /// Someone else writes snapshots there.
-    #[error("{place}: another process writes snapshots there; stop that process, or name another snapshot.directory")]
+    #[error(
+        "{place}: another process writes snapshots there; stop it and start again, or name another snapshot.directory"
+    )]
     Taken {
         /// The place.
         place: String,

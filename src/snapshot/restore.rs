@@ -236,6 +236,7 @@ impl Snapshots {
     /// # Errors
     /// [`SnapshotError::Place`].
     pub fn writer(self, restored: Option<&Restored>, run: String, history_days: u64) -> Result<Writer, SnapshotError> {
+        self.store.sweep(&[&UpdateTable::ALL.map(UpdateTable::name)[..], &[Manifest::DIRECTORY]].concat())?;
         let numbers = Manifest::numbers(&self.store)?;
         let mut first = match restored {
             Some(restored) => Manifest { settings: self.settings, ..restored.manifest.clone() },

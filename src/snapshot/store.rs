@@ -3,7 +3,14 @@
 //! In: a place and paths in it. Out: whole objects, or none: a reader never sees half of one.
 //! A store that is away, or hangs, is an error within seconds, never a wait without end.
 
-use std::{error::Error, fmt::Display, future::Future, path::Path as FilePath, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    fmt::Display,
+    future::Future,
+    path::{Path as FilePath, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -49,6 +56,8 @@ pub(super) trait Objects: Send + Sync {
 pub(super) struct Store {
     objects: Box<dyn Objects>,
     place: String,
+    /// Where it is a directory.
+    directory: Option<PathBuf>,
 }
 
 impl Store {
@@ -61,21 +70,22 @@ impl Store {
             problem: problem.to_string(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
-        let store = if place.contains("://") {
-            let url = Url::parse(place).map_err(|e| failed(&e))?;
-            match url.to_file_path() {
-                Ok(path) if url.scheme() == "file" => directory(&path)?,
-                _ => bucket(&url).map_err(|e| failed(&said(&e)))?,
-            }
-        } else {
-            directory(FilePath::new(place))?
+        let url = place.contains("://").then(|| Url::parse(place)).transpose().map_err(|e| failed(&e))?;
+        let path = match &url {
+            Some(url) if url.scheme() == "file" => url.to_file_path().ok(),
+            Some(_) => None,
+            None => Some(PathBuf::from(place)),
         };
-        Ok(Self { objects: Box::new(Remote { store, runtime }), place: place.to_owned() })
+        let store = match (&path, &url) {
+            (None, Some(url)) => bucket(url).map_err(|e| failed(&said(&e)))?,
+            (path, _) => directory(path.as_deref().unwrap_or(FilePath::new(place)))?,
+        };
+        Ok(Self { objects: Box::new(Remote { store, runtime }), place: place.to_owned(), directory: path })
     }
 
     #[cfg(test)]
     pub(super) fn over(objects: Box<dyn Objects>) -> Self {
-        Self { objects, place: "a test's store".to_owned() }
+        Self { objects, place: "a test's store".to_owned(), directory: None }
     }
 
     /// Its name.
@@ -102,6 +112,29 @@ impl Store {
 
     pub(super) fn delete(&self, path: &str) -> Result<(), SnapshotError> {
         self.objects.delete(path).map_err(|problem| self.failed("removing", path, &problem))
+    }
+
+    /// Removes what was left of writes that were killed, in these directories: no list shows it,
+    /// and it may hold what is taken back later.
+    pub(super) fn sweep(&self, directories: &[&str]) -> Result<(), SnapshotError> {
+        let Some(place) = &self.directory else { return Ok(()) };
+        for path in directories.iter().map(|directory| place.join(directory)) {
+            let failed = |e| SnapshotError::disk(&path, "removing what was left of a write", e);
+            let entries = match std::fs::read_dir(&path) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                entries => entries.map_err(failed)?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(failed)?;
+                // As the library calls what it has not renamed yet.
+                let name = entry.file_name();
+                let number = name.to_str().and_then(|name| name.rsplit_once('#')).map(|(_, number)| number);
+                if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
+                    std::fs::remove_file(entry.path()).map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn failed(&self, doing: &'static str, path: &str, problem: &str) -> SnapshotError {

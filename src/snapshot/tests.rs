@@ -477,12 +477,12 @@ fn history_is_trimmed_by_the_day() {
         History { dice: 21, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: true };
     let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 2).unwrap();
     writer.snapshot(0).unwrap().unwrap();
-    let (mut trims, mut taken) = (0, Vec::new());
+    let (mut trims, mut taken) = (0, Vec::<Manifest>::new());
     for _ in 0..25 {
         let (update, changes) = history.next();
         writer.take(&update, &changes).unwrap();
         let Some(now) = writer.snapshot(history.now()).unwrap() else { continue };
-        if let Some(last) = taken.last().map(|last: &Manifest| last.clone()) {
+        if let Some(last) = taken.last().cloned() {
             let kept = last.segments.iter().all(|segment| now.segments.contains(segment));
             assert!(kept || now.trimmed_ms > last.trimmed_ms);
             assert!(now.trimmed_ms == last.trimmed_ms || now.trimmed_ms >= last.trimmed_ms + 24 * 3_600_000);
@@ -496,6 +496,75 @@ fn history_is_trimmed_by_the_day() {
     assert!(old(last).iter().all(|at| *at <= last.trimmed_ms));
     assert!((3..15).contains(&trims), "{trims}");
     assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
+}
+
+const FULL_DISK: &str = "RIPPLEMEM_FULL_SNAPSHOT";
+
+/// Run by [`a_full_disk_during_a_snapshot`] in a process that may write no large file.
+#[test]
+fn child_that_fills_the_disk() {
+    let Some(home) = std::env::var_os(FULL_DISK) else { return };
+    let mut writer = on_disk(home.to_str().unwrap()).writer(None, "full".to_owned(), 0).unwrap();
+    let mut history =
+        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+    let (update, changes) = history.next();
+    writer.take(&update, &changes).unwrap();
+    writer.snapshot(1).unwrap().unwrap();
+    for _ in 0..2_000 {
+        let (update, changes) = history.next();
+        writer.take(&update, &changes).unwrap();
+    }
+    for _ in 0..2 {
+        let error = writer.snapshot(2).unwrap_err().to_string();
+        assert!(
+            error.contains("writing failed") && error.contains("room") && error.contains("nothing is lost"),
+            "{error}"
+        );
+    }
+}
+
+fn on_disk(home: &str) -> Snapshots {
+    Snapshots::open(home, "a test's log", 2, "settings".to_owned()).unwrap()
+}
+
+/// A disk that is full while a snapshot is written: said so, no half file stays, the one before is
+/// whole, and with room again the next one holds everything.
+#[test]
+fn a_full_disk_during_a_snapshot() {
+    let home = tempfile::tempdir().unwrap();
+    let place = home.path().to_str().unwrap();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "snapshot::tests::child_that_fills_the_disk", "--nocapture"])
+        .env(FULL_DISK, place)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let left = |directory: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(home.path().join(directory)).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert!(UpdateTable::ALL.iter().all(|table| left(table.name()).iter().all(|name| !name.contains('#'))));
+    assert_eq!(left("manifests"), ["000000000001.json"]);
+
+    let mut history =
+        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+    let (first, _) = history.next();
+    let restored = on_disk(place).newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
+    assert_eq!(Model::of(&restored), history.all().expected());
+    assert_eq!(restored.manifest.reached[first.partition as usize].next_offset, first.next_offset);
+    // A write that was killed leaves its file, which no list shows.
+    std::fs::write(home.path().join("units/left.parquet#1"), "half").unwrap();
+    let mut writer = on_disk(place).writer(Some(&restored), "later".to_owned(), 0).unwrap();
+    for _ in 0..2_000 {
+        let (update, changes) = history.next();
+        writer.take(&update, &changes).unwrap();
+    }
+    writer.snapshot(3).unwrap().unwrap();
+    let restored = on_disk(place).newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
+    assert_eq!(Model::of(&restored), history.all().expected());
+    assert!(!left("units").iter().any(|name| name.contains('#') || name.starts_with("full-000004")));
 }
 
 /// A snapshot whose answer was lost is recognised as our own, and what it made old is removed.

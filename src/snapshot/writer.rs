@@ -85,6 +85,8 @@ pub struct Writer {
     files: u64,
     /// The first offset that this run read, by partition, until its first snapshot.
     begun: Option<BTreeMap<u32, u64>>,
+    /// The last read of this run that left a row, by partition: such a read can be asked for.
+    changed: BTreeMap<u32, (u64, i64)>,
     /// Rows were lost: a later snapshot would lack them.
     lost: bool,
     /// The manifest that was written last, whatever was said of it: the answer may be lost.
@@ -133,6 +135,7 @@ impl Writer {
             history_ms: i64::try_from(history_days).unwrap_or(i64::MAX).saturating_mul(DAY_MS),
             files: 0,
             begun: Some(begun),
+            changed: BTreeMap::new(),
             lost: false,
             tried: None,
             littered: true,
@@ -154,7 +157,11 @@ impl Writer {
             }
             let id = RecordKey::from(key);
             let head = Head { key, partition, offset, append_ms, since: offset, diff: 1 };
-            if let Some(old) = self.held.remove(&id) {
+            let old = self.held.remove(&id);
+            if old.is_some() || record.is_some() {
+                self.changed.insert(partition, (offset, append_ms));
+            }
+            if let Some(old) = old {
                 self.went(&Head { since: old.since, diff: -1, ..head }, &old);
             }
             if let Some(record) = record {
@@ -215,11 +222,11 @@ impl Writer {
         self.manifest.reached.sort_unstable_by_key(|reached| reached.partition);
         for reached in &mut self.manifest.reached {
             // Before the first snapshot a log had only what compaction left of it.
-            reached.oldest.get_or_insert(reached.last.unwrap_or_default());
+            let changed = self.changed.get(&reached.partition).copied();
+            reached.oldest.get_or_insert(changed.or(reached.last).unwrap_or_default());
         }
         for (partition, from) in self.begun.take().into_iter().flatten() {
-            let reached = self.manifest.reached.iter().find(|reached| reached.partition == partition);
-            let until = reached.and_then(|reached| reached.last).map_or(from, |(offset, _)| offset);
+            let until = self.changed.get(&partition).map_or(from, |(offset, _)| *offset);
             if until > from {
                 self.manifest.gaps.push(Gap { partition, from, until });
             }
