@@ -81,12 +81,14 @@ pub(crate) enum Command {
         #[command(flatten)]
         memory: MemoryArgs,
     },
-    /// Write a snapshot of the memory to the place that the pipeline names.
+    /// Write a snapshot of the memory to the place that the pipeline names; with the log on Kafka, by the
+    /// service at metrics.listen where one answers there.
     Snapshot {
         #[command(flatten)]
         memory: MemoryArgs,
     },
-    /// Units and edges of a bank that came and went between two points of its past.
+    /// Units and edges of a bank that came and went between two points of its past; with the log on Kafka,
+    /// as far as the newest snapshot reaches.
     Diff {
         /// The bank.
         #[arg(long)]

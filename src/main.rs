@@ -12,6 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -25,7 +26,7 @@ use ripplemem::{
     model::{Bank, EventTime, ExportDigest, Question},
     pipeline::{self, Exported, Finished, Imported, Ingested, Progress, Reembedded, Replay, ReplayRequest, Service},
     schema, serve,
-    snapshot::{AsOf, Diff, Manifest, Table},
+    snapshot::{AsOf, Diff, Table},
     source::{self, Source},
 };
 
@@ -257,23 +258,40 @@ fn replay(pipeline: &Pipeline, request: &ReplayRequest<'_>) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// One request by hand: a health check needs no client library.
-fn health(url: &str) -> Result<ExitCode> {
+/// Nobody listens at an address.
+#[derive(Debug, thiserror::Error)]
+#[error("{address}: nobody answers")]
+struct Unanswered {
+    address: String,
+    source: std::io::Error,
+}
+
+/// How long a health check may take.
+const HEALTH: Duration = Duration::from_secs(5);
+/// How long a service may write a snapshot for.
+const SNAPSHOT: Duration = Duration::from_secs(600);
+
+/// What a service answers. By hand: one request needs no client library.
+fn request(method: &str, url: &str, patience: Duration) -> Result<String> {
     let rest = url.strip_prefix("http://").with_context(|| format!("--url {url:?}: not http://ADDRESS:PORT/PATH"))?;
     let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let patience = Some(std::time::Duration::from_secs(5));
-    let mut stream = std::net::TcpStream::connect(address).with_context(|| format!("{address}: nobody answers"))?;
-    stream.set_read_timeout(patience)?;
-    stream.set_write_timeout(patience)?;
-    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let unanswered = |source| Unanswered { address: address.to_owned(), source };
+    let mut stream = std::net::TcpStream::connect(address).map_err(unanswered)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    write!(stream, "{method} /{path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).with_context(|| format!("{address}: no whole answer"))?;
     let word = answer.split("\r\n\r\n").nth(1).unwrap_or_default().trim();
     if answer.starts_with("HTTP/1.1 200") {
-        print(&format!("{word}\n"))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(word.to_owned());
     }
     anyhow::bail!("{url}: {}", if word.is_empty() { "not an answer of this service" } else { word })
+}
+
+fn health(url: &str) -> Result<ExitCode> {
+    print(&format!("{}\n", request("GET", url, HEALTH)?))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -> Result<ExitCode> {
@@ -390,18 +408,18 @@ fn snapshot(pipeline: &Pipeline) -> Result<ExitCode> {
     if place.is_empty() {
         anyhow::bail!("snapshot.directory: empty; name a place in the pipeline file, or with --snapshots");
     }
+    let listen = &pipeline.metrics.listen;
+    if pipeline.log.kind == LogKind::Kafka && !listen.is_empty() {
+        // Two that write into one place disturb each other.
+        match request("POST", &format!("http://{listen}/snapshot"), SNAPSHOT) {
+            Err(error) if error.is::<Unanswered>() => say(&format!("{error:#}; no service is asked for it")),
+            told => return told.and_then(|told| print(&format!("{told}\n"))).map(|()| ExitCode::SUCCESS),
+        }
+    }
     let bar = Bar::new();
     let taken = pipeline::take_snapshot(pipeline, &mut |what| say(what), &mut |p| bar.show(p));
     bar.clear();
-    let Manifest { number, live, segments, .. } = taken?;
-    let bytes: u64 = segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
-    print(&format!(
-        "{place}: snapshot {number}: {} records, {} units, {} choices; {:.1} MB in all\n",
-        live.records,
-        live.units,
-        live.choices,
-        bytes as f64 / 1e6
-    ))?;
+    print(&format!("{place}: {}\n", taken?.summary()))?;
     Ok(ExitCode::SUCCESS)
 }
 

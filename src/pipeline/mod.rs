@@ -422,7 +422,7 @@ pub fn take_snapshot(
     say: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Manifest, PipelineError> {
-    let (answerer, _log) = up_to_date(pipeline, say, progress)?;
+    let (answerer, _log) = up_to_date(pipeline, true, say, progress)?;
     match answerer.snapshot()? {
         Some(manifest) => Ok(manifest),
         None => answerer.newest_manifest(),
@@ -440,13 +440,15 @@ pub fn diff(
     to: AsOf,
     say: &mut dyn FnMut(&str),
 ) -> Result<Diff, PipelineError> {
-    let (answerer, _log) = up_to_date(pipeline, say, &mut |_| {})?;
+    // On Kafka a service may be writing: up to its newest snapshot.
+    let (answerer, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
     answerer.diff(bank, from, to)
 }
 
-/// A memory that reflects its log as it stands, and records.
+/// A memory that reflects its log as it stands, and records what it reads with `record`.
 fn up_to_date(
     pipeline: &Pipeline,
+    record: bool,
     say: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Answerer, Box<dyn Log>), PipelineError> {
@@ -458,7 +460,7 @@ fn up_to_date(
     let restoring = &mut |done, total| {
         progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
     };
-    let beginning = Beginning { edges: None, record: true, turns: None, say, progress: restoring };
+    let beginning = Beginning { edges: None, record, turns: None, say, progress: restoring };
     let answerer = Answerer::open(pipeline, &*log, beginning)?;
     for partition in 0..log.partitions() {
         while answerer.follow(&*log, partition, |_, _, at| {

@@ -14,6 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
 use crate::{
     config::{Pipeline, Role},
     embed::EmbedError,
@@ -89,7 +91,12 @@ struct State {
     joined: AtomicBool,
     /// Ends of owned partitions are compared with these.
     positions: Mutex<std::collections::BTreeMap<u32, u64>>,
+    /// Whom to ask for a snapshot, where any are written.
+    snapshots: Option<Sender<Reply>>,
 }
+
+/// Takes what became of a snapshot that was asked for.
+type Reply = tokio::sync::oneshot::Sender<Result<String, String>>;
 
 impl State {
     /// What a service that is not ready waits for.
@@ -113,14 +120,17 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     let begun = Instant::now();
     let roles = |role| pipeline.roles.contains(&role);
     let log = KafkaLog::open(&pipeline.log)?;
+    log.notices().iter().for_each(|notice| say(notice));
     if pipeline.serve.edges && roles(Role::Serve) {
         log.ensure_edges()?;
     }
+    let (asks, asked) = unbounded();
     let state = Arc::new(State {
         metrics: Metrics::new(),
         loaded: AtomicBool::new(!roles(Role::Serve)),
         joined: AtomicBool::new(!roles(Role::Extract)),
         positions: Mutex::default(),
+        snapshots: (roles(Role::Serve) && !pipeline.snapshot.directory.is_empty()).then_some(asks),
     });
     if !pipeline.metrics.listen.is_empty() {
         http::start(&pipeline.metrics.listen, Arc::clone(&state))?;
@@ -128,7 +138,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     let set = pipeline.llm.is_set();
     let llm =
         if set { Some(Llm::open(&pipeline.llm, pipeline.responses()).map_err(PipelineError::from)?) } else { None };
-    let (edges_out, edges_in) = crossbeam_channel::unbounded();
+    let (edges_out, edges_in) = unbounded();
     let told = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
     let beginning =
         Beginning { edges: told, record: true, turns: None, say: &mut |what| say(what), progress: &mut |_, _| {} };
@@ -151,7 +161,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             scope.spawn(move || ended(follow(log, answerer, state, over, begun, say)));
             scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, state, over)));
             if !pipeline.snapshot.directory.is_empty() {
-                scope.spawn(move || snapshots(pipeline, answerer, state, over, say));
+                scope.spawn(move || snapshots(pipeline, answerer, state, &asked, over, say));
             }
             if pipeline.serve.edges {
                 scope.spawn(move || ended(edges::publish(log, answerer, state, &edges_in, over)));
@@ -299,26 +309,35 @@ fn follow(
     Ok(())
 }
 
-/// Writes a snapshot once the memory is loaded, and then by the interval. A place that cannot be
-/// reached stops none of the others.
-fn snapshots(pipeline: &Pipeline, answerer: &Answerer, state: &State, over: &AtomicBool, say: &(dyn Fn(&str) + Sync)) {
+/// Writes a snapshot once the memory is loaded, then by the interval, and whenever one is asked
+/// for. A place that cannot be reached stops none of the others.
+fn snapshots(
+    pipeline: &Pipeline,
+    answerer: &Answerer,
+    state: &State,
+    asked: &Receiver<Reply>,
+    over: &AtomicBool,
+    say: &(dyn Fn(&str) + Sync),
+) {
     let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
     let mut complained = None;
     let mut last: Option<Instant> = None;
     while !over.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(100));
-        if !state.loaded.load(Ordering::Relaxed) || last.is_some_and(|last| last.elapsed() < every) {
+        let reply = asked.recv_timeout(Duration::from_millis(100)).ok();
+        let due = state.loaded.load(Ordering::Relaxed) && last.is_none_or(|last| last.elapsed() >= every);
+        if !due && reply.is_none() {
             continue;
         }
         let begun = Instant::now();
-        match answerer.snapshot() {
-            Ok(None) => {}
+        let became = match answerer.snapshot() {
+            Ok(None) => Ok("nothing has changed since the last snapshot".to_owned()),
             Ok(Some(manifest)) => {
                 state.metrics.snapshots.inc();
                 state.metrics.snapshot_seconds.observe(begun.elapsed().as_secs_f64());
                 if complained.take().is_some() {
                     say(&format!("snapshot {}: written again", manifest.number));
                 }
+                Ok(format!("{}: {}", pipeline.snapshot.directory, manifest.summary()))
             }
             Err(error) => {
                 state.metrics.snapshot_failures.inc();
@@ -326,8 +345,12 @@ fn snapshots(pipeline: &Pipeline, answerer: &Answerer, state: &State, over: &Ato
                 if complained.as_ref() != Some(&problem) {
                     say(&format!("no snapshot: {problem}"));
                 }
-                complained = Some(problem);
+                complained = Some(problem.clone());
+                Err(problem)
             }
+        };
+        if let Some(reply) = reply {
+            drop(reply.send(became));
         }
         last = Some(begun);
     }
