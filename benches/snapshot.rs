@@ -3,26 +3,31 @@
 //! One memory of 100 banks of 1,000 units and one of a single bank of 100,000
 //! (`RIPPLEMEM_UNITS` says how many in all): writing their update tables beside pyarrow, which
 //! writes the same tables, and a start from the snapshot beside one from the log alone.
+//! `RIPPLEMEM_BENCH=questions`: how long a question takes while turns come, without snapshots and
+//! while one is written after the other. `RIPPLEMEM_BENCH=memory`: the most memory that a process
+//! of 1,000 banks of 1,000 units takes, without snapshots, with the first, and restored.
 #![allow(clippy::print_stdout)]
 
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    time::Instant,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use ripplemem::{
     config::{Fsync, Pipeline},
+    embed,
     log::{self, Log, Transaction},
     memory::Census,
-    model::{Bank, MemoryKey, MemoryRecord},
+    model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
     pipeline::{Answerer, Beginning},
     snapshot::{Manifest, Snapshots, Update, UpdateTable},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
-use figures::seconds;
+use figures::{percentile, seconds};
 mod synthetic;
 use synthetic::{record, unit};
 
@@ -34,24 +39,141 @@ const WINDOW: usize = 40;
 const READ: usize = 25;
 
 fn main() {
-    let units = std::env::var("RIPPLEMEM_UNITS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
-    measure("100 banks", 100, units / 100);
-    measure("one bank", 1, units);
+    let asked: Option<usize> = std::env::var("RIPPLEMEM_UNITS").ok().and_then(|n| n.parse().ok());
+    let units = asked.unwrap_or(100_000);
+    match std::env::var("RIPPLEMEM_BENCH").as_deref() {
+        Ok("questions") => questions(100, units / 100),
+        Ok("memory") => most_memory(1_000, asked.unwrap_or(1_000_000) / 1_000),
+        _ => {
+            measure("100 banks", 100, units / 100);
+            measure("one bank", 1, units);
+        }
+    }
+}
+
+/// A log in a directory of its own, with synthetic records, of another model where one is named;
+/// gives the bytes of text.
+fn filled(home: &Path, banks: usize, size: usize, model: Option<&ModelRef>) -> (Pipeline, Box<dyn Log>, usize) {
+    let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
+    pipeline.log.directory = home.join("log");
+    pipeline.log.fsync = Fsync::System;
+    let log = log::open(&pipeline.log).expect("a log");
+    let mut text_bytes = 0;
+    for (key, mut record) in records(banks, size) {
+        record.model = model.cloned().unwrap_or(record.model);
+        text_bytes += record.units.iter().map(|unit| 2 * unit.restatement.len()).sum::<usize>();
+        commit(&*log, &key, &record);
+    }
+    (pipeline, log, text_bytes)
+}
+
+fn commit(log: &dyn Log, key: &MemoryKey, record: &MemoryRecord) {
+    let memory = vec![(key.to_bytes(), Some(serde_json::to_vec(record).expect("it has a JSON form")))];
+    log.commit(&Transaction { memory, ..Transaction::default() }).expect("a commit");
+}
+
+/// Seconds that questions are asked for, each way.
+const ASKING_SECONDS: f64 = 20.0;
+
+/// Questions while forty units come fifty times a second, without snapshots and with them.
+fn questions(banks: usize, size: usize) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
+    let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).expect("no file is needed");
+    let model = embedder.model().clone();
+    let (mut pipeline, log, _) = filled(home.path(), banks, size, Some(&model));
+    let (mut p99, mut window) = (Vec::new(), size.div_ceil(WINDOW));
+    for (name, directory) in [("without snapshots", None), ("while snapshots are written", Some("snapshots"))] {
+        pipeline.snapshot.directory =
+            directory.map(|of| home.path().join(of).to_string_lossy().into_owned()).unwrap_or_default();
+        let (answerer, _) = start_with(&pipeline, &*log);
+        drop(answerer.snapshot().expect("a snapshot"));
+        let over = AtomicBool::new(false);
+        let (mut took, mut snapshots) = (Vec::new(), 0);
+        std::thread::scope(|scope| {
+            let first = window;
+            let (answerer, log, over, model) = (&answerer, &*log, &over, &model);
+            let coming = scope.spawn(move || {
+                let mut windows = (first..).flat_map(|window| (0..banks).map(move |bank| (bank, window)));
+                let mut last = first;
+                while !over.load(Ordering::Relaxed) {
+                    let Some((bank, at)) = windows.next() else { break };
+                    let (key, record) = window_of(bank, size, at);
+                    commit(log, &key, &MemoryRecord { model: model.clone(), ..record });
+                    while answerer.follow(log, 0, |_, _, _| {}).expect("the memory follows") {}
+                    last = at;
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                last
+            });
+            let writing = scope.spawn(|| {
+                let mut written = 0;
+                while directory.is_some() && !over.load(Ordering::Relaxed) {
+                    written += usize::from(answerer.snapshot().expect("a snapshot").is_some());
+                }
+                written
+            });
+            let begun = Instant::now();
+            for n in (0..).take_while(|_| begun.elapsed().as_secs_f64() < ASKING_SECONDS) {
+                let bank = Bank::parse(&format!("bank-{}", n % banks)).expect("a good name");
+                let text = format!("What about word{} and word{}?", n % 97, n % 53);
+                let question = Question { bank, text, asked_at: None };
+                let from = Instant::now();
+                answerer.ask(&question, &mut *embedder, None).expect("evidence");
+                took.push(from.elapsed().as_secs_f64() * 1_000.0);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            over.store(true, Ordering::Relaxed);
+            snapshots = writing.join().expect("no panic");
+            window = coming.join().expect("no panic") + 1;
+        });
+        println!(
+            "{name}: {} questions, p50 {:.2} ms, p99 {:.2} ms; {snapshots} snapshots in {ASKING_SECONDS} s",
+            took.len(),
+            percentile(&took, 50),
+            percentile(&took, 99)
+        );
+        p99.push(percentile(&took, 99));
+    }
+    println!("p99 while snapshots are written over p99 without: {:.2}", p99[1] / p99[0]);
+}
+
+/// The most memory that this process had since the last call, in megabytes.
+fn peak_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    std::fs::write("/proc/self/clear_refs", "5").expect("the peak begins anew");
+    kilobytes / 1_000.0
+}
+
+fn most_memory(banks: usize, size: usize) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let (mut pipeline, log, _) = filled(home.path(), banks, size, None);
+    let units = (banks * size) as f64;
+    peak_mb();
+    let shown = |name: &str, took: f64| {
+        let peak = peak_mb();
+        println!("{name}: {took:.1} s, at most {peak:.0} MB, {:.2} KB a unit", peak * 1_000.0 / units);
+    };
+    let (census, took) = start(&pipeline, &*log);
+    shown("from the log, without snapshots", took);
+    pipeline.snapshot.directory = home.path().join("snapshots").to_string_lossy().into_owned();
+    let begun = Instant::now();
+    let (answerer, _) = start_with(&pipeline, &*log);
+    let taken = answerer.snapshot().expect("a snapshot").expect("the first");
+    drop(answerer);
+    shown("from the log, with the first snapshot", begun.elapsed().as_secs_f64());
+    let bytes: u64 = taken.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
+    println!("the snapshot has {:.0} bytes a unit on disk", bytes as f64 / units);
+    let (restored, took) = start(&pipeline, &*log);
+    assert_eq!(restored, census, "the digest of a full replay");
+    shown("restored", took);
 }
 
 fn measure(name: &str, banks: usize, size: usize) {
     let home = tempfile::tempdir().expect("a temporary directory");
-    let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
-    pipeline.log.directory = home.path().join("log");
-    pipeline.log.fsync = Fsync::System;
-    let log = log::open(&pipeline.log).expect("a log");
-    let mut text_bytes = 0;
-    for (key, record) in records(banks, size) {
-        text_bytes += record.units.iter().map(|unit| 2 * unit.restatement.len()).sum::<usize>();
-        let memory = vec![(key.to_bytes(), Some(serde_json::to_vec(&record).expect("it has a JSON form")))];
-        let transaction = Transaction { memory, ..Transaction::default() };
-        log.commit(&transaction).expect("a commit");
-    }
+    let (mut pipeline, log, text_bytes) = filled(home.path(), banks, size, None);
     let units = (banks * size) as f64;
 
     let (replayed, replaying) = start(&pipeline, &*log);
@@ -77,16 +199,18 @@ fn measure(name: &str, banks: usize, size: usize) {
 
 fn records(banks: usize, size: usize) -> impl Iterator<Item = (MemoryKey, MemoryRecord)> {
     let windows = size.div_ceil(WINDOW);
-    (0..windows).flat_map(move |window| {
-        (0..banks).map(move |bank| {
-            let bank = Bank::parse(&format!("bank-{bank}")).expect("a good name");
-            let of = window * WINDOW..((window + 1) * WINDOW).min(size);
-            let mut units: Vec<_> = of.map(|i| unit(&bank, size, i)).collect();
-            // As a pipeline stores them.
-            units.iter_mut().for_each(|unit| unit.vector = unit.vector.in_steps());
-            record(&bank, (window * WINDOW) as u32, units)
-        })
-    })
+    (0..windows).flat_map(move |window| (0..banks).map(move |bank| window_of(bank, size, window)))
+}
+
+/// A window of a bank; past the bank's size, of what comes later.
+fn window_of(bank: usize, size: usize, window: usize) -> (MemoryKey, MemoryRecord) {
+    let bank = Bank::parse(&format!("bank-{bank}")).expect("a good name");
+    let end = if window * WINDOW < size { size } else { usize::MAX };
+    let of = window * WINDOW..((window + 1) * WINDOW).min(end);
+    let mut units: Vec<_> = of.map(|i| unit(&bank, size, i)).collect();
+    // As a pipeline stores them.
+    units.iter_mut().for_each(|unit| unit.vector = unit.vector.in_steps());
+    record(&bank, (window * WINDOW) as u32, units)
 }
 
 fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Answerer, f64) {

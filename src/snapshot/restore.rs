@@ -269,7 +269,7 @@ impl Snapshots {
         // Nothing may be left of that read but the point.
         let begins = reached.oldest.filter(|(_, append_ms)| manifest.trimmed_ms > 0 && *append_ms > 0);
         let mut best = begins.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
-        for file in manifest.files(UpdateTable::Turns) {
+        for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
             let bytes = file.read(&self.store)?;
             let unfit = |problem| file.unfit(&self.store, problem);
             let columns = [&Heads::COLUMNS[..], &["append_time"]].concat();
@@ -350,7 +350,8 @@ impl Snapshots {
 
     fn died(&self, manifest: &Manifest, scope: &Scope<'_>) -> Result<Died, SnapshotError> {
         let mut died = Died::new();
-        for file in manifest.files(UpdateTable::Turns) {
+        // A part of a long record may hold units alone.
+        for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
             let unfit = |problem| file.unfit(&self.store, problem);
             for batch in batches(file.read(&self.store)?, &Heads::COLUMNS).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
@@ -428,7 +429,17 @@ impl Snapshots {
                     }
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
-                        at = Some(place.get(&(RecordKey::from(&key), heads.since(row))).copied());
+                        let id = (RecordKey::from(&key), heads.since(row));
+                        at = match place.get(&id) {
+                            Some(at) => Some(Some(*at)),
+                            None if died.contains(&id) => Some(None),
+                            None => {
+                                place.insert(id, records.len());
+                                let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
+                                records.push((empty(&key, state, &model), key, id.1, Vec::new()));
+                                Some(Some(records.len() - 1))
+                            }
+                        };
                     }
                     if let Some((record, ..)) = at.flatten().and_then(|at| records.get_mut(at)) {
                         record.units.push(units.unit(row).map_err(unfit)?);

@@ -73,17 +73,15 @@ pub(super) fn trim(writer: &mut Writer, until_ms: i64) -> Result<(), SnapshotErr
     let mut standing = standing(writer, &oldest)?;
     let mut segments = Vec::new();
     for segment in writer.manifest.segments.clone() {
-        let (mut files, mut touched) = (Vec::new(), false);
+        let mut files = Vec::new();
         for table in UpdateTable::ALL {
             for file in segment.files.iter().filter(|file| file.table == table) {
-                // A version has its turns and its units in one segment.
                 let kept = match table {
-                    UpdateTable::Turns => filtered(writer, file, |batch| keep_versions(&died, batch))?,
-                    UpdateTable::Units if touched => filtered(writer, file, |batch| keep_versions(&died, batch))?,
-                    UpdateTable::Units => None,
+                    UpdateTable::Turns | UpdateTable::Units => {
+                        filtered(writer, file, |batch| keep_versions(&died, batch))?
+                    }
                     UpdateTable::Edges => filtered(writer, file, |batch| keep_one(&mut standing, &oldest, batch))?,
                 };
-                touched |= kept.is_some();
                 replace(writer, file.clone(), kept, &mut files)?;
             }
         }
@@ -172,7 +170,8 @@ fn replace(
 fn history(writer: &Writer, until_ms: i64) -> Result<(Oldest, HashSet<(RecordKey, u64)>), SnapshotError> {
     let mut oldest = Oldest::new();
     let mut went = Vec::new();
-    for file in writer.manifest.files(UpdateTable::Turns) {
+    // A part of a long record may hold units alone.
+    for file in writer.manifest.files(UpdateTable::Turns).chain(writer.manifest.files(UpdateTable::Units)) {
         let unfit = |problem| file.unfit(&writer.store, problem);
         let columns = [&Heads::COLUMNS[..], &["append_time"]].concat();
         for batch in batches(file.read(&writer.store)?, &columns).map_err(unfit)? {

@@ -211,7 +211,7 @@ impl History {
             let turn = (self.below(3) == 0).then(|| format!("t{}", self.below(2)));
             // Partition 0 has the banks a and d, partition 1 has b/c.
             let bank = bank(if at == 1 { 1 } else { self.below(2) * 2 });
-            let key = MemoryKey { bank, window, turn, part: 0 };
+            let key = MemoryKey { bank: bank.clone(), window, turn, part: 0 };
             let version = self.offsets[at];
             if self.below(6) == 0 && !self.edits {
                 let turn = self.below(3);
@@ -223,6 +223,18 @@ impl History {
                 None => drop(self.live[at].records.remove(&key.to_bytes())),
             }
             records.push((key, value));
+            if self.below(4) == 0 {
+                // A part of a long record: units alone, and nothing of them is taken back.
+                let window = WindowId { session: SessionId("long".to_owned()), start: 100 + self.below(3) as u32 };
+                let key = MemoryKey { bank: bank.clone(), window, turn: None, part: 1 };
+                let part = MemoryRecord { turns: Vec::new(), ..record(&key, version, &BTreeSet::new()) };
+                let value = (self.below(3) > 0).then_some(part);
+                match &value {
+                    Some(value) => drop(self.live[at].records.insert(key.to_bytes(), value.clone())),
+                    None => drop(self.live[at].records.remove(&key.to_bytes())),
+                }
+                records.push((key, value));
+            }
         }
         let mut changes: BTreeMap<(Bank, GraphChoice), isize> = BTreeMap::new();
         let known: Vec<(Bank, UnitId)> = records
@@ -426,7 +438,7 @@ proptest! {
 fn a_damaged_snapshot_is_refused_by_name() {
     let faulty = Faulty::default();
     let mut history =
-        History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+        History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: true };
     let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
     let mut models = Vec::new();
     let mut paths = Vec::new();
