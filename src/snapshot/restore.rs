@@ -375,8 +375,7 @@ impl Snapshots {
         scope: &Scope<'_>,
         died: &Died,
     ) -> Result<Vec<RestoredRecord>, SnapshotError> {
-        let mut records: Vec<(MemoryRecord, MemoryKey, u64, Vec<String>)> = Vec::new();
-        let mut place: HashMap<(RecordKey, u64), usize> = HashMap::new();
+        let mut found = Found { records: Vec::new(), places: HashMap::new(), died };
         let model = manifest.model.clone().unwrap_or_else(|| ModelRef { name: String::new(), hash: String::new() });
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
@@ -394,19 +393,10 @@ impl Snapshots {
                     }
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
-                        let id = (RecordKey::from(&key), heads.since(row));
-                        at = match place.get(&id) {
-                            Some(at) => Some(Some(*at)),
-                            None if died.contains(&id) => Some(None),
-                            None => {
-                                place.insert(id, records.len());
-                                let state = turns.state(row).map_err(unfit)?;
-                                records.push((empty(&key, state, &model), key, id.1, Vec::new()));
-                                Some(Some(records.len() - 1))
-                            }
-                        };
+                        let state = turns.state(row).map_err(unfit)?;
+                        at = Some(found.place(key, heads.since(row), state, &model));
                     }
-                    if let Some((record, key, _, names)) = at.flatten().and_then(|at| records.get_mut(at)) {
+                    if let Some((record, key, _, names)) = at.flatten().and_then(|at| found.records.get_mut(at)) {
                         names.push(turns.name(row).to_owned());
                         if scope.window_turns {
                             turns.extractor(row).map_err(unfit)?.clone_into(&mut record.extractor);
@@ -429,25 +419,17 @@ impl Snapshots {
                     }
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
-                        let id = (RecordKey::from(&key), heads.since(row));
-                        at = match place.get(&id) {
-                            Some(at) => Some(Some(*at)),
-                            None if died.contains(&id) => Some(None),
-                            None => {
-                                place.insert(id, records.len());
-                                let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
-                                records.push((empty(&key, state, &model), key, id.1, Vec::new()));
-                                Some(Some(records.len() - 1))
-                            }
-                        };
+                        // Known already, unless it is a part without turns.
+                        let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
+                        at = Some(found.place(key, heads.since(row), state, &model));
                     }
-                    if let Some((record, ..)) = at.flatten().and_then(|at| records.get_mut(at)) {
+                    if let Some((record, ..)) = at.flatten().and_then(|at| found.records.get_mut(at)) {
                         record.units.push(units.unit(row).map_err(unfit)?);
                     }
                 }
             }
         }
-        let made = records.into_iter().map(|(record, key, since, turns)| {
+        let made = found.records.into_iter().map(|(record, key, since, turns)| {
             let extraction = Extraction::new(&record, manifest.dimensions)
                 .map_err(|problem| SnapshotError::Unfit { place: self.store.place().to_owned(), problem })?;
             let extraction = Arc::new(extraction);
@@ -485,6 +467,30 @@ impl Snapshots {
             }
         }
         Ok(())
+    }
+}
+
+/// The live records of a segment, as far as they were read: with their keys, the offsets with
+/// which they came, and the names of their turns.
+struct Found<'d> {
+    records: Vec<(MemoryRecord, MemoryKey, u64, Vec<String>)>,
+    places: HashMap<(RecordKey, u64), usize>,
+    died: &'d Died,
+}
+
+impl Found<'_> {
+    /// Where a version of a record is, from now on if it was not there; none when it has gone.
+    fn place(&mut self, key: MemoryKey, since: u64, state: WindowState, model: &ModelRef) -> Option<usize> {
+        let id = (RecordKey::from(&key), since);
+        if let Some(at) = self.places.get(&id) {
+            return Some(*at);
+        }
+        if self.died.contains(&id) {
+            return None;
+        }
+        self.places.insert(id, self.records.len());
+        self.records.push((empty(&key, state, model), key, since, Vec::new()));
+        Some(self.records.len() - 1)
     }
 }
 
