@@ -140,6 +140,9 @@ pub(crate) enum Command {
         /// Only this bank.
         #[arg(long)]
         bank: Option<String>,
+        /// By window, of the responses that are kept.
+        #[arg(long)]
+        windows: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,

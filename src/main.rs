@@ -100,9 +100,9 @@ fn run(command: Command) -> Result<ExitCode> {
             let pipeline = MemoryArgs { pipeline, data: None, snapshots: None }.pipeline()?;
             llm::estimate(&pipeline, &source, bank.as_ref(), json)
         }
-        Command::Cost { bank, json, memory } => {
+        Command::Cost { bank, windows, json, memory } => {
             let bank = bank.as_deref().map(Bank::parse).transpose()?;
-            llm::cost(&memory.pipeline()?, bank.as_ref(), json)
+            llm::cost(&memory.pipeline()?, bank.as_ref(), windows, json)
         }
         Command::Snapshot { memory } => snapshot(&memory.pipeline()?),
         Command::Diff { bank, from, to, json, memory } => {
@@ -164,6 +164,7 @@ fn run(command: Command) -> Result<ExitCode> {
             print(&format!("{}: valid (profile {})\n", path.display(), pipeline.profile))?;
             if !file_only {
                 print(&format!("model: {}\n", pipeline::check_model(&pipeline)?))?;
+                llm::validate(&pipeline)?;
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -347,6 +347,16 @@ fn a_build_is_estimated_before_anything_is_spent() {
     assert!((0.7..1.6).contains(&ratio), "{ratio}: {estimate} {cost}");
     let output = ripplemem(&["cost", "--pipeline", toml]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("extract  sample/harbour"));
+    let output = ripplemem(&["cost", "--windows", "--json", "--pipeline", toml]);
+    let windows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let spent: u64 = windows.iter().map(|w| w["prompt_tokens"].as_u64().unwrap()).sum();
+    assert_eq!(
+        (windows.len() as u64, spent),
+        (cost[0]["calls"].as_u64().unwrap(), cost[0]["prompt_tokens"].as_u64().unwrap())
+    );
+    let output = ripplemem(&["validate", toml]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("language model: scripted at http://127.0.0.1:"), "{told}");
 }
 
 fn planned(server: &ScriptedModel, home: &Path, model: &str) -> Service {

@@ -71,6 +71,7 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     assert!(!page.contains("zoe") && !page.contains("atlantis"), "what nobody said is no cue");
     assert_eq!((run.result.build.llm_calls, run.result.reading.llm_calls), (3, 1));
     assert!(run.result.build.llm_tokens > 1_000);
+    assert_eq!(question.llm.llm_calls, 4, "cues, plan, answer, judge");
     // The same evaluation again: everything is known, and counts as it did.
     let again = eval::evaluate(&request, &mut |_| {}).unwrap();
     assert_eq!(again.result.build.llm_tokens, run.result.build.llm_tokens);

@@ -52,7 +52,7 @@ pub struct EvalResult {
     pub build: Build,
     /// How long a question took.
     pub latency_ms: Latency,
-    /// What language models were asked while questions were answered.
+    /// What plans took of a language model, as the paper counts its controller.
     pub reading: ModelUse,
     /// The settings of the pipeline, all of them.
     pub config: serde_json::Value,
@@ -218,6 +218,9 @@ pub struct QuestionResult {
     /// The answer in words with its marks, where a language model was asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoken: Option<Spoken>,
+    /// What a language model took for this question: cues, plans, the answer and its verdict.
+    #[serde(default)]
+    pub llm: ModelUse,
     /// The evidence with its whole trace.
     pub answer: Evidence,
 }

@@ -142,6 +142,7 @@ pub(crate) struct Answer {
     pub(crate) tokens: usize,
     pub(crate) milliseconds: f64,
     spoken: Option<Spoken>,
+    llm: ModelUse,
 }
 
 /// Evaluates.
@@ -180,11 +181,11 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     }
     let remembered = Remembered::read(service.log(), request.rivals)?;
     build.units = remembered.units();
-    let before = bench.reading();
+    // As the paper counts its controller.
+    let before = bench.used(&[Contract::Plan]);
     let mut answers = bench.ask(&service, progress)?;
     bench.speak(&mut answers, progress)?;
-    let after = bench.reading();
-    let reading = ModelUse { llm_calls: after.calls - before.calls, llm_tokens: after.tokens() - before.tokens() };
+    let reading = bench.since(before, &[Contract::Plan]);
     drop(service);
     let mut narrow = bench.pipeline.clone();
     narrow.recall.rounds = 0;
@@ -221,7 +222,7 @@ impl Bench {
     fn build(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(Service, Build), EvalError> {
         let before = self.used(&[Contract::Extract]);
         let (service, heard, seconds) = Self::built(&self.request, &self.pipeline, true, progress)?;
-        let after = self.used(&[Contract::Extract]);
+        let ModelUse { llm_calls, llm_tokens } = self.since(before, &[Contract::Extract]);
         let turns = heard.count();
         let build = Build {
             conversations: heard.turns.len() as u64,
@@ -230,8 +231,8 @@ impl Bench {
             units: 0,
             seconds,
             turns_per_second: if seconds > 0.0 { turns as f64 / seconds } else { 0.0 },
-            llm_calls: after.calls - before.calls,
-            llm_tokens: after.tokens() - before.tokens(),
+            llm_calls,
+            llm_tokens,
         };
         self.heard = heard;
         Ok((service, build))
@@ -283,12 +284,14 @@ impl Bench {
         let mut answers = Vec::with_capacity(self.dataset.questions.len());
         for (asked, done) in self.dataset.questions.iter().zip(1..) {
             let question = question(asked);
+            let before = self.used(&Contract::ALL);
             let from = Instant::now();
             let evidence = service
                 .ask(&question)
                 .map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?;
             let milliseconds = from.elapsed().as_secs_f64() * 1_000.0;
-            answers.push(Answer { tokens: tokens::count(&evidence.context), evidence, milliseconds, spoken: None });
+            let (tokens, llm) = (tokens::count(&evidence.context), self.since(before, &Contract::ALL));
+            answers.push(Answer { tokens, evidence, milliseconds, spoken: None, llm });
             progress(Progress { doing: "asking", done, total, unit: "questions" });
         }
         Ok(answers)
@@ -299,6 +302,7 @@ impl Bench {
         let total = Some(answers.len() as u64);
         for (at, answer) in answers.iter_mut().enumerate() {
             let asked = &self.dataset.questions[at];
+            let before = self.used(&Contract::ALL);
             let done = at as u64 + 1;
             match self.spoken(asked, &answer.evidence)? {
                 Ok(spoken) => answer.spoken = spoken,
@@ -307,6 +311,9 @@ impl Bench {
                     self.dataset.problems.note(Damage::Unanswered, place);
                 }
             }
+            let ModelUse { llm_calls, llm_tokens } = self.since(before, &Contract::ALL);
+            answer.llm.llm_calls += llm_calls;
+            answer.llm.llm_tokens += llm_tokens;
             progress(Progress { doing: "answering", done, total, unit: "questions" });
         }
         Ok(())
@@ -335,9 +342,10 @@ impl Bench {
         sum
     }
 
-    /// What plans took by now, as the paper counts its controller.
-    fn reading(&self) -> Usage {
-        self.used(&[Contract::Plan])
+    /// What some contracts took since they had taken so much.
+    fn since(&self, before: Usage, contracts: &[Contract]) -> ModelUse {
+        let now = self.used(contracts);
+        ModelUse { llm_calls: now.calls - before.calls, llm_tokens: now.tokens() - before.tokens() }
     }
 
     /// Which of a question's evidence turns this evidence delivers.
@@ -414,6 +422,7 @@ impl Bench {
             first_hop_tokens: first.tokens,
             latency_ms: answer.milliseconds,
             spoken: answer.spoken,
+            llm: answer.llm,
             answer: answer.evidence,
         }
     }

@@ -12,6 +12,7 @@
 //! contract -> usage. Fields of varying length carry their length in two bytes.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -197,6 +198,21 @@ impl Cache {
             }
         }
         if any { self.commit(batch) } else { Ok(()) }
+    }
+
+    /// What the responses about each window took, of those that are kept.
+    pub(super) fn windows(&self) -> Result<Vec<(String, WindowId, Usage)>, LlmError> {
+        let mut found = BTreeMap::<(String, WindowId), Usage>::new();
+        for guard in self.entries.iter() {
+            let (key, value) = guard.into_inner().map_err(|e| self.failed(&e))?;
+            let bank = read_field(&key).and_then(|(bank, _)| String::from_utf8(bank.to_vec()).ok());
+            let entry: Option<Entry> = serde_json::from_slice(&value).ok();
+            let (Some(bank), Some(entry)) = (bank, entry) else { continue };
+            for place in entry.places.into_iter().filter(|place| !is_turn(place)) {
+                *found.entry((bank.clone(), place)).or_default() += entry.response.usage;
+            }
+        }
+        Ok(found.into_iter().map(|((bank, window), usage)| (bank, window, usage)).collect())
     }
 
     /// What was spent, by bank and contract.
@@ -412,7 +428,9 @@ mod tests {
             home.cache.store(bank, &k, &[window("s", 0)], &said("x")).expect("stores");
             home.cache.spend(bank, Contract::Extract, USED).expect("adds");
         }
+        assert_eq!(home.cache.windows().expect("reads").len(), 2);
         home.cache.keep_banks(|bank| *bank == b).expect("drops");
+        assert_eq!(home.cache.windows().expect("reads"), [("a/b".to_owned(), window("s", 0), USED)]);
         assert!(!home.keeps(&a, &k) && home.keeps(&b, &k));
         assert_eq!((home.cache.uses.iter().count(), home.cache.expenses().expect("reads").len()), (1, 2));
     }

@@ -171,6 +171,19 @@ pub struct Expense {
     pub usage: Usage,
 }
 
+/// What was spent on one window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WindowExpense {
+    /// The bank.
+    pub bank: String,
+    /// The window.
+    #[serde(flatten)]
+    pub window: WindowId,
+    /// What it took.
+    #[serde(flatten)]
+    pub usage: Usage,
+}
+
 /// Something to ask a model for.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'r> {
@@ -601,6 +614,15 @@ impl Llm {
     pub fn expenses(&self) -> Result<Vec<Expense>, LlmError> {
         let found = self.cache.as_ref().map_or(Ok(Vec::new()), Cache::expenses)?;
         Ok(found.into_iter().map(|(bank, contract, usage)| Expense { bank, contract, usage }).collect())
+    }
+
+    /// What the responses about each window took, of those that are kept.
+    ///
+    /// # Errors
+    /// [`LlmError::Cache`] when it cannot be read.
+    pub fn window_expenses(&self) -> Result<Vec<WindowExpense>, LlmError> {
+        let found = self.cache.as_ref().map_or(Ok(Vec::new()), Cache::windows)?;
+        Ok(found.into_iter().map(|(bank, window, usage)| WindowExpense { bank, window, usage }).collect())
     }
 
     /// Lets go of what was said about a window that was written anew, except for extraction

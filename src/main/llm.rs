@@ -61,27 +61,53 @@ pub(crate) fn estimate(
     let estimates = pipeline::estimate(pipeline, &mut *source, &mut |p| bar.show(p));
     bar.clear();
     let estimates = estimates?;
-    if json {
-        print(&format!("{}\n", serde_json::to_string(&estimates)?))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let lines = estimates.iter().map(|e| (e.usage, Contract::Extract.name(), e.bank.as_str()));
-    table(pipeline, &lines.collect::<Vec<_>>())?;
-    say("prompts are counted; of what comes back, as much as the turns have is assumed, and no repair");
+    let done = shown(pipeline, &estimates, &lines.collect::<Vec<_>>(), json)?;
+    if !json {
+        say("prompts are counted; of what comes back, as much as the turns have is assumed, and no repair");
+    }
+    Ok(done)
+}
+
+pub(crate) fn cost(pipeline: &Pipeline, bank: Option<&Bank>, windows: bool, json: bool) -> Result<ExitCode> {
+    let llm = Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?;
+    let ours = |of: &str| bank.is_none_or(|bank| bank.as_str() == of);
+    if windows {
+        let mut expenses = llm.window_expenses()?;
+        expenses.retain(|e| ours(&e.bank));
+        let places: Vec<String> =
+            expenses.iter().map(|e| format!("{} {} {}", e.bank, e.window.session.0, e.window.start)).collect();
+        let lines = expenses.iter().zip(&places).map(|(e, place)| (e.usage, Contract::Extract.name(), place.as_str()));
+        return shown(pipeline, &expenses, &lines.collect::<Vec<_>>(), json);
+    }
+    let mut expenses = llm.expenses()?;
+    expenses.retain(|e| ours(&e.bank));
+    let lines = expenses.iter().map(|e| (e.usage, e.contract.name(), e.bank.as_str()));
+    shown(pipeline, &expenses, &lines.collect::<Vec<_>>(), json)
+}
+
+fn shown(
+    pipeline: &Pipeline,
+    expenses: &impl serde::Serialize,
+    lines: &[(Usage, &str, &str)],
+    json: bool,
+) -> Result<ExitCode> {
+    if json {
+        print(&format!("{}\n", serde_json::to_string(expenses)?))?;
+    } else {
+        table(pipeline, lines)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn cost(pipeline: &Pipeline, bank: Option<&Bank>, json: bool) -> Result<ExitCode> {
-    let llm = Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?;
-    let mut expenses = llm.expenses()?;
-    expenses.retain(|e| bank.is_none_or(|bank| bank.as_str() == e.bank));
-    if json {
-        print(&format!("{}\n", serde_json::to_string(&expenses)?))?;
-        return Ok(ExitCode::SUCCESS);
+/// Says which language model a pipeline names, where it does; its key must be there.
+pub(crate) fn validate(pipeline: &Pipeline) -> Result<()> {
+    if pipeline.llm.is_set() {
+        let llm = Llm::open(&pipeline.llm, None)?;
+        llm.check_key()?;
+        print(&format!("language model: {} at {} (not asked)\n", pipeline.llm.model, llm.url()))?;
     }
-    let lines = expenses.iter().map(|e| (e.usage, e.contract.name(), e.bank.as_str()));
-    table(pipeline, &lines.collect::<Vec<_>>())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Usage, what for and of which bank, with a sum.

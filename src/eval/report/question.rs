@@ -55,7 +55,11 @@ pub(super) fn page(question: &QuestionResult) -> String {
     let _ = writeln!(out, "- reference answer: {}", question.reference.as_deref().map_or("none".to_owned(), line));
     let round = if question.second_round { "a second round ran" } else { "it stopped at the first hop" };
     let _ = writeln!(out, "- context: {} units, {} tokens; {round}", answer.units.len(), question.context_tokens);
-    let _ = writeln!(out, "- answered in {:.1} ms\n", question.latency_ms);
+    let _ = writeln!(out, "- answered in {:.1} ms", question.latency_ms);
+    if question.llm.llm_calls > 0 {
+        let _ = writeln!(out, "- language model: {} calls, {} tokens", question.llm.llm_calls, question.llm.llm_tokens);
+    }
+    out.push('\n');
     out.push_str("## Evidence\n\n");
     if question.pieces.is_empty() {
         out.push_str("The file names no evidence turns for this question.\n\n");

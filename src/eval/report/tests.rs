@@ -102,6 +102,7 @@ fn question(id: &str) -> QuestionResult {
         second_round: true,
         first_hop_tokens: 20,
         spoken: None,
+        llm: crate::eval::result::ModelUse { llm_calls: 3, llm_tokens: 900 },
         latency_ms: 7.25,
         answer: Evidence {
             schema: 1,
