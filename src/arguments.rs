@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use ripplemem::{
-    config::{Pipeline, SnapshotSettings},
+    config::{Pipeline, SnapshotSettings, SourceSettings},
     eval::{self, Ablation, Format},
+    model::Bank,
     serve,
     snapshot::AsOf,
 };
@@ -36,19 +37,8 @@ pub(crate) enum Command {
     },
     /// Take turns from a file or from standard input.
     Ingest {
-        /// The format: jsonl, locomo, longmemeval or evermembench.
-        format: String,
-        /// The file; - for standard input (jsonl).
-        path: PathBuf,
-        /// The bank of records that name none; for the datasets, what stands in front of each conversation's name.
-        #[arg(long)]
-        bank: Option<String>,
-        /// The offset of times that name none, such as +02:00.
-        #[arg(long, default_value = "+00:00")]
-        zone: String,
-        /// Only these conversations (locomo), questions (longmemeval) or groups (evermembench).
-        #[arg(long, value_delimiter = ',')]
-        only: Vec<String>,
+        #[command(flatten)]
+        source: SourceArgs,
         #[command(flatten)]
         memory: MemoryArgs,
     },
@@ -115,19 +105,8 @@ pub(crate) enum Command {
     },
     /// Count what a language model would be sent for a source, before any of it is.
     Estimate {
-        /// The format: jsonl, locomo, longmemeval or evermembench.
-        format: String,
-        /// The file; - for standard input (jsonl).
-        path: PathBuf,
-        /// The bank of records that name none.
-        #[arg(long)]
-        bank: Option<String>,
-        /// The offset of times that name none, such as +02:00.
-        #[arg(long, default_value = "+00:00")]
-        zone: String,
-        /// Only these conversations (locomo), questions (longmemeval) or groups (evermembench).
-        #[arg(long, value_delimiter = ',')]
-        only: Vec<String>,
+        #[command(flatten)]
+        source: SourceArgs,
         /// A pipeline file: its windows and prices; the defaults without it.
         #[arg(long)]
         pipeline: Option<PathBuf>,
@@ -382,6 +361,31 @@ pub(crate) struct MemoryArgs {
     /// Where snapshots lie, instead of the pipeline's: a directory, or s3://BUCKET/PREFIX, gs://… or az://….
     #[arg(long)]
     pub(crate) snapshots: Option<String>,
+}
+
+/// Where turns come from.
+#[derive(Args)]
+pub(crate) struct SourceArgs {
+    /// The format: jsonl, locomo, longmemeval or evermembench.
+    format: String,
+    /// The file; - for standard input (jsonl).
+    path: PathBuf,
+    /// The bank of records that name none; for the datasets, what stands in front of each conversation's name.
+    #[arg(long)]
+    bank: Option<String>,
+    /// The offset of times that name none, such as +02:00.
+    #[arg(long, default_value = "+00:00")]
+    zone: String,
+    /// Only these conversations (locomo), questions (longmemeval) or groups (evermembench).
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+impl SourceArgs {
+    pub(crate) fn settings(self) -> Result<(SourceSettings, Option<Bank>)> {
+        let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
+        Ok((SourceSettings { format: self.format, path: self.path, zone: self.zone, only: self.only }, bank))
+    }
 }
 
 impl MemoryArgs {

@@ -72,9 +72,9 @@ fn run(command: Command) -> Result<ExitCode> {
             let settings = pipeline.source.clone().context("source: missing; name a [source], or use `ingest`")?;
             ingest(&pipeline, &settings, None)
         }
-        Command::Ingest { format, path, bank, zone, only, memory } => {
-            let bank = bank.as_deref().map(Bank::parse).transpose()?;
-            ingest(&memory.pipeline()?, &SourceSettings { format, path, zone, only }, bank.as_ref())
+        Command::Ingest { source, memory } => {
+            let (source, bank) = source.settings()?;
+            ingest(&memory.pipeline()?, &source, bank.as_ref())
         }
         Command::Ask { question, bank, at, after, as_of, trace, json, answer, memory } => {
             let asked_at = at.as_deref().map(EventTime::parse).transpose()?;
@@ -94,9 +94,8 @@ fn run(command: Command) -> Result<ExitCode> {
             ask::ask(&memory.pipeline()?, &question, after, as_of, form)
         }
         Command::Reextract { bank, memory } => llm::reextract(&memory.pipeline()?, &Bank::parse(&bank)?),
-        Command::Estimate { format, path, bank, zone, only, pipeline, json } => {
-            let bank = bank.as_deref().map(Bank::parse).transpose()?;
-            let source = SourceSettings { format, path, zone, only };
+        Command::Estimate { source, pipeline, json } => {
+            let (source, bank) = source.settings()?;
             let pipeline = MemoryArgs { pipeline, data: None, snapshots: None }.pipeline()?;
             llm::estimate(&pipeline, &source, bank.as_ref(), json)
         }
@@ -308,7 +307,6 @@ fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -
     let done = service.ingest(&mut *source, &mut |p| bar.show(p));
     bar.clear();
     service.take_warnings().iter().for_each(|w| say(w));
-    service.snapshot()?;
     let Ingested { events, rejects, windows, units, by_model, refused } = done.with_context(|| source.describe())?;
     print(&format!(
         "{}: {events} events, {windows} windows closed, {units} units written, {rejects} rejected\n",

@@ -213,11 +213,15 @@ fn a_late_response_about_what_changed_is_not_kept() {
     let llm = open(&server.endpoint, home.path(), "scripted+slow=600", "").unwrap();
     let bank = Bank::parse("b").unwrap();
     let (turns, window) = (["t".to_owned()], WindowId { session: SessionId("s".into()), start: 0 });
-    for rests_on in [RestsOn::Turns(&turns), RestsOn::Window(&window)] {
+    let cases = [(RestsOn::Turns(&turns), false), (RestsOn::Window(&window), false), (RestsOn::Window(&window), true)];
+    for (rests_on, anew) in cases {
         let before = calls(&llm);
-        let ask = || llm.ask(&Request { rests_on, ..request(&bank, INPUT) }, &mut |value: Value| Ok(value)).unwrap();
+        let ask = |anew| {
+            let asked = Request { rests_on, anew, ..request(&bank, INPUT) };
+            llm.ask(&asked, &mut |value: Value| Ok(value)).unwrap()
+        };
         std::thread::scope(|scope| {
-            let asking = scope.spawn(ask);
+            let asking = scope.spawn(|| ask(anew));
             while server.requests().len() as u64 == before {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -225,8 +229,8 @@ fn a_late_response_about_what_changed_is_not_kept() {
             llm.release_window(&bank, &window, Some("other turns")).unwrap();
             asking.join().unwrap();
         });
-        ask();
-        assert_eq!(calls(&llm), before + 2, "{rests_on:?}");
+        ask(false);
+        assert_eq!(calls(&llm), before + 2, "{rests_on:?}, anew: {anew}");
         llm.keep_banks(|_| false).unwrap();
     }
 }

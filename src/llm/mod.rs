@@ -37,7 +37,7 @@ pub use contract::Contract;
 pub use span::Span;
 
 use cache::{Cache, RequestKey, Response};
-use in_flight::InFlight;
+use in_flight::{InFlight, Ticket};
 use limits::Limits;
 use partial::Field;
 use wire::{Body, Format, Message, Reply, StreamOptions};
@@ -225,6 +225,16 @@ impl RestsOn<'_> {
     }
 }
 
+/// A request on its way, with its repair.
+struct Asking<'a> {
+    request: &'a Request<'a>,
+    /// What it rests on.
+    places: Vec<WindowId>,
+    until: Instant,
+    /// Absent where the answer is not to be kept.
+    ticket: Option<Ticket<'a>>,
+}
+
 /// A field of the answer, and who sees it while it is written.
 type Show<'s> = (&'static str, &'s mut (dyn FnMut(Streamed<'_>) + 's));
 
@@ -364,19 +374,26 @@ impl Llm {
         let mut messages = vec![Message::system(contract.prompt()), Message::user(request.input)];
         let hash = self.hash(contract, request.input);
         let until = request.until.unwrap_or_else(|| Instant::now() + PATIENT);
+        let places = request.rests_on.places();
+        // One at a time: the others find it in the cache. Where nothing is kept they would not.
+        let first = RequestKey { contract, hash, step: 0 };
+        let ticket = request.keep.then(|| self.in_flight.enter(request.bank, &first, &places, until));
+        let ticket = ticket.map(|entered| entered.ok_or(LlmError::Deadline)).transpose()?;
+        let asking = Asking { request, places, until, ticket };
         // What follows a new response is new, too.
         let (mut known, mut replacing) = (request.keep && !request.anew, Vec::new());
         let mut step = 0;
         loop {
             let key = RequestKey { contract, hash, step };
             let shown = show.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
-            let (response, fresh) = self.response(request, &key, &messages, until, shown, known)?;
+            let (response, fresh) = self.response(&asking, &key, &messages, shown, known)?;
             known &= !fresh;
             let problem = match parsed(contract, &response).and_then(&mut *accept) {
                 Ok(found) => {
                     replacing.push((key, response));
-                    if request.anew && request.keep {
-                        self.replace(request, &replacing);
+                    if request.anew {
+                        // In the place of those that were known, now that the last is accepted.
+                        replacing.iter().for_each(|(key, response)| self.warn(self.keep(&asking, key, response)));
                     }
                     return Ok(found);
                 }
@@ -401,16 +418,14 @@ impl Llm {
     /// where it is `known`, from the cache.
     fn response(
         &self,
-        request: &Request<'_>,
+        asking: &Asking<'_>,
         key: &RequestKey,
         messages: &[Message],
-        until: Instant,
         mut show: Option<Show<'_>>,
         known: bool,
     ) -> Result<(Response, bool), LlmError> {
-        let places = request.rests_on.places();
-        let ticket = self.in_flight.enter(request.bank, key, &places, until).ok_or(LlmError::Deadline)?;
-        if known && let Some(response) = self.lookup(request.bank, key, &places)? {
+        let Asking { request, places, until, .. } = asking;
+        if known && let Some(response) = self.lookup(request.bank, key, places)? {
             if let Some((field, show)) = &mut show {
                 show(Streamed::Text(&Field::new(field).push(&response.text)));
             }
@@ -427,7 +442,7 @@ impl Llm {
         }
         let had = until.saturating_duration_since(Instant::now());
         let mut usage = Usage::default();
-        let completed = self.complete(request, messages, until, show, &mut usage);
+        let completed = self.complete(request, messages, *until, show, &mut usage);
         add(&self.spent, key.contract, usage);
         add(&self.used, key.contract, usage);
         match &completed {
@@ -443,12 +458,8 @@ impl Llm {
             let cut_at = reply.cut.then_some(self.settings.most_completion_tokens);
             Response { text: reply.text, cut_at, usage }
         });
-        if let (Some(cache), Ok(response), false) = (&self.cache, &response, request.anew || !request.keep) {
-            kept = kept.and(ticket.keep(
-                |may| {
-                    if may { cache.store(request.bank, key, &places, response) } else { Ok(()) }
-                },
-            ));
+        if let (Ok(response), false) = (&response, request.anew) {
+            kept = kept.and(self.keep(asking, key, response));
         }
         self.warn(kept);
         Ok((response?, true))
@@ -460,13 +471,11 @@ impl Llm {
         Ok(found.filter(|response| response.cut_at.is_none_or(|at| at >= self.settings.most_completion_tokens)))
     }
 
-    /// Puts responses in the place of those that were known, now that the last is accepted.
-    fn replace(&self, request: &Request<'_>, responses: &[(RequestKey, Response)]) {
-        let Some(cache) = &self.cache else { return };
-        let places = request.rests_on.places();
-        for (key, response) in responses {
-            self.warn(cache.store(request.bank, key, &places, response));
-        }
+    /// Keeps a response, unless it is not to be kept, or what it rests on has changed meanwhile.
+    fn keep(&self, asking: &Asking<'_>, key: &RequestKey, response: &Response) -> Result<(), LlmError> {
+        let (Some(cache), Some(ticket)) = (&self.cache, &asking.ticket) else { return Ok(()) };
+        let store = || cache.store(asking.request.bank, key, &asking.places, response);
+        ticket.keep(|may| if may { store() } else { Ok(()) })
     }
 
     /// What was paid for is used, also where it cannot be kept.
