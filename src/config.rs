@@ -144,7 +144,7 @@ pub struct ExtractSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmbedSettings {
-    /// A name in [`EmbedSettings::models`], or in fastembed's catalogue.
+    /// A name in [`EmbedSettings::models`], in fastembed's catalogue, or a Qwen3-Embedding's.
     pub model: String,
     /// Texts in one pass, after sorting by length.
     pub batch: usize,
@@ -261,7 +261,7 @@ fn default_turn_template() -> String {
 pub enum Runner {
     /// ONNX Runtime, directly: one pass gives a vector for every span.
     Onnx,
-    /// fastembed's catalogue by name: one pass a span.
+    /// fastembed's models by name: one pass a span.
     Catalogue,
     /// An endpoint that speaks OpenAI's embeddings protocol: one text a span.
     Endpoint,

@@ -21,6 +21,8 @@ use crate::config::{EmbedSettings, ModelSettings};
 use crate::model::{ModelRef, SpannedText, Vector};
 
 const SUGGESTIONS: usize = 3;
+const QWEN3: &str = "qwen3-embedding-";
+const QWEN3_CODES: [&str; 3] = ["Qwen/Qwen3-Embedding-0.6B", "Qwen/Qwen3-Embedding-4B", "Qwen/Qwen3-Embedding-8B"];
 
 /// A loaded model of the catalogue.
 pub(super) struct Catalogue {
@@ -43,7 +45,7 @@ impl Catalogue {
             assets::first_model_directory(settings, &[name, &entry.model_code, last_segment(name), &short])?;
 
         let quantization = TextEmbedding::get_quantization_mode(&entry.model);
-        let mut read = Files { directory: &directory, model: name, hashes: Vec::new() };
+        let mut read = Files::new(&directory, name);
         let onnx = read.read(&entry.model_file)?;
         let tokenizer = TokenizerFiles {
             tokenizer_file: read.read("tokenizer.json")?,
@@ -123,15 +125,19 @@ fn run(runner: &mut TextEmbedding, model: &str, texts: &[String], batch: usize) 
 }
 
 /// Reads a model's files and keeps a hash of each.
-struct Files<'a> {
+pub(super) struct Files<'a> {
     directory: &'a Path,
     model: &'a str,
-    hashes: Vec<String>,
+    pub(super) hashes: Vec<String>,
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    pub(super) fn new(directory: &'a Path, model: &'a str) -> Self {
+        Self { directory, model, hashes: Vec::new() }
+    }
+
     /// A file at the catalogue's place for it, or straight in the directory.
-    fn read(&mut self, file: &str) -> Result<Vec<u8>, EmbedError> {
+    pub(super) fn read(&mut self, file: &str) -> Result<Vec<u8>, EmbedError> {
         let mut looked: Vec<PathBuf> = vec![self.directory.join(file), self.directory.join(last_segment(file))];
         looked.dedup();
         let Some(path) = looked.iter().find(|path| path.is_file()) else {
@@ -157,7 +163,12 @@ fn find(name: &str) -> Result<ModelInfo<EmbeddingModel>, EmbedError> {
         .ok_or_else(|| EmbedError::Unknown { name: name.to_owned(), nearest: nearest(name, &models) })
 }
 
-fn last_segment(path: &str) -> &str {
+/// Whether the name is a Qwen3-Embedding's, which fastembed runs by itself (`qwen3`).
+pub(super) fn is_qwen3(name: &str) -> bool {
+    usual_name(name).starts_with(QWEN3)
+}
+
+pub(super) fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -169,9 +180,8 @@ fn usual_name(code: &str) -> String {
 
 fn nearest(name: &str, models: &[ModelInfo<EmbeddingModel>]) -> Vec<String> {
     let mut known: BTreeMap<&str, f64> = BTreeMap::new();
-    for info in models {
-        let near = strsim::jaro_winkler(&usual_name(&info.model_code), &usual_name(name));
-        known.insert(&info.model_code, near);
+    for code in models.iter().map(|info| info.model_code.as_str()).chain(QWEN3_CODES) {
+        known.insert(code, strsim::jaro_winkler(&usual_name(code), &usual_name(name)));
     }
     let mut known: Vec<(&str, f64)> = known.into_iter().collect();
     known.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -202,6 +212,9 @@ mod tests {
     fn an_unknown_name_gets_the_nearest_ones() {
         let error = find("BAAI/bge-smal-en-v1.5").expect_err("no such model").to_string();
         assert!(error.contains("\"BAAI/bge-smal-en-v1.5\"") && error.contains("/bge-small-en-v1.5"), "{error}");
+        let error = find("Qwen/Qwen3-Embeding-4B").expect_err("no such model").to_string();
+        assert!(error.contains("Qwen/Qwen3-Embedding-4B"), "{error}");
+        assert!(QWEN3_CODES.iter().all(|code| is_qwen3(code)) && !is_qwen3("BAAI/bge-m3"));
     }
 
     #[test]

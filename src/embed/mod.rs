@@ -18,6 +18,8 @@ mod fixed;
 mod lanes;
 mod onnx;
 mod passes;
+#[cfg(feature = "qwen3")]
+mod qwen3;
 mod render;
 mod runtime;
 mod served;
@@ -111,6 +113,14 @@ pub enum EmbedError {
         /// Known names, nearest first.
         nearest: Vec<String>,
     },
+    /// The model's runner is left out of this build.
+    #[error(
+        "embed.model: {name:?} needs a build with `--features qwen3`; build one, or name an endpoint that serves the model (runner = \"endpoint\" and served, in its entry under [embed.models])"
+    )]
+    LeftOut {
+        /// The name as given.
+        name: String,
+    },
     /// A span is not a range of its text.
     #[error(
         "text {text}: bytes {start} to {end} are not whole characters of its {length} bytes; cut at character boundaries"
@@ -157,10 +167,21 @@ fn list(paths: &[PathBuf]) -> String {
 pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn Embedder>, EmbedError> {
     Ok(match model.runner {
         Runner::Onnx => Box::new(onnx::Onnx::open(settings, model)?),
+        Runner::Catalogue if catalogue::is_qwen3(&settings.model) => qwen3(settings, model)?,
         Runner::Catalogue => Box::new(catalogue::Catalogue::open(settings, model)?),
         Runner::Endpoint => Box::new(served::Served::open(settings, model)?),
         Runner::Fixed => Box::new(fixed::Fixed::open(settings, model)),
     })
+}
+
+#[cfg(feature = "qwen3")]
+fn qwen3(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn Embedder>, EmbedError> {
+    Ok(Box::new(qwen3::Qwen3::open(settings, model)?))
+}
+
+#[cfg(not(feature = "qwen3"))]
+fn qwen3(settings: &EmbedSettings, _: &ModelSettings) -> Result<Box<dyn Embedder>, EmbedError> {
+    Err(EmbedError::LeftOut { name: settings.model.clone() })
 }
 
 /// The model's identity: everything that a vector depends on.
@@ -284,6 +305,17 @@ mod tests {
         ];
         let distinct: std::collections::BTreeSet<_> = changed.iter().chain([&same]).collect();
         assert_eq!(distinct.len(), changed.len() + 1);
+    }
+
+    #[cfg(not(feature = "qwen3"))]
+    #[test]
+    fn a_model_that_is_left_out_names_the_build_that_has_it() {
+        for name in ["Qwen/Qwen3-Embedding-0.6B", "qwen3-embedding-8b"] {
+            let (settings, model) = settings(name);
+            let error = open(&settings, &model).err().expect("it is left out").to_string();
+            let told = [name, "--features qwen3", "runner = \"endpoint\" and served"];
+            assert!(told.iter().all(|words| error.contains(words)), "{error}");
+        }
     }
 
     #[test]
