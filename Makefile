@@ -4,6 +4,9 @@
 # cargo as scripts/setup finds it, also where the shell's profile was not read.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 BINARY := target/release/ripplemem
+# What the feature adds, alone: the crate is built for it once more, so without optimising it.
+TEST_QWEN3 := cargo test --release --locked --features qwen3 \
+	--config profile.release.package.ripplemem.opt-level=0 --lib embed::qwen3
 
 .PHONY: demo test soak bench setup check up down model
 
@@ -14,6 +17,7 @@ demo: setup
 test: setup
 	cargo test --release --locked
 	cargo build --release --locked
+	$(TEST_QWEN3)
 
 # The kill tests with their full number of seeded rounds, and half an hour of flood.
 soak: setup
@@ -29,8 +33,8 @@ bench: setup
 # Formatting, lints and documentation, warnings as errors.
 check:
 	cargo fmt --check
-	cargo clippy --release --locked --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps
+	cargo clippy --release --locked --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps --all-features
 
 # A Kafka broker on 127.0.0.1:9092, without containers; its data in ripplemem-data/kafka. And the
 # scripted model that pipelines/llm.toml asks, on 127.0.0.1:8089.
