@@ -196,7 +196,7 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOn
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let result = extract(pipeline, &log, &stop, &mut |told| {
+            let result = extract(pipeline, &log, &crossbeam_channel::never(), &stop, &mut |told| {
                 owned.fetch_add(usize::from(matches!(told, Progressed::TakenOver { .. })), Ordering::Relaxed);
             });
             result.expect("extraction goes on");

@@ -95,7 +95,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         memory: MemoryArgs,
     },
-    /// Have the language model read a bank's closed windows again, and pay for it again.
+    /// Have the language model read a bank's closed windows again, and pay for it again. On Kafka the
+    /// service at metrics.listen does it; what it has not read when it stops stays as it was.
     Reextract {
         /// The bank.
         #[arg(long)]

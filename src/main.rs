@@ -272,14 +272,18 @@ const HEALTH: Duration = Duration::from_secs(5);
 const SNAPSHOT: Duration = Duration::from_secs(600);
 
 /// What a service answers. By hand: one request needs no client library.
-fn request(method: &str, url: &str, patience: Duration) -> Result<String> {
+fn request(method: &str, url: &str, body: &str, patience: Duration) -> Result<String> {
     let rest = url.strip_prefix("http://").with_context(|| format!("--url {url:?}: not http://ADDRESS:PORT/PATH"))?;
     let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
     let unanswered = |source| Unanswered { address: address.to_owned(), source };
     let mut stream = std::net::TcpStream::connect(address).map_err(unanswered)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    write!(stream, "{method} /{path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "{method} /{path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).with_context(|| format!("{address}: no whole answer"))?;
     let word = answer.split("\r\n\r\n").nth(1).unwrap_or_default().trim();
@@ -290,7 +294,7 @@ fn request(method: &str, url: &str, patience: Duration) -> Result<String> {
 }
 
 fn health(url: &str) -> Result<ExitCode> {
-    print(&format!("{}\n", request("GET", url, HEALTH)?))?;
+    print(&format!("{}\n", request("GET", url, "", HEALTH)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -410,7 +414,7 @@ fn snapshot(pipeline: &Pipeline) -> Result<ExitCode> {
     let listen = &pipeline.metrics.listen;
     if pipeline.log.kind == LogKind::Kafka && !listen.is_empty() {
         // Two that write into one place disturb each other.
-        match request("POST", &format!("http://{listen}/snapshot"), SNAPSHOT) {
+        match request("POST", &format!("http://{listen}/snapshot"), "", SNAPSHOT) {
             Err(error) if error.is::<Unanswered>() => say(&format!("{error:#}; no service is asked for it")),
             told => return told.and_then(|told| print(&format!("{told}\n"))).map(|()| ExitCode::SUCCESS),
         }

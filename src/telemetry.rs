@@ -83,6 +83,16 @@ pub struct Metrics {
     pub llm_tokens: Family<Purpose, Counter>,
     /// Seconds that they took.
     pub llm_seconds: Family<Purpose, Counter<f64, AtomicU64>>,
+    /// Tokens that the language model took for a window.
+    pub llm_window_tokens: Histogram,
+    /// Seconds that it took for a window.
+    pub llm_window_seconds: Histogram,
+    /// Tokens that it took for a question's cues and plans.
+    pub llm_question_tokens: Histogram,
+    /// Seconds that it took for a question's cues and plans.
+    pub llm_question_seconds: Histogram,
+    /// Closed windows that wait for it.
+    pub llm_windows_waiting: Family<OfPartition, Gauge>,
     /// Changes written to the edges topic.
     pub edges: Counter,
     /// Records taken on their way to Parquet.
@@ -105,6 +115,8 @@ impl Metrics {
         let step_seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
         let snapshot_seconds = Histogram::new(exponential_buckets(0.01, 2.0, 14));
         let question_seconds = Histogram::new(exponential_buckets(0.001, 2.0, 14));
+        let tokens = || Histogram::new(exponential_buckets(64.0, 2.0, 12));
+        let seconds = || Histogram::new(exponential_buckets(0.1, 2.0, 11));
         macro_rules! named {
             ($name:literal, $help:literal, $metric:expr) => {{
                 let metric = $metric;
@@ -141,6 +153,19 @@ impl Metrics {
             llm_calls: named!("llm_calls", "Answers of the language model that were paid for", Family::default()),
             llm_tokens: named!("llm_tokens", "Tokens of prompts and completions", Family::default()),
             llm_seconds: named!("llm_seconds", "Seconds that the language model took", Family::default()),
+            llm_window_tokens: named!("llm_window_tokens", "Tokens of the language model, of a window", tokens()),
+            llm_window_seconds: named!("llm_window_seconds", "Seconds of the language model, of a window", seconds()),
+            llm_question_tokens: named!("llm_question_tokens", "Tokens of the language model, of a question", tokens()),
+            llm_question_seconds: named!(
+                "llm_question_seconds",
+                "Seconds of the language model, of a question",
+                seconds()
+            ),
+            llm_windows_waiting: named!(
+                "llm_windows_waiting",
+                "Closed windows that wait for the language model",
+                Family::default()
+            ),
             edges: named!("edge_changes", "Changes written to the edges topic", Counter::default()),
             replayed_rows: named!("replayed_rows", "Records taken on their way to Parquet", Counter::default()),
             snapshots: named!("snapshots", "Snapshots written", Counter::default()),

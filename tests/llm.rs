@@ -3,13 +3,13 @@
 
 use std::{
     path::Path,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
 use ripplemem::{
     config::Pipeline,
-    llm::{Contract, Llm, LlmError, Request, RestsOn, Streamed},
+    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn, Streamed},
     model::{Bank, SessionId, WindowId},
 };
 use serde_json::Value;
@@ -25,7 +25,9 @@ fn open(endpoint: &str, directory: &Path, model: &str, extra: &str) -> Result<Ar
 }
 
 fn request<'r>(bank: &'r Bank, input: &'r str) -> Request<'r> {
-    Request { contract: Contract::Judge, bank, rests_on: RestsOn::Nothing, input, until: None, anew: false, keep: true }
+    static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
+    let (contract, rests_on, until, anew, keep) = (Contract::Judge, RestsOn::Nothing, None, false, true);
+    Request { contract, bank, rests_on, input, until, anew, keep, meter: &METER }
 }
 
 fn judge(llm: &Llm) -> Result<String, LlmError> {
@@ -158,6 +160,37 @@ fn patience_has_an_end() {
             from.elapsed()
         );
     }
+}
+
+/// One is told, and no other goes there until then.
+#[test]
+fn an_endpoint_that_asks_to_be_left_alone_is_left_alone_by_all() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+hour=1", "").unwrap();
+    let bank = Bank::parse("b").unwrap();
+    for input in ["one", "two", "three"] {
+        let error = llm.ask(&request(&bank, input), &mut |value: Value| Ok(value)).unwrap_err();
+        assert!(matches!(error, LlmError::Away { .. }), "{error}");
+        assert_eq!(server.requests().len(), 1, "{input}");
+    }
+}
+
+/// What a request takes is added up for its asker, also when it was paid for before.
+#[test]
+fn a_meter_counts_what_its_requests_took() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
+    let (bank, mut seen) = (Bank::parse("b").unwrap(), Vec::new());
+    for input in [INPUT, INPUT, "another"] {
+        let meter = Meter::default();
+        llm.ask(&Request { meter: &meter, ..request(&bank, input) }, &mut |value: Value| Ok(value)).unwrap();
+        seen.push(meter.total());
+    }
+    assert_eq!((seen[0].calls, seen[2].calls, calls(&llm)), (2, 1, 3), "the first was repaired");
+    assert_eq!(seen[0], seen[1], "the second time it was known");
+    assert_eq!(seen[0].tokens() + seen[2].tokens(), llm.spent().iter().map(|(_, usage)| usage.tokens()).sum::<u64>());
 }
 
 #[test]

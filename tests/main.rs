@@ -10,6 +10,7 @@ mod calibrate;
 mod containers;
 mod eval;
 mod kafka;
+mod kafka_reading;
 mod kafka_snapshots;
 mod llm;
 mod model_process;

@@ -381,7 +381,7 @@ fn a_model_plans_and_reads_cues_and_is_asked_once() {
     assert!(plan.proceed && plan.note.as_deref().unwrap().starts_with("scripted"), "{plan:?}");
     assert_eq!(plan.anchors.len(), 1);
     assert!(evidence.units.iter().any(|u| u.id == plan.anchors[0]));
-    assert_eq!(server.requests().len(), 2);
+    assert_eq!((server.requests().len(), evidence.trace.llm.unwrap().calls), (2, 2));
     assert_eq!(ask(&service, "sample/harbour", question), evidence);
     assert_eq!(server.requests().len(), 2, "the same question of the same memory is not paid for twice");
     for request in server.requests() {
@@ -425,6 +425,26 @@ fn where_the_model_fails_the_rules_plan_with_a_note() {
     }
 }
 
+/// Whoever asks says how long; the model's own patience does not hold the answer back.
+#[test]
+fn a_deadline_of_the_question_binds_the_planner() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let extra = "recall.planner = \"llm\"\nrecall.sufficient = 2.0";
+    let mut settings = server.pipeline(home.path(), "scripted+slow=60000", extra);
+    settings.llm.question_seconds = 600;
+    settings.llm.timeout_seconds = 600;
+    let mut service = open(&settings);
+    ingest(&mut service, &data("sample.jsonl"));
+    let mut embedder = ripplemem::embed::open(&settings.embed, &settings.model()).unwrap();
+    let text = r#"{"bank":"sample/harbour","text":"What does Marta sing?"}"#;
+    let until = Instant::now() + std::time::Duration::from_millis(500);
+    let evidence = service.answerer().ask(&serde_json::from_str(text).unwrap(), &mut *embedder, Some(until)).unwrap();
+    assert!(until.elapsed().as_secs() < 30);
+    let note = evidence.trace.rounds[0].plan.note.as_deref().unwrap();
+    assert!(note.contains("did not answer in time"), "{note}");
+}
+
 #[test]
 fn ask_answers_in_words_with_what_it_rests_on() {
     let server = ScriptedModel::start(&[]);
@@ -440,7 +460,7 @@ fn ask_answers_in_words_with_what_it_rests_on() {
     let answer = printed.next().unwrap();
     let rests_on = printed.next().unwrap();
     assert!(rests_on.starts_with("  [") && rests_on.ends_with(answer), "{out}");
-    assert!(told.contains("The first line says so."), "{told}");
+    assert!(told.contains("The first line says so.") && told.contains("scripted: 1 calls, "), "{told}");
     assert_eq!(server.requests()[0]["stream"], true);
     // Without a model: the evidence, and how to configure one.
     let data = settings.log.directory.to_str().unwrap();

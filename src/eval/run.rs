@@ -22,9 +22,9 @@ use super::{
 use crate::{
     config::{Pipeline, SourceSettings},
     embed::EmbedError,
-    llm::{Contract, Llm, LlmError, Usage},
+    llm::{Contract, Llm, LlmError},
     log::LogError,
-    model::{EventTime, Evidence, Question},
+    model::{EventTime, Evidence, Question, Usage},
     pipeline::{Finished, PipelineError, Progress, Service},
     source::{self, SourceError},
 };

@@ -13,7 +13,7 @@ use super::{
     dataset::{Asked, Standing},
 };
 use crate::{
-    llm::{Contract, Llm, LlmError, Request, RestsOn},
+    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn},
     model::Evidence,
     recall,
 };
@@ -64,6 +64,7 @@ fn judge(llm: &Llm, asked: &Asked, turns: &[String], reference: &str, answer: &s
         until: None,
         anew: false,
         keep: true,
+        meter: &Meter::default(),
     };
     llm.ask(&request, &mut |verdict: Verdict| Ok(verdict.label == "correct"))
 }

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use super::{DraftPart, DraftUnit, ExtractError, Extractor, draft::shared_thing};
 use crate::{
     language::grounds::Grounds,
-    llm::{self, Contract, Llm, Request, RestsOn, Span, Usage},
-    model::{Cues, EventTime, Interval, Marks, Window, WindowTurn},
+    llm::{self, Contract, Llm, Meter, Request, RestsOn, Span},
+    model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
 
 /// Characters of a restatement, at most.
@@ -23,11 +23,11 @@ const MOST_CHARACTERS: usize = 2_000;
 const VERSION: &str = "llm/1";
 
 /// The extractor that asks a language model.
-#[derive(Clone)]
 pub struct LlmExtractor {
     llm: Arc<Llm>,
     name: String,
     anew: bool,
+    meter: Meter,
 }
 
 impl LlmExtractor {
@@ -35,7 +35,13 @@ impl LlmExtractor {
     #[must_use]
     pub fn new(llm: Arc<Llm>, anew: bool) -> Self {
         let name = format!("{VERSION} {} {}", llm.settings().model, Contract::Extract.hash());
-        Self { llm, name, anew }
+        Self { llm, name, anew, meter: Meter::default() }
+    }
+
+    /// What the windows took that it has read.
+    #[must_use]
+    pub fn took(&self) -> Usage {
+        self.meter.total()
     }
 }
 
@@ -54,6 +60,7 @@ impl Extractor for LlmExtractor {
             until: None,
             anew: self.anew,
             keep: true,
+            meter: &self.meter,
         };
         Ok(self.llm.ask(&request, &mut |found: Found| read(window, &found))?)
     }

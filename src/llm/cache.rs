@@ -20,8 +20,8 @@ use std::{
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use serde::{Deserialize, Serialize};
 
-use super::{Contract, LlmError, Usage};
-use crate::model::{Bank, SessionId, WindowId};
+use super::{Contract, LlmError};
+use crate::model::{Bank, SessionId, Usage, WindowId};
 
 /// The directory inside the caller's where everything lies; numbered by its format.
 const FOLDER: &str = "responses-1";

@@ -17,8 +17,8 @@ use governor::{
     clock::{Clock, DefaultClock},
 };
 
-use super::{LlmError, Usage};
-use crate::config::LlmSettings;
+use super::LlmError;
+use crate::{config::LlmSettings, model::Usage};
 
 /// The limits of one client.
 pub(super) struct Limits {

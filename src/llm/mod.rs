@@ -16,13 +16,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use crate::{
     config::LlmSettings,
     endpoint::{Endpoint, Failed, pause},
-    model::{Bank, WindowId},
+    model::{Bank, Usage, WindowId},
 };
 
 mod cache;
@@ -129,36 +129,6 @@ pub enum LlmError {
     },
 }
 
-/// What calls took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
-    /// Requests that were sent and answered.
-    pub calls: u64,
-    /// Tokens that were sent, as the endpoint counts them.
-    pub prompt_tokens: u64,
-    /// Tokens that came back.
-    pub completion_tokens: u64,
-    /// Milliseconds from sending to the last byte.
-    pub milliseconds: u64,
-}
-
-impl Usage {
-    /// Tokens of prompts and completions.
-    #[must_use]
-    pub fn tokens(&self) -> u64 {
-        self.prompt_tokens + self.completion_tokens
-    }
-}
-
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.prompt_tokens += other.prompt_tokens;
-        self.completion_tokens += other.completion_tokens;
-        self.milliseconds += other.milliseconds;
-    }
-}
-
 /// What was spent on one bank and contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Expense {
@@ -202,6 +172,20 @@ pub struct Request<'r> {
     /// Keep the answer, so that it is not paid for again: where this process learns what is
     /// taken back of what it rests on.
     pub keep: bool,
+    /// What it takes is added here, too.
+    pub meter: &'r Meter,
+}
+
+/// Adds up what several requests took: what was spent on their responses now, or before.
+#[derive(Debug, Default)]
+pub struct Meter(Mutex<Usage>);
+
+impl Meter {
+    /// What they took so far.
+    #[must_use]
+    pub fn total(&self) -> Usage {
+        *lock(&self.0)
+    }
 }
 
 /// What a request's text was taken from.
@@ -429,7 +413,7 @@ impl Llm {
             if let Some((field, show)) = &mut show {
                 show(Streamed::Text(&Field::new(field).push(&response.text)));
             }
-            add(&self.used, key.contract, response.usage);
+            self.count_used(request, response.usage);
             return Ok((response, false));
         }
         // Whoever had as much time came before, and found that nobody answers.
@@ -444,7 +428,7 @@ impl Llm {
         let mut usage = Usage::default();
         let completed = self.complete(request, messages, *until, show, &mut usage);
         add(&self.spent, key.contract, usage);
-        add(&self.used, key.contract, usage);
+        self.count_used(request, usage);
         match &completed {
             Ok(_) => *lock(&self.away) = None,
             Err(error @ (LlmError::Away { .. } | LlmError::Deadline)) => {
@@ -463,6 +447,11 @@ impl Llm {
         }
         self.warn(kept);
         Ok((response?, true))
+    }
+
+    fn count_used(&self, request: &Request<'_>, usage: Usage) {
+        add(&self.used, request.contract, usage);
+        *lock(&request.meter.0) += usage;
     }
 
     /// What was said before; nothing where it was cut shorter than is allowed now.

@@ -12,7 +12,7 @@ use anyhow::Result;
 use ripplemem::{
     config::{LogKind, Pipeline},
     llm::{Llm, Streamed},
-    model::{Evidence, Question},
+    model::{Evidence, Question, Usage},
     recall::{self, Standing},
     serve,
     snapshot::AsOf,
@@ -58,8 +58,16 @@ pub(crate) fn ask(
         Form::Json => print(&format!("{}\n", serde_json::to_string_pretty(&evidence)?))?,
         Form::Trace => print(&recall::trace(&evidence))?,
         Form::Answer if pipeline.llm.is_set() => {
-            answer(pipeline, &evidence)?;
+            let mut took = answer(pipeline, &evidence)?;
             told(&evidence);
+            took += evidence.trace.llm.unwrap_or_default();
+            let seconds = took.milliseconds as f64 / 1_000.0;
+            say(&format!(
+                "{}: {} calls, {} tokens, {seconds:.1} s, of now or when it was asked before",
+                pipeline.llm.model,
+                took.calls,
+                took.tokens()
+            ));
         }
         Form::Context | Form::Answer => {
             print(&evidence.context)?;
@@ -86,8 +94,8 @@ fn told(evidence: &Evidence) {
     ));
 }
 
-/// Prints an answer while it is written, then what it rests on.
-fn answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<()> {
+/// Prints an answer while it is written, then what it rests on; what it took.
+fn answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
     // Nobody here would learn what is taken back later, so that beside a service nothing is kept.
     let directory = (pipeline.log.kind == LogKind::Embedded).then(|| pipeline.llm_directory());
     let llm = Llm::open(&pipeline.llm, directory)?;
@@ -114,5 +122,5 @@ fn answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<()> {
     if !answer.reasoning.is_empty() {
         say(&answer.reasoning);
     }
-    Ok(())
+    Ok(answer.took)
 }

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use ripplemem::{
     config::{LLM, LogKind, Pipeline, SourceSettings},
-    llm::{Contract, Llm, Usage},
-    model::Bank,
+    llm::{Contract, Llm},
+    model::{Bank, Usage},
     pipeline::{self, Finished},
     source,
 };
 
-use super::{Bar, REJECTED, digest, open, print, say};
+use super::{Bar, HEALTH, REJECTED, digest, open, print, request, say};
 
 /// What the model read, and what is left, of which `next` says who reads it; false when
 /// something could not be used.
@@ -29,14 +29,21 @@ pub(crate) fn finished(pipeline: &Pipeline, finished: &Finished, next: &str) -> 
 }
 
 pub(crate) fn reextract(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
-    if pipeline.log.kind == LogKind::Kafka {
-        anyhow::bail!("reextract works on an embedded log; on Kafka the group of extractors owns the partitions");
-    }
     if pipeline.extract.extractor != LLM {
         anyhow::bail!(
             "extract.extractor is {:?}; write \"llm\", and [llm], to have windows read by a model",
             pipeline.extract.extractor
         );
+    }
+    if pipeline.log.kind == LogKind::Kafka {
+        // The service that extracts the bank's partition reads them, and goes on by itself.
+        let listen = &pipeline.metrics.listen;
+        if listen.is_empty() {
+            anyhow::bail!("metrics.listen: empty; name the address of the service that extracts the bank's partition");
+        }
+        let told = request("POST", &format!("http://{listen}/reextract"), bank.as_str(), HEALTH)?;
+        print(&format!("{told}; ripplemem_llm_windows_waiting at http://{listen}/metrics says how many are left\n"))?;
+        return Ok(ExitCode::SUCCESS);
     }
     let mut service = open(pipeline)?;
     let bar = Bar::new();

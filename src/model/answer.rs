@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, Cues, EventTime, SCHEMA_VERSION, UnitId};
+use super::{Bank, Cues, EventTime, SCHEMA_VERSION, UnitId, Usage};
 
 /// A score in fixed point, so that no processor or summation order changes a comparison.
 ///
@@ -371,6 +371,10 @@ pub struct Trace {
     pub cues: QuestionCues,
     /// Hash of the question's vector and of its model.
     pub vector_hash: String,
+    /// What a language model took for cues and plans, also when they were paid for before;
+    /// absent where none is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm: Option<Usage>,
     /// The first hop, in the order of channel and rank.
     pub first_hop: Vec<Seen>,
     /// The rounds, in order.

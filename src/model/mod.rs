@@ -3,7 +3,8 @@
 //! In: nothing but plain values. Out: types that every room shares, each with one
 //! JSON form (the schemas in `schemas/topics` are generated from here). This module
 //! imports no room, reads no clock and opens no file. The files: `bank` and `time`, then
-//! `turn`, `unit` and `answer` in the data's order, and `export`, a bank on its way to another log.
+//! `turn`, `unit` and `answer` in the data's order, `usage`, what a language model took, and
+//! `export`, a bank on its way to another log.
 
 mod answer;
 mod bank;
@@ -11,6 +12,7 @@ mod export;
 mod time;
 mod turn;
 mod unit;
+mod usage;
 
 pub use answer::{
     Channel, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question,
@@ -26,6 +28,7 @@ pub use unit::{
     Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowState,
     canonical_name,
 };
+pub use usage::Usage;
 
 /// The version that every record of every topic carries in `schema`.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -21,7 +21,7 @@ use crate::{
     extract::{self, DraftUnit, ExtractError, Extractor, llm::LlmExtractor, rules::RulesExtractor},
     llm::{Llm, LlmError},
     log::partition_of,
-    model::{Bank, Window, WindowId},
+    model::{Bank, Usage, Window, WindowId},
 };
 
 use super::PipelineError;
@@ -124,6 +124,8 @@ pub(super) struct Arrived {
     pub(super) turns_hash: String,
     /// The units and their extractor's name; or why there are none.
     pub(super) result: Result<(String, Vec<DraftUnit>), Failed>,
+    /// What it took, also when it was paid for before.
+    pub(super) took: Usage,
 }
 
 /// Why a model made nothing of a window.
@@ -249,16 +251,17 @@ impl Worker {
     fn run(&self, jobs: &Receiver<Job>) {
         for Job { stage, window, anew } in jobs {
             let Some(llm) = self.llm.upgrade() else { break };
-            let result = if lock(&self.standing).rests() { Err(Failed::Later) } else { self.read(&llm, &window, anew) };
+            let extractor = LlmExtractor::new(Arc::clone(&llm), anew);
+            let result = if lock(&self.standing).rests() { Err(Failed::Later) } else { self.read(&extractor, &window) };
+            let took = extractor.took();
             lock(&self.standing).told.extend(llm.take_warnings());
-            drop(llm);
+            drop((llm, extractor));
             let turns_hash = window.turns_hash();
-            lock(&self.done).push(Arrived { stage, window, anew, turns_hash, result });
+            lock(&self.done).push(Arrived { stage, window, anew, turns_hash, result, took });
         }
     }
 
-    fn read(&self, llm: &Arc<Llm>, window: &Window, anew: bool) -> Result<(String, Vec<DraftUnit>), Failed> {
-        let extractor = LlmExtractor::new(Arc::clone(llm), anew);
+    fn read(&self, extractor: &dyn Extractor, window: &Window) -> Result<(String, Vec<DraftUnit>), Failed> {
         let refused =
             |problem: String, said: String| Failed::Refused { problem, said, extractor: extractor.name().to_owned() };
         // A thread that ended would leave its window waiting for ever.
@@ -361,4 +364,36 @@ impl Waiting {
 /// The name of the rules in the record of a window whose model's units could not be used.
 pub(super) fn instead_of(rules: &RulesExtractor, extractor: &str) -> String {
     format!("{}{REFUSED}{extractor}", rules.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SessionId;
+
+    struct Breaks;
+
+    impl Extractor for Breaks {
+        fn name(&self) -> &str {
+            "breaks"
+        }
+
+        fn extract(&self, _: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
+            panic!("on purpose")
+        }
+    }
+
+    /// Its window does not wait for ever, and the next one is read.
+    #[test]
+    fn reading_that_breaks_off_is_refused() {
+        let worker = Worker { llm: Weak::new(), done: Arc::default(), standing: Arc::default() };
+        let id = WindowId { session: SessionId("s".to_owned()), start: 0 };
+        let window = Window { bank: Bank::parse("b").expect("a name"), id, turns: Vec::new() };
+        for _ in 0..2 {
+            let Err(Failed::Refused { problem, extractor, .. }) = worker.read(&Breaks, &window) else {
+                panic!("not refused")
+            };
+            assert!(problem.contains("report it") && extractor == "breaks", "{problem}");
+        }
+    }
 }

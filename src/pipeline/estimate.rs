@@ -8,7 +8,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{config::Pipeline, extract, llm::Usage, model::Bank, source::Source, window::Windower};
+use crate::{
+    config::Pipeline,
+    extract,
+    model::{Bank, Usage},
+    source::Source,
+    window::Windower,
+};
 
 use super::{PipelineError, Progress};
 

@@ -11,12 +11,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crossbeam_channel::Receiver;
+use tokio::sync::oneshot;
+
 use crate::{
     config::Pipeline,
+    llm::LlmError,
     log::{
         KafkaLog, Log, LogError,
         kafka::members::{Member, Membership},
+        partition_of,
     },
+    model::{Bank, Usage},
 };
 
 use super::{
@@ -71,6 +77,15 @@ pub enum Progressed {
         units: u64,
         /// What the step took, extraction and embedding included.
         took: Duration,
+        /// What the language model took for each window of which it was told that it was read.
+        model_took: Vec<Usage>,
+    },
+    /// So many windows of a partition wait for the language model.
+    Waiting {
+        /// The partition.
+        partition: u32,
+        /// How many.
+        windows: usize,
     },
     /// A transaction was not committed.
     Aborted {
@@ -83,13 +98,23 @@ pub enum Progressed {
     Warning(String),
 }
 
-/// Extracts until `stop`.
+/// A bank whose closed windows a language model is to read again, also where that was paid for
+/// before.
+pub struct ReadAgain {
+    /// The bank.
+    pub bank: Bank,
+    /// Is told how many they are, or why none will be.
+    pub reply: oneshot::Sender<Result<usize, PipelineError>>,
+}
+
+/// Extracts until `stop`, and has windows read again when it is asked to.
 ///
 /// # Errors
 /// [`PipelineError`] for what does not pass by itself; everything acknowledged is in the log.
 pub fn extract(
     pipeline: &Pipeline,
     log: &KafkaLog,
+    asked: &Receiver<ReadAgain>,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Progressed),
 ) -> Result<(), PipelineError> {
@@ -104,6 +129,7 @@ pub fn extract(
     tell(Progressed::Joined);
     let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();
     let mut due: BTreeMap<u32, Instant> = BTreeMap::new();
+    let mut waiting: BTreeMap<u32, usize> = BTreeMap::new();
     // Fenced though the group has not spoken: by then it has, or a transaction took too long.
     let later = Duration::from_secs(2 * pipeline.log.kafka.session_seconds);
     let mut idle = Duration::ZERO;
@@ -145,6 +171,10 @@ pub fn extract(
                 Err(error) => set_aside(partition, error, &mut due, later, tell)?,
             }
         }
+        for ReadAgain { bank, reply } in asked.try_iter() {
+            // Whoever asked may be gone.
+            drop(reply.send(read_again(&bank, &mut stages, &extractors, log)));
+        }
         let mut lost = Vec::new();
         for (partition, stage) in &mut stages {
             let begun = Instant::now();
@@ -166,9 +196,14 @@ pub fn extract(
                         windows: done.windows,
                         units: done.units,
                         took: begun.elapsed(),
+                        model_took: done.took,
                     });
                 }
                 Err(error) => lost.push((*partition, error)),
+            }
+            let (windows, _) = stage.waiting();
+            if extractors.model.is_some() && waiting.insert(*partition, windows) != Some(windows) {
+                tell(Progressed::Waiting { partition: *partition, windows });
             }
         }
         for (partition, error) in lost {
@@ -176,8 +211,29 @@ pub fn extract(
             log.disown(partition);
             set_aside(partition, error, &mut due, later, tell)?;
         }
+        waiting.retain(|partition, _| stages.contains_key(partition));
     }
     Ok(())
+}
+
+/// Has the closed windows of a bank read again, and says how many they are.
+fn read_again(
+    bank: &Bank,
+    stages: &mut BTreeMap<u32, Stage>,
+    extractors: &Extractors,
+    log: &KafkaLog,
+) -> Result<usize, PipelineError> {
+    let Some(model) = &extractors.model else { return Err(LlmError::NotSet.into()) };
+    let partition = partition_of(bank, log.partitions());
+    let elsewhere = || PipelineError::Elsewhere { bank: bank.clone(), partition };
+    let stage = stages.get_mut(&partition).ok_or_else(elsewhere)?;
+    let unknown = || PipelineError::UnknownBank {
+        bank: bank.clone(),
+        known: format!("its partition, {partition}, has no turn of it"),
+    };
+    let windows = stage.read_again(bank).ok_or_else(unknown)?;
+    model.wake();
+    Ok(windows)
 }
 
 /// A partition that could not be worked on is taken over again later, unless the group gives

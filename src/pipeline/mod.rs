@@ -45,7 +45,7 @@ mod vectors;
 pub use answerer::{Answerer, Beginning, TakeTurns};
 use background::Extractors;
 pub use estimate::{Estimate, estimate};
-pub use extraction::{Progressed, extract};
+pub use extraction::{Progressed, ReadAgain, extract};
 pub use parts::unit_texts;
 pub use reembed::{Reembedded, reembed};
 pub use replay::{Replay, ReplayError, ReplayRequest};
@@ -116,6 +116,14 @@ pub enum PipelineError {
         found: String,
         /// The model of the pipeline.
         expected: String,
+    },
+    /// Another instance works on the bank's partition.
+    #[error("bank {bank}: in partition {partition}, which another instance extracts; ask that one")]
+    Elsewhere {
+        /// The bank.
+        bank: Bank,
+        /// Its partition of the turns topic.
+        partition: u32,
     },
     /// The bank holds nothing.
     #[error("bank {bank}: unknown; {known}")]
@@ -353,7 +361,8 @@ impl Service {
         }
         self.catch_up()?;
         for stage in &mut self.stages {
-            stage.read_again(bank);
+            // None: another partition's.
+            let _ = stage.read_again(bank);
         }
         self.finish(progress)
     }

@@ -20,8 +20,8 @@ use crate::{
     },
     log::{Log, Topic, Transaction, partition_of},
     model::{
-        Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, Place, SCHEMA_VERSION, TurnEvent, Window, WindowState,
-        WindowTurn,
+        Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, Place, SCHEMA_VERSION, TurnEvent, Usage, Window,
+        WindowState, WindowTurn,
     },
     window::{WindowChange, Windower},
 };
@@ -88,7 +88,7 @@ struct TurnsOnly {
 }
 
 /// What one step wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Step {
     /// Events that were read.
     pub events: u64,
@@ -106,6 +106,8 @@ pub(super) struct Step {
     pub by_model: u64,
     /// Windows whose units from the model could not be used.
     pub refused: u64,
+    /// What each of those took, and each of those by the model.
+    pub took: Vec<Usage>,
 }
 
 /// A record that is still to get its units; its drafts stand beside it.
@@ -190,12 +192,16 @@ impl Stage {
         (self.waiting.count(), self.waiting.at_work())
     }
 
-    /// Has the closed windows of a bank read by the model again.
-    pub(super) fn read_again(&mut self, bank: &Bank) {
-        let windows = self.windower.closed_windows(bank);
-        for window in windows.iter().filter(|window| extract::llm::has_turns(window)) {
+    /// Has the closed windows of a bank read by the model again, and says how many they are;
+    /// None for a bank of which nothing was said here.
+    pub(super) fn read_again(&mut self, bank: &Bank) -> Option<usize> {
+        self.windower.banks().find(|known| *known == bank)?;
+        let mut windows = self.windower.closed_windows(bank);
+        windows.retain(extract::llm::has_turns);
+        for window in &windows {
             self.waiting.add(bank, &window.id, true);
         }
+        Some(windows.len())
     }
 
     /// Reads at most `limit` events and writes what they change; None when there is nothing to do.
@@ -342,7 +348,7 @@ impl Stage {
         step: &mut Step,
     ) -> Result<(), PipelineError> {
         self.waiting.came_back();
-        let Arrived { window, anew, turns_hash, result, .. } = arrived;
+        let Arrived { window, anew, turns_hash, result, took, .. } = arrived;
         let current = self.windower.closed(&window.bank, &window.id);
         if current.is_none_or(|current| current.turns_hash() != turns_hash) {
             return Ok(());
@@ -350,6 +356,7 @@ impl Stage {
         let (extractor, drafts) = match result {
             Ok(found) => {
                 step.by_model += 1;
+                step.took.push(took);
                 found
             }
             Err(Failed::Later) => {
@@ -365,6 +372,7 @@ impl Stage {
                 let reason = format!("{problem}; {stays}");
                 dead_letters.push(DeadLetter::new(origin, reason, said.as_bytes()));
                 step.refused += 1;
+                step.took.push(took);
                 if anew {
                     return Ok(());
                 }

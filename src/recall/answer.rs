@@ -13,8 +13,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    llm::{Contract, Llm, LlmError, Request, RestsOn, Streamed},
-    model::{EventTime, Evidence, EvidenceUnit, Question, UnitId},
+    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn, Streamed},
+    model::{EventTime, Evidence, EvidenceUnit, Question, UnitId, Usage},
 };
 
 use super::context::{day_name, one_line, quote};
@@ -31,6 +31,8 @@ pub struct Answer {
     pub reasoning: String,
     /// What it rests on, in the order of the context; empty when there is no answer.
     pub standing: Vec<Standing>,
+    /// What the language model took for it, also when it was paid for before.
+    pub took: Usage,
 }
 
 /// A line of the context that an answer rests on.
@@ -57,10 +59,12 @@ pub fn answer(
 ) -> Result<Answer, LlmError> {
     if evidence.units.is_empty() {
         show(Streamed::Text(NOTHING));
-        return Ok(Answer { text: NOTHING.to_owned(), reasoning: String::new(), standing: Vec::new() });
+        let (standing, took) = (Vec::new(), Usage::default());
+        return Ok(Answer { text: NOTHING.to_owned(), reasoning: String::new(), standing, took });
     }
     let (input, lines) = numbered(&evidence.question, &evidence.context, &evidence.units);
     let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
+    let meter = Meter::default();
     let request = Request {
         contract: Contract::Answer,
         bank: &evidence.question.bank,
@@ -69,6 +73,7 @@ pub fn answer(
         until,
         anew: false,
         keep: true,
+        meter: &meter,
     };
     llm.stream(&request, "answer", show, &mut |found: Found| {
         if found.answer.trim().is_empty() {
@@ -80,7 +85,8 @@ pub fn answer(
             let line = number.checked_sub(1).and_then(|at| lines.get(at));
             standing.push(line.ok_or_else(|| format!("lines: there is no line {number}"))?.clone());
         }
-        Ok(Answer { text: found.answer.trim().to_owned(), reasoning: found.reasoning.trim().to_owned(), standing })
+        let (text, reasoning) = (found.answer.trim().to_owned(), found.reasoning.trim().to_owned());
+        Ok(Answer { text, reasoning, standing, took: meter.total() })
     })
 }
 

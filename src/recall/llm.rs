@@ -20,8 +20,8 @@ use super::{
 use crate::{
     config::{LLM, RecallSettings},
     language::grounds::Grounds,
-    llm::{Contract, Llm, LlmError, Request, RestsOn, Span},
-    model::{Cues, Plan, Question, QuestionCues, Target, canonical_name},
+    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn, Span},
+    model::{Cues, Plan, Question, QuestionCues, Target, Usage, canonical_name},
 };
 
 /// Keywords of a question, at least and at most (the cue contract of the paper's appendix).
@@ -37,6 +37,7 @@ pub struct LlmPlanner {
     reads_cues: bool,
     until: Instant,
     keep: bool,
+    meter: Meter,
 }
 
 impl LlmPlanner {
@@ -44,18 +45,26 @@ impl LlmPlanner {
     /// moment `until`; then the rules take its place. With `keep` the answers are kept, for the same question again.
     #[must_use]
     pub fn new(llm: Arc<Llm>, rules: RulesPlanner, settings: &RecallSettings, until: Instant, keep: bool) -> Self {
-        Self { llm, rules, plans: settings.planner == LLM, reads_cues: settings.cues_by == LLM, until, keep }
+        Self {
+            llm,
+            rules,
+            plans: settings.planner == LLM,
+            reads_cues: settings.cues_by == LLM,
+            until,
+            keep,
+            meter: Meter::default(),
+        }
     }
 
     fn request<'r>(
-        &self,
+        &'r self,
         contract: Contract,
         question: &'r Question,
         rests_on: RestsOn<'r>,
         input: &'r str,
     ) -> Request<'r> {
         let (until, keep) = (Some(self.until), self.keep);
-        Request { contract, bank: &question.bank, rests_on, input, until, anew: false, keep }
+        Request { contract, bank: &question.bank, rests_on, input, until, anew: false, keep, meter: &self.meter }
     }
 
     fn by_model(&self, contract: Contract) -> Option<String> {
@@ -208,6 +217,10 @@ impl Planner for LlmPlanner {
 
     fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
         self.rules.sufficiency(question, cues, evidence)
+    }
+
+    fn took(&self) -> Option<Usage> {
+        Some(self.meter.total())
     }
 }
 

@@ -198,6 +198,7 @@ pub fn recollect(
     let trace = Trace {
         cues,
         vector_hash: vector_hash(&vector, model_ref),
+        llm: planner.took(),
         first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
         rounds: rounds
             .into_iter()

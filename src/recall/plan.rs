@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{ModelSettings, RecallSettings},
-    model::{Plan, Question, QuestionCues, canonical_name},
+    model::{Plan, Question, QuestionCues, Usage, canonical_name},
 };
 
 /// Why recollection ended, in the words of the trace.
@@ -47,6 +47,11 @@ pub trait Planner {
     /// How well the evidence covers the question, 0 to 1, without deciding anything:
     /// asked once more when the last round has brought its support.
     fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64;
+
+    /// What a language model took for the question so far; None where none is asked.
+    fn took(&self) -> Option<Usage> {
+        None
+    }
 }
 
 /// Weight of the question's keywords in a unit's fit. Words and vector mostly agree; the

@@ -154,6 +154,9 @@ impl Page {
         }
         let verdict = if evidence.supported { "supported" } else { "not supported by memory" };
         self.line(0, &format!("stopped    {}", evidence.stop_reason));
+        if let Some(took) = &evidence.trace.llm {
+            self.line(0, &format!("model      {} calls, {} tokens", took.calls, took.tokens()));
+        }
         self.line(0, &format!("verdict    {verdict} (sufficiency {:.2})", evidence.sufficiency));
     }
 }

@@ -1,5 +1,5 @@
-//! How the service is, over HTTP: `/health`, `/ready` and `/metrics`; and `/snapshot`, which asks
-//! for one.
+//! How the service is, over HTTP: `/health`, `/ready` and `/metrics`; `/snapshot`, which asks for
+//! one, and `/reextract`, which has a bank read again by the language model.
 //!
 //! In: an address. Out: 200 or 503 with a word, and Prometheus' text. Nothing that was
 //! remembered is told here, so that nobody needs to prove who they are.
@@ -11,8 +11,10 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
+use tokio::sync::oneshot;
 
 use super::{ServeError, State};
+use crate::{model::Bank, pipeline::ReadAgain};
 
 /// Serves until the process ends.
 ///
@@ -23,7 +25,7 @@ pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
     let listener = TcpListener::bind(listen).map_err(|e| failed(&e))?;
     listener.set_nonblocking(true).map_err(|e| failed(&e))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
-    let (ready, metrics, asked) = (Arc::clone(&state), Arc::clone(&state), state);
+    let (ready, metrics, asked, reads) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state), state);
     let router = Router::new()
         .route("/health", get(|| async { "ok\n" }))
         .route(
@@ -36,6 +38,7 @@ pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
             }),
         )
         .route("/snapshot", post(move || async move { snapshot(&asked).await }))
+        .route("/reextract", post(move |bank: String| async move { reextract(&reads, &bank).await }))
         .route("/metrics", get(move || async move { metrics.metrics.text() }));
     let serving = move || {
         runtime.block_on(async move {
@@ -55,11 +58,35 @@ async fn snapshot(state: &State) -> (StatusCode, String) {
     let Some(requests) = &state.snapshots else {
         return (StatusCode::NOT_FOUND, "none are written here: name a snapshot.directory\n".to_owned());
     };
-    let (reply, answer) = tokio::sync::oneshot::channel();
+    let (reply, answer) = oneshot::channel();
     drop(requests.send(reply));
     match answer.await {
         Ok(Ok(taken)) => (StatusCode::OK, format!("{taken}\n")),
         Ok(Err(problem)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the service is stopping\n".to_owned()),
+        Err(_) => stopping(),
     }
+}
+
+async fn reextract(state: &State, bank: &str) -> (StatusCode, String) {
+    if let Some(what) = state.waiting_for() {
+        return (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n"));
+    }
+    let Some(requests) = &state.rereads else {
+        return (StatusCode::NOT_FOUND, "no language model reads windows here: extract.extractor\n".to_owned());
+    };
+    let bank = match Bank::parse(bank.trim()) {
+        Ok(bank) => bank,
+        Err(invalid) => return (StatusCode::BAD_REQUEST, format!("the body names the bank: {invalid}\n")),
+    };
+    let (reply, answer) = oneshot::channel();
+    drop(requests.send(ReadAgain { bank: bank.clone(), reply }));
+    match answer.await {
+        Ok(Ok(windows)) => (StatusCode::OK, format!("bank {bank}: {windows} windows are read again\n")),
+        Ok(Err(problem)) => (StatusCode::NOT_FOUND, format!("{problem}\n")),
+        Err(_) => stopping(),
+    }
+}
+
+fn stopping() -> (StatusCode, String) {
+    (StatusCode::SERVICE_UNAVAILABLE, "the service is stopping\n".to_owned())
 }

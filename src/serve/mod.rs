@@ -15,13 +15,15 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use tokio::sync::oneshot;
 
 use crate::{
-    config::{Pipeline, Role},
+    config::{LLM, Pipeline, Role},
     embed::EmbedError,
-    llm::{Contract, Llm, Usage},
+    llm::{Contract, Llm},
     log::{KafkaLog, Log, LogError},
-    pipeline::{self, Answerer, Beginning, PipelineError, Progressed, ReplayError},
+    model::Usage,
+    pipeline::{self, Answerer, Beginning, PipelineError, Progressed, ReadAgain, ReplayError},
     snapshot::Table,
     telemetry::{Metrics, OfPartition, Purpose},
 };
@@ -93,10 +95,12 @@ struct State {
     positions: Mutex<std::collections::BTreeMap<u32, u64>>,
     /// Whom to ask for a snapshot, where any are written.
     snapshots: Option<Sender<Reply>>,
+    /// Whom to ask for windows to be read again, where a language model reads them.
+    rereads: Option<Sender<ReadAgain>>,
 }
 
 /// Takes what became of a snapshot that was asked for.
-type Reply = tokio::sync::oneshot::Sender<Result<String, String>>;
+type Reply = oneshot::Sender<Result<String, String>>;
 
 impl State {
     /// What a service that is not ready waits for.
@@ -125,12 +129,15 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         log.ensure_edges()?;
     }
     let (asks, asked) = unbounded();
+    let (rereads, to_reread) = unbounded();
+    let reads = roles(Role::Extract) && pipeline.extract.extractor == LLM;
     let state = Arc::new(State {
         metrics: Metrics::new(),
         loaded: AtomicBool::new(!roles(Role::Serve)),
         joined: AtomicBool::new(!roles(Role::Extract)),
         positions: Mutex::default(),
         snapshots: (roles(Role::Serve) && !pipeline.snapshot.directory.is_empty()).then_some(asks),
+        rereads: reads.then_some(rereads),
     });
     if !pipeline.metrics.listen.is_empty() {
         http::start(&pipeline.metrics.listen, Arc::clone(&state))?;
@@ -155,7 +162,8 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     std::thread::scope(|scope| {
         let (log, state, over, ended) = (&log, &*state, &over, &ended);
         if roles(Role::Extract) {
-            scope.spawn(move || ended(extract(pipeline, log, state, over, say)));
+            let to_reread = &to_reread;
+            scope.spawn(move || ended(extract(pipeline, log, state, to_reread, over, say)));
         }
         if let Some(answerer) = &answerer {
             scope.spawn(move || ended(follow(log, answerer, state, over, begun, say)));
@@ -193,12 +201,13 @@ fn extract(
     pipeline: &Pipeline,
     log: &KafkaLog,
     state: &State,
+    to_reread: &Receiver<ReadAgain>,
     over: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
     let metrics = &state.metrics;
     let mut complained = None;
-    pipeline::extract(pipeline, log, over, &mut |told| {
+    pipeline::extract(pipeline, log, to_reread, over, &mut |told| {
         state.joined.store(true, Ordering::Relaxed);
         let mut positions = state.positions.lock().unwrap_or_else(PoisonError::into_inner);
         match told {
@@ -214,6 +223,7 @@ fn extract(
                 positions.remove(&partition);
                 metrics.owned.set(positions.len() as i64);
                 metrics.lag.remove(&OfPartition { partition });
+                metrics.llm_windows_waiting.remove(&OfPartition { partition });
                 metrics.watermark_seconds.remove(&OfPartition { partition });
                 say(&format!("partition {partition}: another instance has it"));
             }
@@ -227,6 +237,7 @@ fn extract(
                 windows,
                 units,
                 took,
+                model_took,
             } => {
                 positions.insert(partition, position);
                 metrics.commits.inc();
@@ -236,10 +247,17 @@ fn extract(
                 metrics.firings.inc_by(windows);
                 metrics.units.inc_by(units);
                 metrics.step_seconds.observe(took.as_secs_f64());
+                for usage in model_took {
+                    metrics.llm_window_tokens.observe(usage.tokens() as f64);
+                    metrics.llm_window_seconds.observe(usage.milliseconds as f64 / 1_000.0);
+                }
                 if let Some(append_ms) = append_ms {
                     let of = OfPartition { partition };
                     metrics.watermark_seconds.get_or_create(&of).set(append_ms as f64 / 1_000.0);
                 }
+            }
+            Progressed::Waiting { partition, windows } => {
+                metrics.llm_windows_waiting.get_or_create(&OfPartition { partition }).set(windows as i64);
             }
             Progressed::Aborted { partition, problem } => {
                 metrics.aborts.inc();

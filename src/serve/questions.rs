@@ -209,6 +209,10 @@ impl Worker<'_> {
             self.send(&request, &result);
             self.state.metrics.questions.get_or_create(&Outcome { outcome }).inc();
             self.state.metrics.question_seconds.observe(request.arrived.elapsed().as_secs_f64());
+            if let Some(took) = result.ok().and_then(|evidence| evidence.trace.llm) {
+                self.state.metrics.llm_question_tokens.observe(took.tokens() as f64);
+                self.state.metrics.llm_question_seconds.observe(took.milliseconds as f64 / 1_000.0);
+            }
             if done.send((request.partition, request.offset)).is_err() {
                 break;
             }

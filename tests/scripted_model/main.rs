@@ -13,6 +13,7 @@
 //! | `scripted+outside=1` | cites a turn that is not there |
 //! | `scripted+limited=1` | 429, to be asked again after a second |
 //! | `scripted+limited_date=1` | the same, by a date |
+//! | `scripted+hour=1` | 429, to be asked again after an hour |
 //! | `scripted+error=1` | 500 |
 //! | `scripted+dropped=1` | breaks the connection half-way |
 //! | `scripted+broke` | 429, because the money is gone |
@@ -145,6 +146,9 @@ impl Server {
         }
         if self.meets(model, "limited") {
             return reply(stream, "429 Too Many Requests", &["Retry-After: 1".to_owned()], &busy).map(|()| true);
+        }
+        if self.meets(model, "hour") {
+            return reply(stream, "429 Too Many Requests", &["Retry-After: 3600".to_owned()], &busy).map(|()| true);
         }
         if self.meets(model, "limited_date") {
             // A date has whole seconds: one and a half from now is at least one.

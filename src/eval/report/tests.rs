@@ -121,6 +121,7 @@ fn question(id: &str) -> QuestionResult {
             stop_reason: "enough".to_owned(),
             reflects: Vec::new(),
             trace: Trace {
+                llm: None,
                 cues: QuestionCues {
                     semantic_query: String::new(),
                     keywords: vec!["books".to_owned()],

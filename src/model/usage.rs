@@ -1,0 +1,34 @@
+//! What a language model took.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What calls of a language model took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Requests that were sent and answered.
+    pub calls: u64,
+    /// Tokens that were sent, as the endpoint counts them.
+    pub prompt_tokens: u64,
+    /// Tokens that came back.
+    pub completion_tokens: u64,
+    /// Milliseconds from sending to the last byte.
+    pub milliseconds: u64,
+}
+
+impl Usage {
+    /// Tokens of prompts and completions.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens + self.completion_tokens
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.prompt_tokens += other.prompt_tokens;
+        self.completion_tokens += other.completion_tokens;
+        self.milliseconds += other.milliseconds;
+    }
+}

@@ -1,0 +1,122 @@
+//! A language model that reads the windows of a running service.
+
+use std::{
+    collections::BTreeSet,
+    io::{Read, Write},
+    net::TcpListener,
+};
+
+use ripplemem::{
+    log::{Log, partition_of},
+    model::{Bank, TurnEvent},
+};
+
+use super::{
+    broker_process::Broker,
+    kafka::{Home, turn, wait},
+    model_process::ScriptedModel,
+    support::{fails, lines, ripplemem},
+};
+
+/// A bank in each of the two partitions.
+fn banks() -> [Bank; 2] {
+    [0, 1].map(|partition| {
+        let mut names = (0..).map(|n| Bank::parse(&format!("bank-{n}")).unwrap());
+        names.find(|bank| partition_of(bank, 2) == partition).unwrap()
+    })
+}
+
+/// Two windows of two turns each, the last one closed.
+fn say(home: &Home, bank: &Bank) {
+    let turns = [("1", "Ann", "The red kayak is stored in the boathouse"), ("2", "Bo", "I sold my bicycle")];
+    let more = [("3", "Ann", "My sister plays the bassoon"), ("4", "Bo", "The ferry leaves at noon")];
+    let end = format!("{{\"type\":\"session_end\",\"bank\":\"{bank}\",\"session\":\"s\"}}");
+    let text = lines(bank.as_str(), "s", &[turns, more].concat()) + &end;
+    let events: Vec<TurnEvent> = text.lines().map(|l| TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
+    home.log().append_turns(&events).unwrap();
+}
+
+fn home(broker: &Broker, server: &ScriptedModel, prefix: &str) -> (Home, String) {
+    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let extra = "extract.extractor = \"llm\"\nwindow.turns = 2\nwindow.overlap = 0\nrecall.cues_by = \"llm\"";
+    let tables = format!("[metrics]\nlisten = \"{listen}\"\n{}", server.toml("scripted"));
+    (Home::with(broker, prefix, extra, &tables), listen)
+}
+
+/// The sum of a metric's lines, whatever their labels.
+fn metric(listen: &str, name: &str) -> Option<f64> {
+    let mut stream = std::net::TcpStream::connect(listen).ok()?;
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let values = text.lines().filter(|l| l.starts_with(name)).map(|l| l.rsplit(' ').next().unwrap().parse::<f64>());
+    values.reduce(|a, b| Ok(a.unwrap() + b.unwrap()))?.ok()
+}
+
+#[test]
+fn a_service_reads_a_bank_again_when_it_is_asked() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka_reading::a_service_reads_a_bank_again_when_it_is_asked") else { return };
+    let server = ScriptedModel::start(&[]);
+    let (home, listen) = home(&broker, &server, "rereads");
+    let reextract = |bank: &str| ripplemem(&["reextract", "--bank", bank, "--pipeline", home.path()]);
+    fails(&reextract("b"), 1, &[listen.as_str(), "nobody answers"]);
+    let service = home.run();
+    wait(&|| home.told(), || home.told().contains("ready: ") && home.told().matches(": ours").count() == 2);
+    let banks = banks();
+    banks.iter().for_each(|bank| say(&home, bank));
+    let read = |windows: f64| {
+        wait(&|| home.told(), || {
+            metric(&listen, "ripplemem_llm_window_tokens_count") == Some(windows)
+                && metric(&listen, "ripplemem_llm_windows_waiting") == Some(0.0)
+        });
+    };
+    read(4.0);
+    assert_eq!(server.requests().len(), 4);
+    let output = reextract(banks[0].as_str());
+    fails(&output, 0, &[]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("2 windows are read again") && told.contains(&listen), "{told}");
+    read(6.0);
+    assert_eq!(server.requests().len(), 6, "both windows of the bank, and none of the other");
+    fails(&reextract("nobody"), 1, &["bank nobody: unknown"]);
+    // What a question takes stands in its answer, and is counted.
+    let output =
+        ripplemem(&["ask", "Who has a kayak?", "--bank", banks[0].as_str(), "--json", "--pipeline", home.path()]);
+    let evidence: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(evidence["trace"]["llm"]["calls"], 1, "{evidence}");
+    wait(&|| home.told(), || metric(&listen, "ripplemem_llm_question_tokens_count") == Some(1.0));
+    service.stop();
+}
+
+/// Where a partition's records are taken back, its responses go: nobody keeps those of others.
+#[test]
+fn responses_of_a_partition_that_was_given_away_go() {
+    let _turn = turn();
+    let Some(broker) = Broker::shared("kafka_reading::responses_of_a_partition_that_was_given_away_go") else { return };
+    let server = ScriptedModel::start(&[]);
+    let (one, listen) = home(&broker, &server, "given");
+    let (two, _) = home(&broker, &server, "given");
+    let first = one.run();
+    wait(&|| one.told(), || one.told().matches(": ours").count() == 2);
+    banks().iter().for_each(|bank| say(&one, bank));
+    wait(&|| one.told(), || metric(&listen, "ripplemem_llm_window_tokens_count") == Some(4.0));
+    let second = two.run();
+    wait(&|| two.told(), || two.told().matches(": ours").count() == 1);
+    wait(&|| one.told(), || metric(&listen, "ripplemem_owned_partitions") == Some(1.0));
+    // Asked of the one that gave it away, or of the one that has it: one of them says where it is.
+    let told: Vec<String> = banks()
+        .iter()
+        .map(|bank| {
+            let output = ripplemem(&["reextract", "--bank", bank.as_str(), "--pipeline", one.path()]);
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+        })
+        .collect();
+    assert_eq!(told.iter().filter(|t| t.contains("which another instance extracts")).count(), 1, "{told:?}");
+    first.stop();
+    second.stop();
+    let output = ripplemem(&["cost", "--windows", "--json", "--pipeline", one.path()]);
+    let kept: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let kept: BTreeSet<&str> = kept.iter().map(|w| w["bank"].as_str().unwrap()).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+}
