@@ -217,7 +217,9 @@ pub struct ModelSettings {
     /// Least cosine of a semantic edge.
     pub semantic_threshold: f64,
     /// Cosine at which a unit says nothing of a question: where the scale of sufficiency begins.
-    pub semantic_floor: f64,
+    pub question_floor: f64,
+    /// Cosine at which a unit says what a question asks: where that scale ends.
+    pub question_ceiling: f64,
 }
 
 /// A model that somebody else serves.
@@ -570,7 +572,8 @@ impl Pipeline {
             alone: false,
             sha256: None,
             semantic_threshold: 0.85,
-            semantic_floor: 0.5,
+            question_floor: 0.5,
+            question_ceiling: 0.85,
         })
     }
 
@@ -628,7 +631,8 @@ impl Pipeline {
         share("memory.time_decay_days", m.time_decay_days, 0.001, 3_650.0)?;
         llm::check_served(&self.embed.model, &model)?;
         share("embed.models.semantic_threshold", model.semantic_threshold, -1.0, 1.0)?;
-        share("embed.models.semantic_floor", model.semantic_floor, -1.0, 1.0)?;
+        share("embed.models.question_floor", model.question_floor, -1.0, 1.0)?;
+        share("embed.models.question_ceiling", model.question_ceiling, model.question_floor, 1.0)?;
         share("recall.support_floor", r.support_floor, -1.0, 1.0)?;
         share("recall.link_worth", r.link_worth, -1.0, 1.0)?;
         share("recall.match_bucket", r.match_bucket, 0.000_001, 1.0)?;

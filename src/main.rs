@@ -385,16 +385,18 @@ fn calibrate(mut pipeline: Pipeline, sources: &[SourceSettings], bank: Option<&B
         rejects += done.with_context(|| source.describe())?.rejects;
     }
     let (model, memory) = (&pipeline.embed.model, &pipeline.memory);
-    let units = eval::samples(service.log())?;
+    let mut embedder = ripplemem::embed::open(&pipeline.embed, &pipeline.model())?;
+    let units = eval::samples(service.log(), &mut |text| embedder.embed_query(text))?;
     let calibration = eval::calibrate(model, &units, memory.semantic_edges, memory.target_semantic_choices)?;
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&calibration)?))?;
     } else {
-        let Calibration { units, banks, choices, target_choices, chance, pairs, .. } = &calibration;
+        let Calibration { units, banks, choices, target_choices, chance, questions, .. } = &calibration;
         print(&calibration.table())?;
         print(&format!(
             "\n# {units} units of {banks} banks: {choices:.2} semantic choices a unit (target {target_choices}).\n\
-             # Of {pairs} random pairs of a sentence and a unit, {:.0} % match at or below the floor.\n{}",
+             # {:.0} % of random pairs of one of {questions} questions and a unit match at or below the floor;\n\
+             # as many of those questions find no unit of another turn above the ceiling.\n{}",
             chance * 100.0,
             calibration.toml(!pipeline.embed.models.contains_key(model))
         ))?;

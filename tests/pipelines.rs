@@ -108,5 +108,9 @@ fn the_paper_profile_has_the_papers_constants() {
     let m = &p.memory;
     assert_eq!((m.semantic_pool, m.semantic_edges, m.structural_edges), (20, 6, 6));
     assert_eq!((m.participant_weight, m.location_weight, m.time_weight, m.time_decay_days), (0.5, 0.2, 0.3, 7.0));
-    assert_eq!((m.structural_threshold, p.model().semantic_threshold), (0.6, 0.85));
+    assert_eq!(m.structural_threshold, 0.6);
+    // The paper's threshold belongs to its model.
+    let qwen =
+        Pipeline::parse("version = 1\nprofile = \"paper\"\nembed.model = \"Qwen/Qwen3-Embedding-0.6B\"").unwrap();
+    assert_eq!(qwen.model().semantic_threshold, 0.85);
 }

@@ -24,7 +24,7 @@ use super::{
 
 /// The deterministic embedder under another name, with other words around what was said.
 const OTHER: &str = "embed.model = \"other\"\n[embed.models.other]\nrunner = \"fixed\"\n\
-                     turn_template = \"{speaker} told us {text}\"\nsemantic_threshold = 0.55\nsemantic_floor = 0.1\n";
+                     turn_template = \"{speaker} told us {text}\"\nsemantic_threshold = 0.55\nquestion_floor = 0.1\nquestion_ceiling = 0.55\n";
 
 fn with(pipeline: &Pipeline, model: &str) -> Pipeline {
     let mut other = Pipeline::parse(&format!("version = 1\n{model}")).unwrap();

@@ -10,7 +10,7 @@ use super::{
 /// A pipeline whose model, by its script, is served there.
 fn settings(server: &ScriptedModel, home: &std::path::Path, model: &str, extra: &str) -> Pipeline {
     let endpoint = &server.endpoint;
-    let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nsemantic_floor = 0.1";
+    let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6";
     let served = format!("[embed.models.served.served]\nendpoint = \"{endpoint}\"\nmodel = \"{model}\"\n{extra}");
     let log = home.join("log");
     Pipeline::parse(&format!("version = 1\nembed.model = \"served\"\nlog.directory = {log:?}\n{entry}\n{served}"))
@@ -66,7 +66,7 @@ fn what_an_endpoint_does_wrong_is_told() {
     check("scripted+fewer", "retries = 0", Some("0 vectors for 1 texts"));
     check("scripted", "key_env = \"NO_SUCH_KEY_HERE\"", Some("NO_SUCH_KEY_HERE is not set"));
     let told = |text: &str| Pipeline::parse(&format!("version = 1\nembed.model = \"m\"\n{text}")).unwrap_err();
-    let entry = "[embed.models.m]\nsemantic_threshold = 0.6\nsemantic_floor = 0.1\nrunner = ";
+    let entry = "[embed.models.m]\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6\nrunner = ";
     assert!(told(&format!("{entry}\"endpoint\"")).contains("embed.models.m.served: missing"));
     let served = "served = { endpoint = \"ftp://x\", model = \"m\" }";
     assert!(told(&format!("{entry}\"endpoint\"\n{served}")).contains("served.endpoint: \"ftp://x\" is not a URL"));

@@ -209,7 +209,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
 
     // Another model, named by the pipeline or by what the log holds.
     let other = "embed.model = \"other\"\n[embed.models.other]\nrunner = \"fixed\"\nturn_template = \"{speaker}: {text}\"\n\
-                 semantic_threshold = 0.3\nsemantic_floor = 0.1\n";
+                 semantic_threshold = 0.3\nquestion_floor = 0.1\nquestion_ceiling = 0.3\n";
     let path = write(&there.path().join("other.toml"), format!("version = 1\n{other}"));
     let run = |pipeline: &Path, file: &Path| {
         let directory = there.path().join("log");

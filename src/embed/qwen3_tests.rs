@@ -379,7 +379,7 @@ fn a_memory_is_made_and_asked() {
     let text = format!(
         "version = 1\nlog.directory = {:?}\nlog.fsync = \"system\"\n[embed]\nmodel = {NAME:?}\nmodels_directory = {:?}\n\
          [embed.models.{NAME:?}]\nrunner = \"catalogue\"\nquery_prefix = \"Query:\"\nsemantic_threshold = 0.85\n\
-         semantic_floor = 0.5",
+         question_floor = 0.4\nquestion_ceiling = 0.8",
         home.path().join("log"),
         made.root.path(),
     );

@@ -1,18 +1,21 @@
 //! A model's thresholds from unlabelled dialogue: how dense is the graph, what is chance?
 //!
 //! In: the vectors of units, bank by bank, and a target. Out: the semantic threshold at
-//! which a unit has the target's mean number of semantic choices, and the floor of a
-//! semantic match, with a sweep that shows what other thresholds would give. A unit's
+//! which a unit has the target's mean number of semantic choices, and the scale on which a
+//! unit answers a question, with a sweep that shows what other thresholds would give. A unit's
 //! choices are its best units of the same bank, at most `choices`, at or above the
 //! threshold (decision 11); cosines are the fixed-point ones that the memory compares.
-//! The floor is the [`CHANCE`] percentile of matches of a random sentence with a random unit
-//! of the same bank: a target is a sentence too, and a candidate that matches it no better
-//! than one unit in twenty matches any sentence is no support. A sentence stands in for a
-//! target because the mean of a unit's turns lies nearer to every other unit than a sentence
-//! does. No question and no answer is looked at, no file, no
-//! clock; the same vectors in any order give the same figures.
+//! The questions are the dialogue's own, embedded as a question to the memory is. The floor
+//! is the [`CHANCE`] percentile of matches of one with a random unit of its bank: a unit that
+//! matches no better says nothing of it. The ceiling is the same percentile of what the best
+//! unit of other turns matches: one that matches better says what is asked, not what merely
+//! comes nearest. No question and no answer of a benchmark is looked at, no file, no clock;
+//! the same vectors in any order give the same figures.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,9 +24,9 @@ use crate::{
     model::{Bank, Score, Unit},
 };
 
-/// The share of random pairs that lie at or below the floor of a match.
+/// The share of random pairs of a question and a unit that lie at or below the floor.
 pub const CHANCE: f64 = 0.95;
-/// Random pairs that are looked at; all pairs where there are no more.
+/// Pairs of a question and a unit that are drawn, about; all where there are no more.
 const PAIRS: usize = 200_000;
 /// Steps of the thresholds that are tried.
 const STEP: f64 = 0.001;
@@ -37,19 +40,28 @@ pub struct Sample {
     pub vector: FixedVector,
     /// Those of its parts: a match takes the best of all.
     pub parts: Vec<FixedVector>,
-    /// Those of its sentences among them; empty where the unit's own vector serves.
-    pub sentences: Vec<FixedVector>,
+    /// The turns that it was made from.
+    pub turns: BTreeSet<String>,
+    /// Questions of its turns, as text with a vector of a question.
+    pub questions: Vec<FixedVector>,
 }
 
-impl From<&Unit> for Sample {
-    fn from(unit: &Unit) -> Self {
+impl Sample {
+    /// A unit, with the vectors of what its turns ask.
+    #[must_use]
+    pub fn of(unit: &Unit, questions: Vec<FixedVector>) -> Self {
         let parts = unit.parts.iter().flat_map(|p| p.vectors.iter().chain(&p.pair));
-        let sentences = unit.parts.iter().flat_map(|p| &p.vectors);
         Self {
             vector: quantise(&unit.vector.0),
             parts: parts.map(|v| quantise(&v.0)).collect(),
-            sentences: sentences.map(|v| quantise(&v.0)).collect(),
+            turns: unit.sources.iter().cloned().collect(),
+            questions,
         }
+    }
+
+    fn matches(&self, question: &FixedVector) -> i32 {
+        let all = std::iter::once(&self.vector).chain(&self.parts);
+        all.map(|v| dot_reference(question, v)).max().unwrap_or_default()
     }
 }
 
@@ -81,12 +93,14 @@ pub struct Calibration {
     pub semantic_threshold: f64,
     /// The mean that it gives.
     pub choices: f64,
-    /// The floor of a semantic match, in thousandths.
-    pub semantic_floor: f64,
+    /// Where a unit says nothing of a question, in thousandths.
+    pub question_floor: f64,
+    /// Where it says what is asked, in thousandths.
+    pub question_ceiling: f64,
     /// The share of random pairs at or below the floor.
     pub chance: f64,
-    /// Random pairs that were looked at.
-    pub pairs: usize,
+    /// Questions that were looked at.
+    pub questions: usize,
     /// Thresholds from where nearly every unit is full to where nearly none has a choice.
     pub sweep: Vec<SweepRow>,
 }
@@ -97,6 +111,12 @@ pub enum CalibrateError {
     /// No bank has two units.
     #[error("calibrate: {units} units and no two of them in one bank; give it a longer dialogue")]
     NoPairs {
+        /// Units that there are.
+        units: usize,
+    },
+    /// Nobody asks anything.
+    #[error("calibrate: no question in {units} units; give it a dialogue in which people ask each other")]
+    NoQuestions {
         /// Units that there are.
         units: usize,
     },
@@ -129,10 +149,10 @@ pub fn calibrate(
         best.extend(nearest(samples, most_choices));
     }
     let density = Density::of(&best);
-    let mut chance: Vec<i32> = random_pairs(banks);
-    if chance.is_empty() {
+    if banks.values().all(|samples| samples.len() < 2) {
         return Err(CalibrateError::NoPairs { units });
     }
+    let (floor, ceiling, questions) = question_scale(banks).ok_or(CalibrateError::NoQuestions { units })?;
     let most = density.mean(-1.0);
     if most + 0.5 / units as f64 <= target {
         return Err(CalibrateError::OutOfReach { most, target });
@@ -144,9 +164,6 @@ pub fn calibrate(
             threshold = tried;
         }
     }
-    chance.sort_unstable();
-    let at = (CHANCE * chance.len() as f64).ceil() as usize;
-    let floor = chance.get(at.saturating_sub(1)).map_or(0.0, |s| Score(*s).as_f64());
     Ok(Calibration {
         model: model.to_owned(),
         banks: banks.len(),
@@ -155,9 +172,10 @@ pub fn calibrate(
         target_choices: target,
         semantic_threshold: thousandths(threshold),
         choices: density.mean(threshold),
-        semantic_floor: thousandths(floor),
+        question_floor: thousandths(floor),
+        question_ceiling: thousandths(ceiling),
         chance: CHANCE,
-        pairs: chance.len(),
+        questions,
         sweep: density.sweep(most_choices),
     })
 }
@@ -238,41 +256,38 @@ fn at_or_above(ascending: &[i32], threshold: f64) -> f64 {
     (ascending.len() - ascending.partition_point(|s| *s < least)) as f64
 }
 
-/// Matches between random units of one bank: a sentence of the one with the best of the other's.
-fn random_pairs(banks: &BTreeMap<Bank, Vec<Sample>>) -> Vec<i32> {
-    let matched = |a: &Sample, b: &Sample, which: u64| {
-        let sentence = which.checked_rem(a.sentences.len() as u64).and_then(|nth| a.sentences.get(nth as usize));
-        let target = sentence.unwrap_or(&a.vector);
-        std::iter::once(&b.vector).chain(&b.parts).map(|v| dot_reference(target, v)).max().unwrap_or_default()
-    };
-    // Sorted, so that the draw does not depend on the order in which units were read.
-    let sorted: Vec<Vec<&Sample>> = banks
-        .values()
-        .map(|samples| {
-            let mut sorted: Vec<&Sample> = samples.iter().collect();
-            sorted.sort_unstable();
-            sorted
-        })
-        .filter(|samples| samples.len() > 1)
-        .collect();
-    let pairs_of = |samples: &Vec<&Sample>| samples.len() * (samples.len() - 1);
-    let total: usize = sorted.iter().map(pairs_of).sum();
-    let mut found = Vec::new();
+/// Where the scale of a question begins and ends, and how many questions there were.
+fn question_scale(banks: &BTreeMap<Bank, Vec<Sample>>) -> Option<(f64, f64, usize)> {
+    let (mut chance, mut best) = (Vec::new(), Vec::new());
+    let asked: usize = banks.values().flatten().map(|sample| sample.questions.len()).sum();
+    let draws = PAIRS.div_ceil(asked.max(1));
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    for samples in &sorted {
-        let pairs = pairs_of(samples);
-        let nth = |n: usize, which: u64| {
-            let (i, j) = (n / (samples.len() - 1), n % (samples.len() - 1));
-            matched(samples[i], samples[if j < i { j } else { j + 1 }], which)
-        };
-        if total <= PAIRS {
-            found.extend((0..pairs).map(|n| nth(n, draw(&mut random))));
-        } else {
-            let share = (PAIRS as u128 * pairs as u128).div_ceil(total as u128) as usize;
-            found.extend((0..share).map(|_| nth(draw(&mut random) as usize % pairs, draw(&mut random))));
+    for samples in banks.values() {
+        // Sorted, so that the draw does not depend on the order in which units were read.
+        let mut sorted: Vec<&Sample> = samples.iter().collect();
+        sorted.sort_unstable();
+        for asking in &sorted {
+            let others: Vec<&&Sample> = sorted.iter().filter(|s| s.turns.is_disjoint(&asking.turns)).collect();
+            for question in asking.questions.iter().filter(|_| !others.is_empty()) {
+                let matches: Vec<i32> = others.iter().map(|other| other.matches(question)).collect();
+                best.extend(matches.iter().max());
+                if matches.len() <= draws {
+                    chance.extend(matches);
+                } else {
+                    chance.extend((0..draws).map(|_| matches[draw(&mut random) as usize % matches.len()]));
+                }
+            }
         }
     }
-    found
+    let questions = best.len();
+    Some((percentile(&mut chance, CHANCE)?, percentile(&mut best, CHANCE)?, questions))
+}
+
+/// The score that a share of all does not exceed.
+fn percentile(scores: &mut [i32], share: f64) -> Option<f64> {
+    scores.sort_unstable();
+    let at = (share * scores.len() as f64).ceil() as usize;
+    scores.get(at.saturating_sub(1)).map(|score| Score(*score).as_f64())
 }
 
 /// The next number of a fixed sequence (splitmix64).
@@ -296,8 +311,9 @@ impl Calibration {
         };
         let runner = if new { "runner = \"catalogue\"\n" } else { "" };
         format!(
-            "[embed.models.{name}]\n{runner}semantic_threshold = {:.3}\nsemantic_floor = {:.3}\n",
-            self.semantic_threshold, self.semantic_floor
+            "[embed.models.{name}]\n{runner}semantic_threshold = {:.3}\nquestion_floor = {:.3}\n\
+             question_ceiling = {:.3}\n",
+            self.semantic_threshold, self.question_floor, self.question_ceiling
         )
     }
 
@@ -330,17 +346,23 @@ impl Calibration {
 mod tests {
     use super::*;
 
-    /// A unit in the plane at an angle in degrees: cosines are those of differences.
-    fn at(degrees: f32) -> Sample {
+    /// A unit in the plane at an angle in degrees, which asks for just that: cosines are those
+    /// of differences.
+    fn at(turn: usize, degrees: f32) -> Sample {
         let (sin, cos) = degrees.to_radians().sin_cos();
-        Sample { vector: quantise(&[cos, sin]), parts: Vec::new(), sentences: Vec::new() }
+        let vector = quantise(&[cos, sin]);
+        let turns = BTreeSet::from([turn.to_string()]);
+        Sample { vector: vector.clone(), parts: Vec::new(), turns, questions: vec![vector] }
     }
 
     fn banks(all: &[&[f32]]) -> BTreeMap<Bank, Vec<Sample>> {
         (b'a'..)
             .zip(all)
             .map(|(name, angles)| {
-                (Bank::parse(&char::from(name).to_string()).unwrap(), angles.iter().map(|d| at(*d)).collect())
+                (
+                    Bank::parse(&char::from(name).to_string()).unwrap(),
+                    angles.iter().enumerate().map(|(turn, d)| at(turn, *d)).collect(),
+                )
             })
             .collect()
     }
@@ -358,9 +380,10 @@ mod tests {
         // 7 of 10: between cos 30 and cos 40 = 0.7660.
         let c = calibrate("m", &banks, 2, 1.4).unwrap();
         assert_eq!((c.choices, c.semantic_threshold), (1.4, 0.865));
-        assert_eq!((c.banks, c.units, c.pairs), (1, 5, 20));
-        // 20 ordered pairs: the 19th lowest is the one of two pairs at 10 degrees.
-        assert_eq!(c.semantic_floor, 0.985);
+        assert_eq!((c.banks, c.units, c.questions), (1, 5, 5));
+        // 20 ordered pairs: the 19th lowest is the one of two pairs at 10 degrees, as is the
+        // highest of the five best.
+        assert_eq!((c.question_floor, c.question_ceiling), (0.985, 0.985));
         let row = |threshold: f64| *c.sweep.iter().find(|r| (r.threshold - threshold).abs() < 1e-9).unwrap();
         assert_eq!((row(0.94).choices, row(0.92).choices, row(0.80).choices), (0.4, 0.8, 1.4));
         // At 0.94 only the units at 0 and 10 degrees have a choice.
@@ -372,9 +395,9 @@ mod tests {
     fn banks_never_choose_from_each_other() {
         // The pair of the second bank would be nearest to the first bank's units.
         let c = calibrate("m", &banks(&[&[0.0, 40.0], &[1.0, 41.0], &[5.0]]), 6, 0.8).unwrap();
-        assert_eq!((c.banks, c.units, c.pairs), (3, 5, 4));
+        assert_eq!((c.banks, c.units, c.questions), (3, 5, 4));
         assert!((c.semantic_threshold - 0.766).abs() < 0.0011, "cos 40 and nothing nearer: {c:?}");
-        assert_eq!(c.semantic_floor, 0.766);
+        assert_eq!(c.question_floor, 0.766);
     }
 
     #[test]
@@ -383,18 +406,19 @@ mod tests {
         let samples = banks.values_mut().next().unwrap();
         samples[1].parts.push(quantise(&[1.0, 0.0]));
         let c = calibrate("m", &banks, 6, 0.5).unwrap();
-        assert_eq!(c.semantic_floor, 1.0);
+        assert_eq!(c.question_floor, 1.0);
     }
 
+    /// A question's own turn answers nothing, also where another unit quotes it.
     #[test]
-    fn a_sentence_stands_in_for_a_target_not_the_mean_of_a_unit() {
-        let mut banks = banks(&[&[0.0, 0.0]]);
-        for sample in banks.values_mut().next().unwrap() {
-            // At right angles to everything that the other has.
-            sample.sentences.push(quantise(&[0.0, 1.0]));
-        }
+    fn a_question_is_matched_with_units_of_other_turns() {
+        let mut banks = banks(&[&[0.0, 0.0, 60.0]]);
+        let samples = banks.values_mut().next().unwrap();
+        samples[1].turns.insert("0".to_owned());
+        samples[1].questions.clear();
+        samples[2].questions.clear();
         let c = calibrate("m", &banks, 6, 0.5).unwrap();
-        assert_eq!(c.semantic_floor, 0.0);
+        assert_eq!((c.question_floor, c.question_ceiling, c.questions), (0.5, 0.5, 1));
     }
 
     #[test]
@@ -403,7 +427,7 @@ mod tests {
         let backwards: Vec<f32> = angles.iter().rev().copied().collect();
         let c = calibrate("m", &banks(&[&angles]), 6, 3.0).unwrap();
         assert_eq!(c, calibrate("m", &banks(&[&backwards]), 6, 3.0).unwrap());
-        assert_eq!(c.pairs, PAIRS);
+        assert_eq!(c.questions, 700);
     }
 
     #[test]
@@ -412,6 +436,10 @@ mod tests {
         assert!(message(&[&[0.0], &[1.0]], 3.0).contains("2 units and no two of them in one bank"));
         assert!(message(&[&[0.0, 1.0, 2.0]], 3.0).contains("at most 2.00 choices"));
         assert!(message(&[], 3.0).contains("0 units"));
+        let mut silent = banks(&[&[0.0, 1.0]]);
+        silent.values_mut().flatten().for_each(|sample| sample.questions.clear());
+        let error = calibrate("m", &silent, 6, 0.5).unwrap_err().to_string();
+        assert!(error.contains("no question in 2 units"), "{error}");
     }
 
     #[test]
@@ -419,7 +447,8 @@ mod tests {
         let mut c = calibrate("all-MiniLM-L6-v2", &banks(&[&[0.0, 10.0, 30.0, 60.0]]), 2, 1.0).unwrap();
         let text = format!("version = 1\nembed.model = \"all-MiniLM-L6-v2\"\n{}", c.toml(false));
         let model = crate::config::Pipeline::parse(&text).unwrap().model();
-        assert_eq!((model.semantic_threshold, model.semantic_floor), (c.semantic_threshold, c.semantic_floor));
+        assert_eq!((model.semantic_threshold, model.question_floor), (c.semantic_threshold, c.question_floor));
+        assert_eq!(model.question_ceiling, c.question_ceiling);
         c.model = "BAAI/bge-small".to_owned();
         let text = format!("version = 1\nembed.model = \"BAAI/bge-small\"\n{}", c.toml(true));
         let model = crate::config::Pipeline::parse(&text).unwrap().model();

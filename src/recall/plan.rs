@@ -82,11 +82,11 @@ pub struct RulesPlanner {
 }
 
 impl RulesPlanner {
-    /// A planner for a model's cosines: at the floor of a match a unit says nothing of
-    /// the question, at the threshold of an edge it says the same.
+    /// A planner for a model's cosines: at the floor a unit says nothing of the question, at
+    /// the ceiling it says what is asked.
     #[must_use]
     pub fn new(model: &ModelSettings) -> Self {
-        Self { low: model.semantic_floor, high: model.semantic_threshold }
+        Self { low: model.question_floor, high: model.question_ceiling }
     }
 
     fn scaled(&self, cosine: f64) -> f64 {

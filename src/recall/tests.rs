@@ -11,11 +11,11 @@ use crate::{
 };
 
 pub(super) fn settings() -> RecallSettings {
-    Pipeline::parse("version = 1\nprofile = \"paper\"").unwrap().recall
+    Pipeline::parse("version = 1\nprofile = \"paper\"\nrecall.sufficient = 0.75").unwrap().recall
 }
 
 pub(super) fn model() -> ModelSettings {
-    Pipeline::parse("version = 1").unwrap().model()
+    ModelSettings { question_floor: 0.3, question_ceiling: 0.75, ..Pipeline::parse("version = 1").unwrap().model() }
 }
 
 pub(super) fn body(id: u64, said: &str, at: &str) -> Arc<UnitBody> {

@@ -312,7 +312,8 @@ impl Page<'_> {
         self.say("## Calibration");
         self.say(&format!(
             "Model `{}`, {} units of {} banks: {:.2} semantic choices a unit at a threshold of {:.3} (target {}, at \
-             most {}); the floor of a match is {:.3}, which {:.0} % of {} random pairs of a sentence and a unit do not exceed.",
+             most {}); a unit says nothing of a question at {:.3}, which {:.0} % of random pairs of one of {} questions \
+             and a unit do not exceed, and what is asked at {:.3}, which their best matches do not exceed as often.",
             c.model,
             c.units,
             c.banks,
@@ -320,9 +321,10 @@ impl Page<'_> {
             c.semantic_threshold,
             c.target_choices,
             c.most_choices,
-            c.semantic_floor,
+            c.question_floor,
             c.chance * 100.0,
-            c.pairs
+            c.questions,
+            c.question_ceiling
         ));
         self.plot(SWEEP, "Semantic choices a unit against the threshold");
         let rows: Vec<Vec<String>> = c

@@ -208,9 +208,10 @@ fn calibration() -> Calibration {
         target_choices: 3.0,
         semantic_threshold: 0.751,
         choices: 3.0,
-        semantic_floor: 0.4,
+        question_floor: 0.4,
+        question_ceiling: 0.7,
         chance: CHANCE,
-        pairs: 56,
+        questions: 56,
         sweep: vec![row(0.74, 3.5, 0.0), row(0.76, 2.5, 0.125), row(0.78, 0.0, 1.0)],
     }
 }
