@@ -77,7 +77,7 @@ fn plain_units_at_once_and_the_models_in_their_place() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let mut service = begun(&server.pipeline(home.path(), "scripted+slow=600", READS));
-    assert_eq!(extractors(&service), ["rules/2 until llm"]);
+    assert_eq!(extractors(&service), ["rules/3 until llm"]);
     assert_eq!(ask(&service, "b", "Where is the red kayak?").units[0].sources, ["1", "2", "3", "4"]);
     let done = finish(&mut service);
     assert_eq!((done.read, done.refused, done.left, done.problem), (1, 0, 0, None));
@@ -144,7 +144,7 @@ fn what_cannot_be_used_is_a_dead_letter_and_the_plain_units_stay() {
         let letter = letters(&service).remove(0);
         assert!(letter.origin.contains("bank b") && letter.origin.contains("window 0"), "{}", letter.origin);
         assert!(letter.reason.contains("plain units stay") && !letter.payload.is_empty(), "{}", letter.reason);
-        assert!(extractors(&service)[0].starts_with("rules/2 instead of llm/1"), "{:?}", extractors(&service));
+        assert!(extractors(&service)[0].starts_with("rules/3 instead of llm/1"), "{:?}", extractors(&service));
         assert_eq!(server.requests().len(), 2, "repaired once: {model}");
         // The next start asks nothing and complains no second time.
         drop(service);

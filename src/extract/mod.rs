@@ -78,7 +78,7 @@ pub struct DraftPart {
 
 /// Makes units of a window.
 pub trait Extractor: Send {
-    /// Name and version, recorded with every unit: `rules/2`.
+    /// Name and version, recorded with every unit: `rules/3`.
     fn name(&self) -> &str;
     /// The units of a window.
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError>;

@@ -34,7 +34,7 @@ impl RulesExtractor {
 
 impl Extractor for RulesExtractor {
     fn name(&self) -> &str {
-        "rules/2"
+        "rules/3"
     }
 
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError> {

@@ -148,14 +148,26 @@ impl Reader<'_> {
         if !supported || name {
             return None;
         }
+        let year = self.year_of(month, at)?;
+        Some(Hit { next: at + 1, stretch: Stretch::month(year, month)?, complete: false })
+    }
+
+    /// The year of a month that is named without one at a place: the last or the next of that
+    /// name, as the wording says; where it does not, the nearer.
+    pub(super) fn year_of(&self, month: i8, at: usize) -> Option<i16> {
+        const HALF_A_YEAR: i8 = 6;
         let now = self.now?.date();
-        let future = self.words.tense(at) == Tense::Future;
-        let year = match month.cmp(&now.month()) {
+        let ahead = (month - now.month()).rem_euclid(12);
+        let future = match self.words.tense(at) {
+            Tense::Future => true,
+            Tense::Past => false,
+            Tense::Unclear => ahead < HALF_A_YEAR,
+        };
+        Some(match month.cmp(&now.month()) {
             std::cmp::Ordering::Less if future => now.year() + 1,
             std::cmp::Ordering::Greater if !future => now.year() - 1,
             _ => now.year(),
-        };
-        Some(Hit { next: at + 1, stretch: Stretch::month(year, month)?, complete: false })
+        })
     }
 
     /// "2019" after a word that makes it a year, "from 2019 to 2021".

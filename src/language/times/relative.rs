@@ -230,17 +230,9 @@ impl Reader<'_> {
         // year follows; read it here.
         let month = month_number(w(at + 3)).filter(|_| self.words.capital(at + 3))?;
         let dated = self.words.number(at + 4, 4..=4);
-        let year = match (dated, self.now) {
-            (Some(year), _) => year,
-            (None, Some(now)) => {
-                let future = self.words.tense(at) == Tense::Future;
-                match month.cmp(&now.month()) {
-                    std::cmp::Ordering::Less if future => now.year() + 1,
-                    std::cmp::Ordering::Greater if !future => now.year() - 1,
-                    _ => now.year(),
-                }
-            }
-            _ => return None,
+        let year = match dated {
+            Some(year) => year,
+            None => self.year_of(month, at)?,
         };
         let day = Date::new(year, month, 1).ok()?.nth_weekday_of_month(nth, weekday).ok()?;
         let last = if weekend { shift(day, Grain::Day, 1)? } else { day };

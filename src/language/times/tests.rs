@@ -119,6 +119,10 @@ fn a_missing_year_is_the_nearest_that_fits() {
         MONDAY,
         &[
             ("I moved in June", &["June = June 2022"]),
+            ("The baby is due in June", &["June = June 2023"]),
+            ("In August, if the hull is kind to me", &["August = August 2023"]),
+            ("It is in December, that fair", &["December = December 2022"]),
+            ("I moved in August", &["August = August 2022"]),
             ("in May it rained", &["May = May 2023"]),
             ("I'm going to Peru in June", &["June = June 2023"]),
             ("We will go in March", &["March = March 2024"]),
