@@ -28,4 +28,5 @@ mod support;
 mod tidy;
 mod transfer;
 mod worked_model;
+mod worked_page;
 mod worked_trace;

@@ -1,0 +1,71 @@
+//! The README's worked page, held to what happens (real model, sample dialogue).
+
+use std::path::Path;
+
+use ripplemem::{
+    config::Pipeline,
+    model::{Evidence, Provenance},
+    pipeline::{PipelineError, Service},
+};
+
+use super::{
+    broker_process::skip,
+    support::{ask, data, ingest},
+};
+
+const QUESTION: &str = "Which books has Marta recommended to Elias?";
+/// Where each was recommended.
+const BOOKS: [&str; 4] = ["h1-14", "h4-18", "h7-24", "h10-14"];
+/// The last, which the paper's round finds.
+const LAST: &str = "h10-14";
+
+fn service(home: &Path, settings: &str) -> Option<Service> {
+    let mut pipeline = Pipeline::parse(&format!("version = 1\n{settings}")).unwrap();
+    pipeline.log.directory = home.join(&pipeline.profile);
+    match Service::open(&pipeline, &mut |_| {}).and_then(|mut service| service.catch_up().map(|_| service)) {
+        Ok(mut service) => match service.log().end(ripplemem::log::Topic::Turns, 0).unwrap() {
+            0 => {
+                ingest(&mut service, &data("sample.jsonl"));
+                Some(service)
+            }
+            _ => Some(service),
+        },
+        Err(PipelineError::Embed(error)) => {
+            skip("worked_page::a_question_flat_and_recollected", &error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn quotes(evidence: &Evidence, turn: &str) -> bool {
+    evidence.units.iter().any(|unit| unit.excerpts.iter().any(|part| part.turn == turn))
+}
+
+#[test]
+fn a_question_flat_and_recollected() {
+    let (home, page) = (tempfile::tempdir().unwrap(), include_str!("../README.md"));
+    let paper = |recall: &str| format!("profile = \"paper\"\n{recall}");
+    let flat = |s: u32, l: u32, c: u32| {
+        format!("recall.rounds = 0\nrecall.semantic = {s}\nrecall.lexical = {l}\nrecall.cue = {c}")
+    };
+    for (line, settings) in [
+        ("30 turns by cosine alone", paper(&flat(30, 0, 0))),
+        ("(20/10/10)", paper(&flat(20, 10, 10))),
+        ("(10/5/5 and one round)", paper("")),
+        ("recollection: the default", String::new()),
+    ] {
+        let Some(service) = service(home.path(), &settings) else { return };
+        let evidence = ask(&service, "sample/harbour", QUESTION);
+        let found = BOOKS.iter().filter(|turn| quotes(&evidence, turn)).count();
+        let row = format!(" | {} | {found} of 4 |", evidence.units.len());
+        assert!(page.lines().any(|l| l.contains(line) && l.ends_with(&row)), "{line}{row}");
+        if settings == paper("") {
+            let last = evidence.units.iter().find(|unit| unit.sources.iter().any(|turn| turn == LAST)).unwrap();
+            assert!(page.contains(&last.restatement), "{}", last.restatement);
+            let [Provenance::Expansion { hops: 2, .. }] = last.provenance.as_slice() else {
+                panic!("{:?}", last.provenance)
+            };
+        }
+    }
+}
