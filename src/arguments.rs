@@ -299,6 +299,10 @@ pub(crate) struct EvalArgs {
     /// second-round, longer-first-hop, open-windows, or all.
     #[arg(long, value_delimiter = ',')]
     pub(crate) ablate: Vec<String>,
+    /// Compare ways to make vectors of a turn, at full precision and in 8 bits: recall beside the time
+    /// of ingestion. Builds the memory eight times.
+    #[arg(long)]
+    pub(crate) vectors: bool,
     /// Have the language model of [llm] answer every question, and judge the answers.
     #[arg(long)]
     pub(crate) answers: bool,
@@ -345,6 +349,7 @@ impl EvalArgs {
             pipeline,
             rivals: self.rivals,
             ablations,
+            vectors: self.vectors,
             answers: self.answers,
         })
     }

@@ -180,6 +180,22 @@ fn the_figures_have_their_schema_and_count_every_question_once() {
     assert_eq!((of("open-windows"), of("open-windows-unrecorded")), (1.0, 0.5), "two windows of three are open");
 }
 
+/// Each way is a memory of its own, asked the same.
+#[test]
+fn ways_to_make_vectors_are_compared() {
+    let result = figures(&home(), &["--vectors"]);
+    let rows = result["vectors"].as_array().unwrap();
+    let a_turn: Vec<f64> = rows.iter().map(|row| row["vectors_per_turn"].as_f64().unwrap()).collect();
+    assert_eq!(rows.len(), 4, "one model, four ways");
+    assert!(a_turn[0] <= a_turn[1] && a_turn[1] < a_turn[2] && a_turn[2] <= a_turn[3], "{a_turn:?}");
+    for row in rows {
+        assert_eq!((&row["model"], &row["questions"]), (&json!("fixed"), &result["questions"]));
+        assert_eq!(row["evidence_recall"], 1.0, "{row:#}");
+        let [took, ratio] = ["ingest_seconds", "ingest_over_raw"].map(|name| row[name].as_f64().unwrap());
+        assert!(took > 0.0 && ratio > 0.0, "{row:#}");
+    }
+}
+
 #[test]
 fn conversations_and_limits_choose_questions() {
     let home = home();

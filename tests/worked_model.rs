@@ -32,6 +32,7 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
         pipeline: server.pipeline(home.path(), "scripted", extra),
         rivals: false,
         ablations: Vec::new(),
+        vectors: false,
         answers: true,
     };
     let run = eval::evaluate(&request, &mut |_| {}).unwrap();

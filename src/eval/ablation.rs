@@ -165,7 +165,8 @@ fn mean_tokens(bench: &Bench, scored: &[Scored]) -> f64 {
 
 /// A memory in which no window was closed, as it is and with the records of open windows taken back.
 fn open_windows(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<[Row; 2], EvalError> {
-    let (pipeline, service) = bench.unclosed("unclosed", progress)?;
+    let mut pipeline = bench.pipeline.clone();
+    let (service, _) = bench.another("unclosed", &mut pipeline, false, progress)?;
     let with = bench.scores(&service, progress)?;
     take_back_open_records(service.log())?;
     drop(service);

@@ -22,6 +22,7 @@ mod score;
 mod spoken;
 mod table;
 pub mod tokens;
+mod vectors;
 
 pub use ablation::Ablation;
 pub use calibrate::{CHANCE, CalibrateError, Calibration, Sample, SweepRow, calibrate};
@@ -29,7 +30,7 @@ pub use dataset::{DatasetError, Format};
 pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use result::{
     Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
-    QuestionResult, Row, Run,
+    QuestionResult, Row, Run, VectorRow,
 };
 pub use run::{EvalError, Request, evaluate};
 pub use samples::{SampleError, samples};

@@ -64,6 +64,27 @@ pub struct EvalResult {
     /// The same system with one part taken away, when asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ablations: Vec<Row>,
+    /// Other ways to make vectors of a turn, when asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<VectorRow>,
+}
+
+/// One way to make vectors of a turn, by the whole path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VectorRow {
+    /// The model.
+    pub model: String,
+    /// What is embedded.
+    pub way: String,
+    /// Vectors that the memory keeps for a turn, on average; those of whole units count.
+    pub vectors_per_turn: f64,
+    /// Over the questions whose answer the dialogue supports.
+    #[serde(flatten)]
+    pub overall: Figures,
+    /// Seconds from the file to the last edge, the model's loading included.
+    pub ingest_seconds: f64,
+    /// The same over the seconds of one vector a turn at full precision, taken just before.
+    pub ingest_over_raw: f64,
 }
 
 /// Figures over a set of questions.

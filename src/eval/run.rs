@@ -17,7 +17,7 @@ use super::{
     rivals,
     score::{Comparable, Marks, Scored, Shown, auc, by_second_round, delivered, figures, figures_by, percentile},
     spoken::{self, Spoken},
-    tokens,
+    tokens, vectors,
 };
 use crate::{
     config::{Pipeline, SourceSettings},
@@ -48,6 +48,8 @@ pub struct Request {
     pub rivals: bool,
     /// What is taken away, one after another.
     pub ablations: Vec<Ablation>,
+    /// Whether other ways to make vectors of a turn are compared.
+    pub vectors: bool,
     /// Whether the language model answers every question in words, and judges the answers.
     pub answers: bool,
 }
@@ -203,8 +205,9 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     let rivals = if request.rivals { rivals::rows(&bench, &remembered, &scored, progress)? } else { Vec::new() };
     drop(remembered);
     let ablations = ablation::rows(&bench, &scored, progress)?;
+    let vectors = if request.vectors { vectors::rows(&bench, progress)? } else { Vec::new() };
     let result = EvalResult { reading, ..bench.result(build, &questions, &scored)? };
-    Ok(Run { result: EvalResult { rivals, ablations, ..result }, questions })
+    Ok(Run { result: EvalResult { rivals, ablations, vectors, ..result }, questions })
 }
 
 fn open_source(request: &Request) -> Result<Box<dyn source::Source>, SourceError> {
@@ -256,16 +259,18 @@ impl Bench {
         Ok((service, heard, from.elapsed().as_secs_f64()))
     }
 
-    /// A second memory of the same file in which no window was closed by a mark.
-    pub(crate) fn unclosed(
+    /// A second memory of the same file, by other settings, and the seconds that it took;
+    /// without `closing`, no window was closed by a mark.
+    pub(crate) fn another(
         &self,
         name: &str,
+        pipeline: &mut Pipeline,
+        closing: bool,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<(Pipeline, Service), EvalError> {
-        let mut pipeline = self.pipeline.clone();
+    ) -> Result<(Service, f64), EvalError> {
         pipeline.log.directory = self.directory.path().join(name);
-        let (service, _, _) = Self::built(&self.request, &pipeline, false, progress)?;
-        Ok((pipeline, service))
+        let (service, _, seconds) = Self::built(&self.request, pipeline, closing, progress)?;
+        Ok((service, seconds))
     }
 
     /// Asks every question under other settings of memory and recall, over the same log.
@@ -464,6 +469,7 @@ impl Bench {
             problems: self.dataset.problems.clone().into_inner(),
             rivals: Vec::new(),
             ablations: Vec::new(),
+            vectors: Vec::new(),
         })
     }
 }

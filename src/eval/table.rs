@@ -64,6 +64,21 @@ pub fn table(result: &EvalResult) -> String {
             short(&mut out, &format!("{} ({}, {})", row.name, row.over, budget(row.budget)), &row.overall);
         }
     }
+    if !result.vectors.is_empty() {
+        let columns = ["a turn", "recall", "full", "tokens", "ingest s", "over raw"];
+        out.push_str(&format!("\n{}", head_of("vectors", &columns)));
+        let mut model = "";
+        for v in &result.vectors {
+            if model != v.model {
+                model = &v.model;
+                out.push_str(&format!("{model}\n"));
+            }
+            let f = &v.overall;
+            let made = [tenth(Some(v.vectors_per_turn)), percent(f.evidence_recall), percent(f.full_evidence)];
+            let took = [whole(f.context_tokens), tenth(Some(v.ingest_seconds)), format!("{:.2}", v.ingest_over_raw)];
+            push(&mut out, &format!("  {}", v.way), &[made, took].concat());
+        }
+    }
     if !result.problems.is_empty() {
         out.push_str("\nin the file:\n");
         for (kind, problem) in &result.problems {

@@ -10,7 +10,7 @@ use super::question::{fenced, line};
 use crate::eval::{
     calibrate::Calibration,
     paper::{Paper, PaperRow, paper},
-    result::{EvalResult, Figures, QuestionResult, Row, Run},
+    result::{EvalResult, Figures, QuestionResult, Row, Run, VectorRow},
     table::budget,
 };
 
@@ -30,6 +30,7 @@ pub(super) fn page(run: &Run, names: &[String], plots: &[&str], calibration: Opt
     page.evidence();
     page.rivals();
     page.ablations();
+    page.vectors();
     page.answers();
     page.cost();
     if let Some(calibration) = calibration {
@@ -214,6 +215,37 @@ impl Page<'_> {
         );
         self.table(&["", "recall", "full", "tokens", "units", "recall, change", "judge", "judge, the paper's"], &rows);
         self.about(&r.ablations);
+    }
+
+    fn vectors(&mut self) {
+        let r = self.result;
+        if r.vectors.is_empty() {
+            return;
+        }
+        self.say("## Vectors");
+        self.say(
+            "Ways to make vectors of a turn, each by the whole path over the same file; its time over that of one vector \
+             a turn at full precision, taken just before.",
+        );
+        let row = |v: &VectorRow| {
+            let mut row = vec![line(&v.model), line(&v.way), format!("{:.1}", v.vectors_per_turn)];
+            row.extend(short(&v.overall));
+            row.extend([format!("{:.1}", v.ingest_seconds), format!("{:.2}", v.ingest_over_raw)]);
+            row
+        };
+        let rows: Vec<Vec<String>> = r.vectors.iter().map(row).collect();
+        let headings = [
+            "model",
+            "what is embedded",
+            "vectors a turn",
+            "recall",
+            "full",
+            "tokens",
+            "units",
+            "ingest, s",
+            "over raw",
+        ];
+        self.table(&headings, &rows);
     }
 
     fn answers(&mut self) {

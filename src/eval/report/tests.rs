@@ -8,6 +8,7 @@ use crate::{
         calibrate::{CHANCE, SweepRow},
         result::{
             Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, Latency, ModelUse, Piece, Problem, QuestionResult, Row,
+            VectorRow,
         },
     },
     model::{
@@ -193,6 +194,14 @@ fn run() -> Run {
                 row("everything", "units", Budget::Everything, 1.0, 20_000.0),
             ],
             ablations: vec![row("graph-expansion", "units", Budget::Units(30), 0.625, 600.0)],
+            vectors: vec![VectorRow {
+                model: "m".to_owned(),
+                way: "each turn".to_owned(),
+                vectors_per_turn: 1.25,
+                overall: figures(4, 0.75, 1000.0),
+                ingest_seconds: 0.5,
+                ingest_over_raw: 1.1,
+            }],
         },
         questions: vec![question("conv-1#0"), whole, unsupported],
     }

@@ -1,0 +1,88 @@
+//! Ways to make vectors of a turn: what each finds, and what it costs.
+//!
+//! In: a bench. Out: a row for each way and precision, the whole path each time: another
+//! memory of the same file, the same questions. Its seconds stand over those of the least
+//! that there is, one vector a turn by the model at full precision, taken just before it, so
+//! that both meet the same machine.
+
+use std::time::Instant;
+
+use super::{
+    remembered::Remembered,
+    result::VectorRow,
+    run::{Bench, EvalError},
+    score::figures,
+};
+use crate::{
+    config::Pipeline,
+    embed::{self, render_parts},
+    model::SpannedText,
+    pipeline::Progress,
+};
+
+/// What a model's name ends in where its weights are in 8 bits.
+const INT8: &str = "-int8";
+
+/// What is embedded: a name, turns a pass, words of the least sentence, pairs.
+const WAYS: [(&str, usize, usize, bool); 4] = [
+    ("each turn", 1, 0, false),
+    ("turns in blocks of two", 2, 0, false),
+    ("and each with the one before", 2, 0, true),
+    ("and each sentence of 8 words", 2, 8, true),
+];
+
+/// Every way, at every precision that the pipeline's model comes in.
+pub(crate) fn rows(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<Vec<VectorRow>, EvalError> {
+    let named = bench.pipeline.embed.model.trim_end_matches(INT8);
+    let known = |name: &String| bench.pipeline.embed.models.contains_key(name);
+    let mut models: Vec<String> = [named.to_owned(), format!("{named}{INT8}")].into_iter().filter(known).collect();
+    if models.is_empty() {
+        models.push(bench.pipeline.embed.model.clone());
+    }
+    let with = |model: &str| {
+        let mut pipeline = bench.pipeline.clone();
+        model.clone_into(&mut pipeline.embed.model);
+        pipeline
+    };
+    let (full, turns) = (with(&models[0]), raw_turns(&with(&models[0]), bench));
+    let mut raw = embed::open(&full.embed, &full.model())?;
+    let mut rows = Vec::new();
+    for model in &models {
+        for (way, block_turns, sentence_words, pairs) in WAYS {
+            let from = Instant::now();
+            raw.embed(&turns)?;
+            let raw_seconds = from.elapsed().as_secs_f64();
+            let mut pipeline = with(model);
+            let embed = &mut pipeline.embed;
+            (embed.block_turns, embed.sentence_words, embed.pairs) = (block_turns, sentence_words, pairs);
+            let name = format!("vectors-{}", rows.len());
+            let (service, ingest_seconds) = bench.another(&name, &mut pipeline, true, progress)?;
+            let vectors = vectors(&Remembered::read(service.log(), true)?);
+            let scored = bench.scores(&service, progress)?;
+            let counted = bench.dataset.questions.iter().zip(&scored).filter(|(q, _)| q.counts());
+            rows.push(VectorRow {
+                model: model.clone(),
+                way: way.to_owned(),
+                vectors_per_turn: vectors as f64 / turns.len().max(1) as f64,
+                overall: figures(counted.map(|(_, s)| s)),
+                ingest_seconds,
+                ingest_over_raw: if raw_seconds > 0.0 { ingest_seconds / raw_seconds } else { 0.0 },
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// Every turn as it is rendered, by itself.
+fn raw_turns(pipeline: &Pipeline, bench: &Bench) -> Vec<SpannedText> {
+    let template = pipeline.model().turn_template;
+    let turns = bench.heard.turns.values().flat_map(|turns| turns.values());
+    turns.map(|turn| render_parts(&template, &[(turn.speaker.as_str(), turn.text.as_str())])).collect()
+}
+
+/// Vectors of units and of their parts.
+fn vectors(remembered: &Remembered) -> usize {
+    let units = remembered.records.values().flatten().flat_map(|record| &record.units);
+    let parts = |part: &crate::model::Part| part.vectors.len() + usize::from(part.pair.is_some());
+    units.map(|unit| 1 + unit.parts.iter().map(parts).sum::<usize>()).sum()
+}
