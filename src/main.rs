@@ -268,8 +268,8 @@ struct Unanswered {
 
 /// How long a health check may take.
 const HEALTH: Duration = Duration::from_secs(5);
-/// How long a service may write a snapshot for.
-const SNAPSHOT: Duration = Duration::from_secs(600);
+/// How long a service may take for what it is asked to do.
+const WORK: Duration = Duration::from_secs(600);
 
 /// What a service answers. By hand: one request needs no client library.
 fn request(method: &str, url: &str, body: &str, patience: Duration) -> Result<String> {
@@ -416,7 +416,7 @@ fn snapshot(pipeline: &Pipeline) -> Result<ExitCode> {
     let listen = &pipeline.metrics.listen;
     if pipeline.log.kind == LogKind::Kafka && !listen.is_empty() {
         // Two that write into one place disturb each other.
-        match request("POST", &format!("http://{listen}/snapshot"), "", SNAPSHOT) {
+        match request("POST", &format!("http://{listen}/snapshot"), "", WORK) {
             Err(error) if error.is::<Unanswered>() => say(&format!("{error:#}; no service is asked for it")),
             told => return told.and_then(|told| print(&format!("{told}\n"))).map(|()| ExitCode::SUCCESS),
         }

@@ -13,7 +13,7 @@ use ripplemem::{
     source,
 };
 
-use super::{Bar, HEALTH, REJECTED, digest, open, print, request, say};
+use super::{Bar, REJECTED, WORK, digest, open, print, request, say};
 
 /// What the model read, and what is left, of which `next` says who reads it; false when
 /// something could not be used.
@@ -41,7 +41,7 @@ pub(crate) fn reextract(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
         if listen.is_empty() {
             anyhow::bail!("metrics.listen: empty; name the address of the service that extracts the bank's partition");
         }
-        let told = request("POST", &format!("http://{listen}/reextract"), bank.as_str(), HEALTH)?;
+        let told = request("POST", &format!("http://{listen}/reextract"), bank.as_str(), WORK)?;
         print(&format!("{told}; ripplemem_llm_windows_waiting at http://{listen}/metrics says how many are left\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
