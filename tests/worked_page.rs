@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ripplemem::{
     config::Pipeline,
-    model::{Evidence, Provenance},
+    model::{Channel, Evidence, Provenance},
     pipeline::{PipelineError, Service},
 };
 
@@ -63,9 +63,13 @@ fn a_question_flat_and_recollected() {
         if settings == paper("") {
             let last = evidence.units.iter().find(|unit| unit.sources.iter().any(|turn| turn == LAST)).unwrap();
             assert!(page.contains(&last.restatement), "{}", last.restatement);
-            let [Provenance::Expansion { hops: 2, .. }] = last.provenance.as_slice() else {
+            let [Provenance::Expansion { path, .. }] = last.provenance.as_slice() else {
                 panic!("{:?}", last.provenance)
             };
+            let [first, second] = path.as_slice() else { panic!("{path:?}") };
+            assert_eq!((first.channel, second.channel), (Channel::Structural, Channel::Structural));
+            let anchor = evidence.units.iter().find(|unit| unit.id == first.from).unwrap();
+            assert!(anchor.anchor && page.contains(&anchor.restatement), "{}", anchor.restatement);
         }
     }
 }

@@ -19,6 +19,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::score::percentile;
 use crate::{
     memory::{FixedVector, dot_reference, quantise},
     model::{Bank, Score, Unit},
@@ -279,15 +280,8 @@ fn question_scale(banks: &BTreeMap<Bank, Vec<Sample>>) -> Option<(f64, f64, usiz
             }
         }
     }
-    let questions = best.len();
-    Some((percentile(&mut chance, CHANCE)?, percentile(&mut best, CHANCE)?, questions))
-}
-
-/// The score that a share of all does not exceed.
-fn percentile(scores: &mut [i32], share: f64) -> Option<f64> {
-    scores.sort_unstable();
-    let at = (share * scores.len() as f64).ceil() as usize;
-    scores.get(at.saturating_sub(1)).map(|score| Score(*score).as_f64())
+    let at = |scores: &[i32]| percentile(&scores.iter().map(|s| Score(*s).as_f64()).collect::<Vec<_>>(), CHANCE);
+    (!best.is_empty()).then(|| (at(&chance), at(&best), best.len()))
 }
 
 /// The next number of a fixed sequence (splitmix64).

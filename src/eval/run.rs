@@ -289,13 +289,14 @@ impl Bench {
         let mut answers = Vec::with_capacity(self.dataset.questions.len());
         for (asked, done) in self.dataset.questions.iter().zip(1..) {
             let question = question(asked);
-            let before = self.used(&Contract::ALL);
             let from = Instant::now();
             let evidence = service
                 .ask(&question)
                 .map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?;
             let milliseconds = from.elapsed().as_secs_f64() * 1_000.0;
-            let (tokens, llm) = (tokens::count(&evidence.context), self.since(before, &Contract::ALL));
+            let took = evidence.trace.llm.unwrap_or_default();
+            let llm = ModelUse { llm_calls: took.calls, llm_tokens: took.tokens() };
+            let tokens = tokens::count(&evidence.context);
             answers.push(Answer { tokens, evidence, milliseconds, spoken: None, llm });
             progress(Progress { doing: "asking", done, total, unit: "questions" });
         }

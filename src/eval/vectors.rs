@@ -33,18 +33,20 @@ const WAYS: [(&str, usize, usize, bool); 4] = [
 
 /// Every way, at every precision that the pipeline's model comes in.
 pub(crate) fn rows(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<Vec<VectorRow>, EvalError> {
-    let named = bench.pipeline.embed.model.trim_end_matches(INT8);
+    let own = &bench.pipeline.embed.model;
+    let named = own.strip_suffix(INT8).unwrap_or(own);
     let known = |name: &String| bench.pipeline.embed.models.contains_key(name);
     let mut models: Vec<String> = [named.to_owned(), format!("{named}{INT8}")].into_iter().filter(known).collect();
     if models.is_empty() {
-        models.push(bench.pipeline.embed.model.clone());
+        models.push(own.clone());
     }
     let with = |model: &str| {
         let mut pipeline = bench.pipeline.clone();
         model.clone_into(&mut pipeline.embed.model);
         pipeline
     };
-    let (full, turns) = (with(&models[0]), raw_turns(&with(&models[0]), bench));
+    let full = with(&models[0]);
+    let turns = raw_turns(&full, bench);
     let mut raw = embed::open(&full.embed, &full.model())?;
     let mut rows = Vec::new();
     for model in &models {
