@@ -26,7 +26,6 @@ mod acknowledged;
 mod manifest;
 mod record;
 mod store;
-mod writer_lock;
 
 #[cfg(test)]
 mod tests;
@@ -44,9 +43,11 @@ use self::{
     acknowledged::Acknowledged,
     record::{decode, encode, offset_of, place},
     store::{Ends, MemoryKeyspaces, Store},
-    writer_lock::WriterLock,
 };
-use super::{Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction, Whole, memory_name, partition_of};
+use super::{
+    Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction, Whole, memory_name, partition_of,
+    writer_lock::{Refused, WriterLock},
+};
 use crate::{
     config::{Fsync, LogSettings},
     model::{DeadLetter, ModelRef, TurnEvent},
@@ -88,9 +89,9 @@ impl EmbeddedLog {
     pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
         let directory = settings.directory.clone();
         std::fs::create_dir_all(&directory).map_err(|e| store::disk(&directory, "making the directory", e))?;
-        let lock = WriterLock::take(&directory).map_err(|refused| match refused {
-            writer_lock::Refused::Held(holder) => LogError::InUse { directory: directory.clone(), holder },
-            writer_lock::Refused::Failed(e) => store::disk(&directory, "locking the directory", e),
+        let lock = WriterLock::take(&directory.join("writer.lock")).map_err(|refused| match refused {
+            Refused::Held(holder) => LogError::InUse { directory: directory.clone(), holder },
+            Refused::Failed(e) => store::disk(&directory, "locking the directory", e),
         })?;
         let acknowledged = Acknowledged::read(&directory).map_err(|e| {
             if e.kind() == std::io::ErrorKind::InvalidData {

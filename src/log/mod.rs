@@ -17,6 +17,7 @@ mod murmur2;
 #[cfg(test)]
 mod suite;
 mod view;
+pub(crate) mod writer_lock;
 
 pub use embedded::EmbeddedLog;
 pub use kafka::{KafkaLog, lane::Raw};
