@@ -26,6 +26,7 @@ mod acknowledged;
 mod manifest;
 mod record;
 mod store;
+mod writer_lock;
 
 #[cfg(test)]
 mod tests;
@@ -43,11 +44,9 @@ use self::{
     acknowledged::Acknowledged,
     record::{decode, encode, offset_of, place},
     store::{Ends, MemoryKeyspaces, Store},
-};
-use super::{
-    Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction, Whole, memory_name, partition_of,
     writer_lock::{Refused, WriterLock},
 };
+use super::{Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction, Whole, memory_name, partition_of};
 use crate::{
     config::{Fsync, LogSettings},
     model::{DeadLetter, ModelRef, TurnEvent},

@@ -17,7 +17,6 @@ mod murmur2;
 #[cfg(test)]
 mod suite;
 mod view;
-pub(crate) mod writer_lock;
 
 pub use embedded::EmbeddedLog;
 pub use kafka::{KafkaLog, lane::Raw};

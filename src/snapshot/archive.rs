@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -20,7 +20,6 @@ use parquet::{
 use serde::{Deserialize, Serialize};
 
 use super::{Row, SnapshotError, Table};
-use crate::log::writer_lock::{Refused, WriterLock};
 
 #[cfg(test)]
 mod tests;
@@ -126,7 +125,7 @@ pub struct Archive {
     writes: u64,
     /// Directories with names that are not on the disk yet.
     unsynced: BTreeSet<PathBuf>,
-    _lock: WriterLock,
+    lock: File,
 }
 
 impl Archive {
@@ -144,10 +143,7 @@ impl Archive {
         from: Option<&str>,
     ) -> Result<Self, SnapshotError> {
         fs::create_dir_all(directory).map_err(|e| SnapshotError::disk(directory, "making the directory", e))?;
-        let lock = WriterLock::take(&directory.join(LOCK)).map_err(|refused| match refused {
-            Refused::Held(holder) => SnapshotError::InUse { directory: directory.to_owned(), holder },
-            Refused::Failed(e) => SnapshotError::disk(directory, "locking the directory", e),
-        })?;
+        let lock = lock(directory)?;
         let fresh = Held {
             version: VERSION,
             table: table.name().to_owned(),
@@ -193,7 +189,7 @@ impl Archive {
             buffered: 0,
             writes: 0,
             unsynced: BTreeSet::new(),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -351,6 +347,30 @@ impl Archive {
             .and_then(|()| fs::rename(&fresh, &list))
             .map_err(|e| SnapshotError::disk(&list, "writing the list", e))?;
         sync(&self.directory)
+    }
+}
+
+impl Drop for Archive {
+    /// A child process that another thread is starting has a copy of the descriptor, with
+    /// which the lock would last.
+    fn drop(&mut self) {
+        // What cannot be unlocked goes with the descriptor.
+        let _ = self.lock.unlock();
+    }
+}
+
+fn lock(directory: &Path) -> Result<File, SnapshotError> {
+    let path = directory.join(LOCK);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|e| SnapshotError::disk(&path, "making the file", e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(SnapshotError::InUse { directory: directory.to_owned() }),
+        Err(TryLockError::Error(e)) => Err(SnapshotError::disk(&path, "locking the directory", e)),
     }
 }
 

@@ -51,13 +51,11 @@ pub enum SnapshotError {
         /// What the library said.
         problem: String,
     },
-    /// Somebody else writes into the directory.
-    #[error("{directory}: {holder} writes into it; stop that process, or name another directory")]
+    /// Another process writes into the directory.
+    #[error("{directory}: another process writes into it; stop that process, or name another directory")]
     InUse {
         /// The directory.
         directory: PathBuf,
-        /// Who: `process 4711`, or `another process`.
-        holder: String,
     },
     /// What the directory holds is not what was asked for.
     #[error("{directory}: {problem}; name another directory")]

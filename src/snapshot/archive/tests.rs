@@ -1,7 +1,5 @@
 //! Archives that are left at any moment, and read back by the Parquet library's own reader.
 
-use std::fs::OpenOptions;
-
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
@@ -140,7 +138,7 @@ fn another_topic_layout_or_writer_is_refused_and_so_is_a_damaged_list() {
     let again = |topic, by_bank, from| {
         Archive::open(home.path(), Table::Turns, topic, by_bank, from).map(|_| ()).unwrap_err().to_string()
     };
-    assert!(again("t.turns", false, None).contains(&format!("process {} writes into it", std::process::id())));
+    assert!(again("t.turns", false, None).contains("another process"));
     drop(archive);
     assert!(again("u.turns", false, None).contains("it holds t.turns, not u.turns"));
     assert!(again("t.turns", true, None).contains("no directories for banks"));

@@ -11,13 +11,13 @@ use std::{
 
 /// The lock, held until it is dropped.
 #[derive(Debug)]
-pub(crate) struct WriterLock {
+pub(super) struct WriterLock {
     file: File,
 }
 
 /// Why there is no lock.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(super) enum Refused {
     /// Somebody has it: `process 4711`, or `another process`.
     Held(String),
     /// The file could not be opened or locked.
@@ -26,7 +26,7 @@ pub(crate) enum Refused {
 
 impl WriterLock {
     /// Takes the lock, or says at once who has it.
-    pub(crate) fn take(path: &Path) -> Result<Self, Refused> {
+    pub(super) fn take(path: &Path) -> Result<Self, Refused> {
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
