@@ -413,6 +413,9 @@ impl FamiliarityWeights {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopSettings {
+    /// The bank's median is that of so many of its parts, the best, where it holds more: what has
+    /// nothing to do with a question, however much, does not lower what is enough for it.
+    pub median_of: usize,
     /// Least familiarity of a part, on the way from the bank's median (0) to its best (1).
     pub share: f64,
     /// Added where the question asks for a time.
@@ -615,6 +618,7 @@ impl Pipeline {
         whole("recall.hops", r.hops as usize, 1, 2)?;
         whole("recall.budget", r.budget, 1, 1_000)?;
         whole("extract.unit_turns", self.extract.unit_turns as usize, 1, 32)?;
+        whole("recall.stop.median_of", r.stop.median_of, 2, 1_000_000)?;
         whole("recall.stop.most_tokens", r.stop.most_tokens, r.stop.least_tokens, 1_000_000)?;
         let share = |key: &str, value: f64, low: f64, high: f64| {
             if value.is_finite() && value >= low && value <= high {

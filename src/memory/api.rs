@@ -152,6 +152,8 @@ pub struct FamiliarityProbe {
     pub weights: FamiliarityWeights,
     /// How many parts are given.
     pub limit: usize,
+    /// The median is that of so many parts, the best of the bank, where it holds more.
+    pub median_of: usize,
 }
 
 /// The answer to a [`FamiliarityProbe`].
@@ -159,7 +161,8 @@ pub struct FamiliarityProbe {
 pub struct Familiar {
     /// The best parts, best first.
     pub best: Vec<FamiliarPart>,
-    /// The median score of all parts of the bank.
+    /// The median score of the bank's parts, of the best [`FamiliarityProbe::median_of`] where it
+    /// holds more: a bank that grows by what has nothing to do with the question is no measure.
     pub median: f64,
     /// How many parts the bank holds.
     pub parts_total: usize,

@@ -361,7 +361,8 @@ fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
         .map(|p| (std::cmp::Reverse(Score::from_f64((p.smooth + p.terms.session) / FAMILIARITY_SCALE)), p.key, p))
         .collect();
     order.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
-    let median = order.get(order.len() / 2).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
+    let median =
+        order.get(order.len().min(probe.median_of) / 2).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
     let parts_total = order.len();
     order.truncate(probe.limit);
     let best = order

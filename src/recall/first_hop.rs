@@ -93,6 +93,7 @@ fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe
         months: months(text),
         weights: weights.clone(),
         limit: MOST_PARTS,
+        median_of: settings.stop.median_of,
     }
 }
 

@@ -84,6 +84,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         asks_time: probe.words.len().is_multiple_of(2),
         weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.gathered,
         limit: 9,
+        median_of: 12,
     }
 }
 
