@@ -296,13 +296,22 @@ pub(crate) struct EvalArgs {
     #[arg(long)]
     pub(crate) rivals: bool,
     /// Leave parts out, one after another: structural-cues, graph-expansion, planned-recollection,
-    /// second-round, longer-first-hop, open-windows, or all.
+    /// second-round, longer-first-hop, open-windows, model-edges (which asks the model of [llm]), or
+    /// all, which takes model-edges in where [llm] names a model.
     #[arg(long, value_delimiter = ',')]
     pub(crate) ablate: Vec<String>,
     /// Compare ways to make vectors of a turn, at full precision and in 8 bits: recall beside the time
     /// of ingestion. Builds the memory eight times.
     #[arg(long)]
     pub(crate) vectors: bool,
+    /// Merge all conversations into one bank of about so many units, one size after the other, such as
+    /// 1000,10000, and say what the graph is worth at each. The questions are those of the
+    /// conversations that the least size has room for.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) sizes: Vec<u64>,
+    /// Turns as JSON lines that the merged bank grows by when all conversations are in it.
+    #[arg(long, requires = "sizes")]
+    pub(crate) filler: Option<PathBuf>,
     /// Have the language model of [llm] answer every question, and judge the answers.
     #[arg(long)]
     pub(crate) answers: bool,
@@ -333,7 +342,9 @@ impl EvalArgs {
         for name in &self.ablate {
             match Ablation::parse(name) {
                 Some(ablation) => ablations.push(ablation),
-                None if name == "all" => ablations.extend(Ablation::ALL),
+                None if name == "all" => {
+                    ablations.extend(Ablation::ALL.iter().filter(|a| pipeline.llm.is_set() || !a.asks_model()));
+                }
                 None => {
                     let known: Vec<&str> = Ablation::ALL.iter().map(|a| a.name()).collect();
                     anyhow::bail!("--ablate {name:?} is not known; write {} or all", known.join(", "));
@@ -350,6 +361,8 @@ impl EvalArgs {
             rivals: self.rivals,
             ablations,
             vectors: self.vectors,
+            sizes: self.sizes,
+            filler: self.filler,
             answers: self.answers,
         })
     }

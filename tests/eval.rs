@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::support::{fails, ripplemem, write};
+use super::{
+    model_process::ScriptedModel,
+    support::{fails, ripplemem, write},
+};
 
 fn said(speaker: &str, id: &str, text: &str) -> Value {
     json!({"speaker": speaker, "dia_id": id, "text": text})
@@ -194,6 +197,88 @@ fn ways_to_make_vectors_are_compared() {
         let [took, ratio] = ["ingest_seconds", "ingest_over_raw"].map(|name| row[name].as_f64().unwrap());
         assert!(took > 0.0 && ratio > 0.0, "{row:#}");
     }
+}
+
+/// What the model links is the graph, no more and no less, and it is paid for once.
+#[test]
+fn a_model_decides_edges() {
+    let home = home();
+    fails(&eval(&home, &["--ablate", "model-edges"]), 1, &["no language model is configured"]);
+    let nothing = json!([{"contract": "edges", "reply": {"links": []}}]).to_string();
+    let nothing = write(&home.directory.path().join("nothing.json"), nothing);
+    // One unit comes to mind; what else is found is found along edges.
+    let rows = |server: &ScriptedModel, model: &str, log: &str| {
+        let log = home.directory.path().join(log);
+        let pipeline = format!(
+            "version = 1\nprofile = \"paper\"\nembed.model = \"fixed\"\nlog.fsync = \"system\"\nlog.directory = {log:?}\n\
+             recall.semantic = 1\nrecall.lexical = 0\nrecall.cue = 0\nrecall.support_floor = -1.0\n{}",
+            server.toml(model)
+        );
+        let pipeline = write(&home.directory.path().join("model.toml"), pipeline);
+        let home = Home { pipeline, file: home.file.clone(), directory: tempfile::tempdir().unwrap() };
+        let result = figures(&home, &["--ablate", "graph-expansion,model-edges"]);
+        let rows = result["ablations"].as_array().unwrap().clone();
+        assert_eq!(rows[1]["name"], "model-edges");
+        let asked = server.requests();
+        let of_edges = |r: &&Value| r["response_format"]["json_schema"]["name"] == "edges";
+        (rows, asked.iter().filter(of_edges).count())
+    };
+    let units = |row: &Value| row["units"].as_f64().unwrap();
+    let server = ScriptedModel::start(&["--replies", nothing.to_str().unwrap()]);
+    let (none, asked) = rows(&server, "scripted", "none");
+    assert_eq!((units(&none[0]), asked), (1.0, 8), "a request a unit");
+    assert_eq!(units(&none[1]), 1.0, "no edges, nothing along them");
+    let server = ScriptedModel::start(&[]);
+    let (some, _) = rows(&server, "scripted", "some");
+    assert!(units(&some[1]) > 1.5, "{some:#?}");
+    assert!(some[1]["about"].as_str().unwrap().contains("(8 units, 8 calls, "), "{some:#?}");
+    let (again, asked) = rows(&server, "scripted", "some");
+    assert_eq!((&again[1], asked), (&some[1], 8), "kept, and the same");
+    let server = ScriptedModel::start(&[]);
+    let (violating, _) = rows(&server, "scripted+violating", "violating");
+    assert!(violating[1]["about"].as_str().unwrap().contains("; 8 units whose decisions could not be used"));
+    assert_eq!(units(&violating[1]), 1.0);
+}
+
+/// One bank of all conversations, then of what else was said; the same questions find the same.
+#[test]
+fn conversations_are_merged_into_one_bank_and_grown() {
+    let home = home();
+    let chat: String = (0..40)
+        .map(|n| {
+            let text = format!("The {n}. train left platform {n} an hour late.");
+            json!({"bank": format!("trains/{}", n / 20), "turn": n.to_string(), "speaker": "Otto", "text": text,
+                   "time": format!("2024-02-01T10:{n:02}:00Z")})
+            .to_string()
+                + "\n"
+        })
+        .collect();
+    let filler = write(&home.directory.path().join("chat.jsonl"), chat);
+    let filler = ["--sizes", "500,2,6", "--filler", filler.to_str().unwrap()];
+    let result = figures(&home, &filler);
+    let sizes: Vec<[u64; 3]> = result["sizes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| ["asked_units", "units_held", "turns"].map(|field| row[field].as_u64().unwrap()))
+        .collect();
+    assert_eq!(sizes.iter().map(|[asked, ..]| *asked).collect::<Vec<_>>(), [2, 6, 500]);
+    assert!(sizes[0][1] <= sizes[1][1] && sizes[1][1] < sizes[2][1] && sizes[2][1] < 500, "{sizes:?}");
+    assert_eq!(sizes[2][2], 8 + 40, "the turns end before five hundred units");
+    for row in result["sizes"].as_array().unwrap() {
+        assert_eq!((&row["questions"], &row["evidence_recall"]), (&json!(5), &json!(1.0)), "{row:#}");
+        assert_eq!(row["without_graph"]["questions"], 5);
+        assert!(
+            row["by_category"]["multi-hop"]["scored"] == 1
+                && row["without_graph_by_category"]["multi-hop"]["scored"] == 1
+        );
+        assert!(row["latency_ms"]["p50"].as_f64().unwrap() > 0.0);
+    }
+    let table = String::from_utf8_lossy(&eval(&home, &filler).stdout).into_owned();
+    assert!(table.contains("one bank of") && table.contains(" units, 48 turns"), "{table}");
+    fails(&eval(&home, &["--sizes", "5", "--filler", "no/such.jsonl"]), 1, &["no/such.jsonl"]);
+    fails(&eval(&home, &["--filler", "no/such.jsonl"]), 2, &["--sizes"]);
+    fails(&eval(&home, &["--sizes", "0"]), 2, &["--sizes"]);
 }
 
 #[test]

@@ -92,7 +92,13 @@ fn rooms_import_in_the_datas_direction() {
                 "snapshot", "llm",
             ],
         ),
-        ("eval", &["model", "config", "language", "source", "log", "embed", "memory", "recall", "pipeline", "llm"]),
+        (
+            "eval",
+            &[
+                "model", "config", "language", "source", "log", "embed", "memory", "recall", "snapshot", "pipeline",
+                "llm",
+            ],
+        ),
         ("schema", &["model", "eval"]),
         ("telemetry", &[]),
         ("serve", &["model", "config", "log", "embed", "memory", "recall", "snapshot", "pipeline", "telemetry", "llm"]),

@@ -33,6 +33,8 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
         rivals: false,
         ablations: Vec::new(),
         vectors: false,
+        sizes: Vec::new(),
+        filler: None,
         answers: true,
     };
     let run = eval::evaluate(&request, &mut |_| {}).unwrap();

@@ -3,11 +3,12 @@
 //! In: a built memory and the parts to leave out. Out: a row each, or two where a comparison
 //! needs its own other side. An ablation is a change of the pipeline's settings over the
 //! same log and the same questions; only `open-windows` builds another memory, in which no
-//! window was closed.
+//! window was closed, and `model-edges` gives the same one other edges.
 
 use serde::Deserialize;
 
 use super::{
+    decided::{Decided, decided},
     result::{Budget, Row},
     run::{Bench, EvalError},
     score::{Scored, figures, figures_by},
@@ -32,6 +33,8 @@ pub enum Ablation {
     SecondRound,
     /// No round, and a first hop so much wider that it costs the same tokens.
     LongerFirstHop,
+    /// Edges that the language model decides, one request a unit.
+    ModelEdges,
     /// A dialogue that still goes on: no window was closed, with the records of open windows
     /// and without them.
     OpenWindows,
@@ -39,12 +42,13 @@ pub enum Ablation {
 
 impl Ablation {
     /// Every one of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::StructuralCues,
         Self::GraphExpansion,
         Self::PlannedRecollection,
         Self::SecondRound,
         Self::LongerFirstHop,
+        Self::ModelEdges,
         Self::OpenWindows,
     ];
 
@@ -63,6 +67,7 @@ impl Ablation {
             Self::PlannedRecollection => "planned-recollection",
             Self::SecondRound => "second-round",
             Self::LongerFirstHop => "longer-first-hop",
+            Self::ModelEdges => "model-edges",
             Self::OpenWindows => "open-windows",
         }
     }
@@ -76,12 +81,19 @@ impl Ablation {
             }
             Self::SecondRound => "without the second round: what comes to mind first, and no more",
             Self::LongerFirstHop => "no round, and a first hop so much wider that it costs the same tokens",
+            Self::ModelEdges => "edges decided by the language model, in the place of the thresholds",
             Self::OpenWindows => "a dialogue that still goes on: no window was closed",
         }
     }
 
+    /// Whether it needs a language model.
+    #[must_use]
+    pub fn asks_model(self) -> bool {
+        self == Self::ModelEdges
+    }
+
     /// The settings without the part.
-    fn without(self, pipeline: &Pipeline) -> Pipeline {
+    pub(crate) fn without(self, pipeline: &Pipeline) -> Pipeline {
         let mut changed = pipeline.clone();
         let (memory, recall) = (&mut changed.memory, &mut changed.recall);
         match self {
@@ -96,7 +108,7 @@ impl Ablation {
             }
             Self::PlannedRecollection => recall.planned = false,
             Self::SecondRound | Self::LongerFirstHop => recall.rounds = 0,
-            Self::OpenWindows => {}
+            Self::ModelEdges | Self::OpenWindows => {}
         }
         changed
     }
@@ -110,6 +122,7 @@ pub(crate) fn rows(bench: &Bench, ours: &[Scored], progress: &mut dyn FnMut(Prog
         let without = ablation.without(&bench.pipeline);
         match ablation {
             Ablation::LongerFirstHop => rows.push(longer_first_hop(bench, ours, &without, progress)?),
+            Ablation::ModelEdges => rows.push(model_edges(bench, progress)?),
             Ablation::OpenWindows => rows.extend(open_windows(bench, progress)?),
             _ => rows.push(row(bench, name, about, &bench.scores(&Service::open(&without, progress)?, progress)?)),
         }
@@ -156,6 +169,17 @@ fn longer_first_hop(
     let about = format!("{} ({}/{}/{})", Ablation::LongerFirstHop.about(), r.semantic, r.lexical, r.cue);
     let row = row(bench, Ablation::LongerFirstHop.name(), &about, &scored);
     Ok(Row { budget: Budget::Tokens(wanted.round() as usize), ..row })
+}
+
+/// The same memory with decided edges, and what the decisions took.
+fn model_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<Row, EvalError> {
+    let Decided { pipeline, asked, undecided, usage } = decided(bench, progress)?;
+    let scored = bench.scores(&Service::open(&pipeline, progress)?, progress)?;
+    let took = format!("{asked} units, {} calls, {} tokens", usage.calls, usage.tokens());
+    let undecided =
+        if undecided > 0 { format!("; {undecided} units whose decisions could not be used") } else { String::new() };
+    let about = format!("{} ({took}{undecided})", Ablation::ModelEdges.about());
+    Ok(row(bench, Ablation::ModelEdges.name(), &about, &scored))
 }
 
 fn mean_tokens(bench: &Bench, scored: &[Scored]) -> f64 {
@@ -232,8 +256,9 @@ mod tests {
         for ablation in Ablation::ALL {
             assert_eq!(Ablation::parse(ablation.name()), Some(ablation));
             let changed = ablation.without(&pipeline) != pipeline;
-            assert_eq!(changed, ablation != Ablation::OpenWindows, "{ablation:?}");
+            let own = [Ablation::OpenWindows, Ablation::ModelEdges].contains(&ablation);
+            assert_eq!(changed, !own, "{ablation:?}");
         }
-        assert_eq!(Ablation::parse("model-edges"), None);
+        assert_eq!(Ablation::parse("gravity"), None);
     }
 }

@@ -9,7 +9,9 @@ mod ablation;
 pub mod answer;
 mod calibrate;
 mod dataset;
+mod decided;
 mod heard;
+mod merged;
 mod paper;
 mod problems;
 mod remembered;
@@ -30,7 +32,7 @@ pub use dataset::{DatasetError, Format};
 pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use result::{
     Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
-    QuestionResult, Row, Run, VectorRow,
+    QuestionResult, Row, Run, SizeRow, VectorRow,
 };
 pub use run::{EvalError, Request, evaluate};
 pub use samples::{SampleError, samples};

@@ -67,6 +67,31 @@ pub struct EvalResult {
     /// Other ways to make vectors of a turn, when asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vectors: Vec<VectorRow>,
+    /// The same questions to one bank of several sizes, when asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<SizeRow>,
+}
+
+/// All conversations merged into one bank of some size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeRow {
+    /// Units that were asked for; the bank holds fewer where the turns ended before.
+    pub asked_units: u64,
+    /// Units in the bank.
+    pub units_held: u64,
+    /// Turns in it.
+    pub turns: u64,
+    /// Over the supported questions of the conversations that the least size has room for.
+    #[serde(flatten)]
+    pub overall: Figures,
+    /// The same figures by category.
+    pub by_category: BTreeMap<String, Figures>,
+    /// The same where a round finds nothing along the edges.
+    pub without_graph: Figures,
+    /// Likewise, by category.
+    pub without_graph_by_category: BTreeMap<String, Figures>,
+    /// How long a question took.
+    pub latency_ms: Latency,
 }
 
 /// One way to make vectors of a turn, by the whole path.

@@ -11,6 +11,7 @@ use super::{
     ablation::{self, Ablation},
     dataset::{self, Asked, Dataset, DatasetError, Format, Standing},
     heard::{Heard, Listening},
+    merged,
     problems::Kind as Damage,
     remembered::Remembered,
     result::{Build, EVAL_SCHEMA_VERSION, EvalResult, Latency, ModelUse, Piece, QuestionResult, Run},
@@ -50,6 +51,10 @@ pub struct Request {
     pub ablations: Vec<Ablation>,
     /// Whether other ways to make vectors of a turn are compared.
     pub vectors: bool,
+    /// Sizes in units: all conversations are merged into one bank, and that is grown.
+    pub sizes: Vec<u64>,
+    /// Turns as JSON lines that the bank grows by when the conversations are all in it.
+    pub filler: Option<PathBuf>,
     /// Whether the language model answers every question in words, and judges the answers.
     pub answers: bool,
 }
@@ -133,9 +138,9 @@ pub(crate) struct Bench {
     /// The turns.
     pub(crate) heard: Heard,
     /// The language model, where one is set.
-    llm: Option<Arc<Llm>>,
+    pub(crate) llm: Option<Arc<Llm>>,
     /// Removed with everything in it when this is dropped.
-    directory: tempfile::TempDir,
+    pub(crate) directory: tempfile::TempDir,
 }
 
 /// What one pass over the questions gave.
@@ -159,7 +164,7 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     pipeline.llm.cache_directory = Some(request.pipeline.llm_directory());
     let set = pipeline.llm.is_set();
     let llm = if set { Some(Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?) } else { None };
-    if request.answers {
+    if request.answers || request.ablations.iter().any(|a| a.asks_model()) {
         llm.as_ref().ok_or(LlmError::NotSet)?.check_key()?;
     }
     pipeline.log.kind = crate::config::LogKind::Embedded;
@@ -167,6 +172,7 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     pipeline.snapshot.directory.clear();
     // The source speaks first of a file that is not of its format, or an unknown conversation.
     drop(open_source(request)?);
+    drop(request.filler.as_deref().map(|path| merged::filler(path, &request.zone)).transpose()?);
     let dataset = dataset::read(request.format, &request.path, &request.only, zone)?;
     let mut bench = Bench { pipeline, request: request.clone(), dataset, heard: Heard::default(), llm, directory };
 
@@ -206,11 +212,12 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     drop(remembered);
     let ablations = ablation::rows(&bench, &scored, progress)?;
     let vectors = if request.vectors { vectors::rows(&bench, progress)? } else { Vec::new() };
+    let sizes = merged::rows(&bench, &build, progress)?;
     let result = EvalResult { reading, ..bench.result(build, &questions, &scored)? };
-    Ok(Run { result: EvalResult { rivals, ablations, vectors, ..result }, questions })
+    Ok(Run { result: EvalResult { rivals, ablations, vectors, sizes, ..result }, questions })
 }
 
-fn open_source(request: &Request) -> Result<Box<dyn source::Source>, SourceError> {
+pub(crate) fn open_source(request: &Request) -> Result<Box<dyn source::Source>, SourceError> {
     let settings = SourceSettings {
         format: request.format.name().to_owned(),
         path: request.path.clone(),
@@ -271,6 +278,14 @@ impl Bench {
         pipeline.log.directory = self.directory.path().join(name);
         let (service, _, seconds) = Self::built(&self.request, pipeline, closing, progress)?;
         Ok((service, seconds))
+    }
+
+    /// A bench of the same settings for other questions about other turns, in a directory of its own.
+    pub(crate) fn over(&self, dataset: Dataset, heard: Heard) -> Result<Self, EvalError> {
+        let directory = tempfile::tempdir().map_err(EvalError::Directory)?;
+        let mut pipeline = self.pipeline.clone();
+        pipeline.log.directory = directory.path().join("log");
+        Ok(Self { pipeline, request: self.request.clone(), dataset, heard, llm: self.llm.clone(), directory })
     }
 
     /// Asks every question under other settings of memory and recall, over the same log.
@@ -471,6 +486,7 @@ impl Bench {
             rivals: Vec::new(),
             ablations: Vec::new(),
             vectors: Vec::new(),
+            sizes: Vec::new(),
         })
     }
 }

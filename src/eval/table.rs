@@ -79,6 +79,22 @@ pub fn table(result: &EvalResult) -> String {
             push(&mut out, &format!("  {}", v.way), &[made, took].concat());
         }
     }
+    if !result.sizes.is_empty() {
+        let columns = ["recall", "full", "tokens", "hop 1", "no graph", "graph", "p50 ms", "p99 ms"];
+        out.push_str(&format!("\n{}", head_of("one bank of", &columns)));
+        for s in &result.sizes {
+            let f = &s.overall;
+            let found = [percent(f.evidence_recall), percent(f.full_evidence), whole(f.context_tokens)];
+            let without =
+                [percent(f.first_hop_recall), percent(s.without_graph.evidence_recall), worth(f, &s.without_graph)];
+            let took = [tenth(Some(s.latency_ms.p50)), tenth(Some(s.latency_ms.p99))];
+            push(
+                &mut out,
+                &format!("{} units, {} turns", s.units_held, s.turns),
+                &[&found[..], &without, &took].concat(),
+            );
+        }
+    }
     if !result.problems.is_empty() {
         out.push_str("\nin the file:\n");
         for (kind, problem) in &result.problems {
@@ -91,6 +107,12 @@ pub fn table(result: &EvalResult) -> String {
         }
     }
     out
+}
+
+/// Points of recall that one has over the other.
+pub(super) fn worth(with: &Figures, without: &Figures) -> String {
+    let points = with.evidence_recall.zip(without.evidence_recall).map(|(a, b)| (a - b) * 100.0);
+    points.map_or_else(|| "–".to_owned(), |points| format!("{points:+.1}"))
 }
 
 const FIRST: usize = 40;

@@ -1,4 +1,4 @@
-//! The five things that a language model is asked for.
+//! The six things that a language model is asked for.
 //!
 //! Out: for each its instructions, and the JSON Schema of what may come back, both files in
 //! `prompts`. What a dialogue says is never part of the instructions. The hash covers both
@@ -24,6 +24,8 @@ pub enum Contract {
     Answer,
     /// A question, its reference and an answer to a verdict.
     Judge,
+    /// A unit and its candidates to edges, for comparison with the thresholds.
+    Edges,
 }
 
 struct Files {
@@ -49,11 +51,12 @@ macro_rules! files {
     };
 }
 
-static FILES: [Files; 5] = [files!("extract"), files!("cues"), files!("plan"), files!("answer"), files!("judge")];
+static FILES: [Files; 6] =
+    [files!("extract"), files!("cues"), files!("plan"), files!("answer"), files!("judge"), files!("edges")];
 
 impl Contract {
     /// All of them, in the order of the data.
-    pub const ALL: [Self; 5] = [Self::Extract, Self::Cues, Self::Plan, Self::Answer, Self::Judge];
+    pub const ALL: [Self; 6] = [Self::Extract, Self::Cues, Self::Plan, Self::Answer, Self::Judge, Self::Edges];
 
     pub(super) fn byte(self) -> u8 {
         self as u8
@@ -110,7 +113,7 @@ impl Contract {
     }
 
     fn made(self) -> &'static Made {
-        static MADE: [OnceLock<Made>; 5] = [const { OnceLock::new() }; 5];
+        static MADE: [OnceLock<Made>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
         MADE[self as usize].get_or_init(|| {
             let Files { prompt, schema: text, .. } = self.files();
             let mut hash = blake3::Hasher::new();
@@ -156,7 +159,7 @@ mod tests {
             assert_eq!(Contract::of_byte(contract.byte()), Some(contract));
         }
         let hashes: std::collections::BTreeSet<_> = Contract::ALL.iter().map(|c| c.hash()).collect();
-        assert_eq!((hashes.len(), Contract::of_byte(5)), (5, None));
+        assert_eq!((hashes.len(), Contract::of_byte(6)), (6, None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One client for chat endpoints that speak OpenAI's protocol.
 //!
-//! In: what is asked for (one of five contracts), text to be read, and how long to wait. Out:
+//! In: what is asked for (one of six contracts), text to be read, and how long to wait. Out:
 //! a value that obeys the contract's schema and that its asker accepted; or why there is
 //! none. What does not obey is repaired once, by telling the model what was wrong. Whatever
 //! was paid for is kept by bank and content, and is not paid for twice. The text is data: no

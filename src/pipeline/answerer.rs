@@ -419,7 +419,7 @@ impl Answerer {
 
 /// Each generation of the memory has snapshots of its own: those of the first lie in the
 /// place itself, later ones below it.
-fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Result<Snapshots, SnapshotError> {
+pub(crate) fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Result<Snapshots, SnapshotError> {
     let name = memory_name(generation);
     let mut log = match pipeline.log.kind {
         LogKind::Embedded => "an embedded log".to_owned(),

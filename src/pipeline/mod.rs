@@ -42,6 +42,7 @@ mod synonyms;
 mod transfer;
 mod vectors;
 
+pub(crate) use answerer::snapshots;
 pub use answerer::{Answerer, Beginning, TakeTurns};
 use background::Extractors;
 pub use estimate::{Estimate, estimate};

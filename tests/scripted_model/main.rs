@@ -1,7 +1,7 @@
 //! A scripted model behind the protocol of OpenAI's chat endpoint: for tests, for
 //! `pipelines/llm.toml`, and for trying out the language-model path without one.
 //!
-//! In: HTTP requests; the model's name is the script. `scripted` answers each of the five
+//! In: HTTP requests; the model's name is the script. `scripted` answers each of the six
 //! contracts plainly: it repeats turns as units, starts at the first memory, answers with the
 //! first line. Faults follow the name, each with how many requests it meets (all without):
 //!
@@ -301,6 +301,12 @@ fn plainly(contract: &str, input: &str) -> Value {
             let lines: &[u32] = if first.is_some() { &[1] } else { &[] };
             json!({"reasoning": "The first line says so.", "lines": lines,
                 "answer": first.unwrap_or("The memories do not say.")})
+        }
+        // Every second one.
+        "edges" => {
+            let labels = asked["candidates"].as_array().cloned().unwrap_or_default();
+            let links = labels.iter().step_by(2).map(|c| json!({"label": c["label"], "kind": "both"}));
+            json!({"links": links.collect::<Vec<_>>()})
         }
         _ => {
             let text = |name: &str| asked[name].as_str().unwrap_or_default().to_lowercase();

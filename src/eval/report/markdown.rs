@@ -10,8 +10,8 @@ use super::question::{fenced, line};
 use crate::eval::{
     calibrate::Calibration,
     paper::{Paper, PaperRow, paper},
-    result::{EvalResult, Figures, QuestionResult, Row, Run, VectorRow},
-    table::budget,
+    result::{EvalResult, Figures, QuestionResult, Row, Run, SizeRow, VectorRow},
+    table::{budget, worth},
 };
 
 /// File of the plot of recall against tokens.
@@ -31,6 +31,7 @@ pub(super) fn page(run: &Run, names: &[String], plots: &[&str], calibration: Opt
     page.rivals();
     page.ablations();
     page.vectors();
+    page.sizes();
     page.answers();
     page.cost();
     if let Some(calibration) = calibration {
@@ -197,22 +198,15 @@ impl Page<'_> {
         );
 
         let row = |name: &str, f: &Figures, paper: String| {
-            let change = |ours: Option<f64>, all: Option<f64>| {
-                ours.zip(all).map_or("–".to_owned(), |(ours, all)| format!("{:+.1}", (ours - all) * 100.0))
-            };
             let mut row = vec![name.to_owned()];
             row.extend(short(f));
-            row.push(change(f.evidence_recall, r.overall.evidence_recall));
+            row.push(worth(f, &r.overall));
             row.push(percent(f.judge_accuracy));
             row.push(paper);
             row
         };
         let mut rows = vec![row("**nothing taken away**", &r.overall, self.papers_judge("recollection"))];
-        rows.extend(
-            r.ablations
-                .iter()
-                .map(|a| row(&format!("without {}", line(&a.name)), &a.overall, self.papers_judge(&a.name))),
-        );
+        rows.extend(r.ablations.iter().map(|a| row(&line(&a.name), &a.overall, self.papers_judge(&a.name))));
         self.table(&["", "recall", "full", "tokens", "units", "recall, change", "judge", "judge, the paper's"], &rows);
         self.about(&r.ablations);
     }
@@ -246,6 +240,35 @@ impl Page<'_> {
             "over raw",
         ];
         self.table(&headings, &rows);
+    }
+
+    fn sizes(&mut self) {
+        let r = self.result;
+        let Some(first) = r.sizes.first() else { return };
+        self.say("## Size of a bank");
+        self.say(&format!(
+            "Conversations merged into one bank, which grows; {} questions, the same each time. What the graph is worth: \
+             points of recall over the same where a round finds nothing along the edges, overall and by category.",
+            first.overall.questions
+        ));
+        let categories: Vec<&String> = first.by_category.keys().collect();
+        let row = |s: &SizeRow| {
+            let ended = s.units_held < s.asked_units && s.asked_units - s.units_held > s.asked_units / 100;
+            let units = if ended { format!("{} (all there are)", s.units_held) } else { s.units_held.to_string() };
+            let mut row = vec![units, s.turns.to_string()];
+            row.extend(short(&s.overall));
+            row.push(percent(s.overall.first_hop_recall));
+            row.push(worth(&s.overall, &s.without_graph));
+            let of = |c: &String| Some(worth(s.by_category.get(c)?, s.without_graph_by_category.get(c)?));
+            row.extend(categories.iter().map(|c| of(c).unwrap_or_else(|| "–".to_owned())));
+            row.extend([s.latency_ms.p50, s.latency_ms.p99].map(|ms| number(Some(ms), 1)));
+            row
+        };
+        let rows: Vec<Vec<String>> = r.sizes.iter().map(row).collect();
+        let mut head = vec!["units", "turns", "recall", "full", "tokens", "a context's units", "first hop", "graph"];
+        head.extend(categories.iter().map(|c| c.as_str()));
+        head.extend(["p50, ms", "p99, ms"]);
+        self.table(&head, &rows);
     }
 
     fn answers(&mut self) {

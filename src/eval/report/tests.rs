@@ -8,7 +8,7 @@ use crate::{
         calibrate::{CHANCE, SweepRow},
         result::{
             Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, Latency, ModelUse, Piece, Problem, QuestionResult, Row,
-            VectorRow,
+            SizeRow, VectorRow,
         },
     },
     model::{
@@ -202,8 +202,23 @@ fn run() -> Run {
                 ingest_seconds: 0.5,
                 ingest_over_raw: 1.1,
             }],
+            sizes: vec![size(1_000, 1_003), size(10_000, 4_200)],
         },
         questions: vec![question("conv-1#0"), whole, unsupported],
+    }
+}
+
+fn size(asked_units: u64, units_held: u64) -> SizeRow {
+    let by_category = |recall| BTreeMap::from([("multi-hop".to_owned(), figures(4, recall, 900.0))]);
+    SizeRow {
+        asked_units,
+        units_held,
+        turns: units_held * 4,
+        overall: figures(4, 0.75, 900.0),
+        by_category: by_category(0.75),
+        without_graph: figures(4, 0.625, 700.0),
+        without_graph_by_category: by_category(0.5),
+        latency_ms: Latency { p50: 4.5, p99: 9.25 },
     }
 }
 

@@ -1,0 +1,260 @@
+//! Edges that a language model decides, in the place of the thresholds (paper, appendix on
+//! the replacement of edge construction).
+//!
+//! In: a built memory and a language model. Out: the same memory with other edges. For each
+//! unit the model sees, in one request, all that the semantic index and the cue index would
+//! take into their pools, and says of each whether the two are linked, and how. Of what it
+//! links, each unit keeps as many a channel as the thresholds would have left it, best first
+//! by the channel's own score, which stays the edge's weight. The decisions stand in a
+//! snapshot, from which the memory starts as from any other; the model's own words are kept
+//! with its other responses, so that nothing is asked twice. For evaluation alone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use crossbeam_channel::unbounded;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::run::{Bench, EvalError};
+use crate::{
+    config::{MemorySettings, Pipeline},
+    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn},
+    log::partition_of,
+    memory::{
+        Choice, ChoiceChanges, GraphChoice, Listeners, LiveUnit, Load, MemoryError, MemoryHandle, RecordKey,
+        Structural, UnitKey, dot_reference,
+    },
+    model::{Bank, BankKey, Channel, Cues, Score, UnitId, Usage},
+    pipeline::{PipelineError, Progress, Service, snapshots},
+    snapshot::{Restored, SnapshotError},
+};
+
+/// The paper's pools: candidates of a unit by each index.
+const POOL: usize = 20;
+
+/// A memory with decided edges.
+pub(crate) struct Decided {
+    /// Opens it.
+    pub(crate) pipeline: Pipeline,
+    /// Units that had candidates.
+    pub(crate) asked: usize,
+    /// Those of them whose decisions could not be used; they choose nothing.
+    pub(crate) undecided: usize,
+    /// What the decisions took, now or before.
+    pub(crate) usage: Usage,
+}
+
+/// Has the model decide the edges of the bench's memory.
+pub(crate) fn decided(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<Decided, EvalError> {
+    let llm = bench.llm.as_ref().ok_or(LlmError::NotSet)?;
+    let mut pipeline = bench.pipeline.clone();
+    pipeline.snapshot.directory = bench.directory.path().join("decided").display().to_string();
+    let service = Service::open(&pipeline, progress)?;
+    let (partitions, generation) = (service.log().partitions(), service.log().generation());
+    drop(service);
+    let place = snapshots(&pipeline, partitions, generation).map_err(PipelineError::from)?;
+    let restored = place.newest(false, &mut |_| {}, &mut |_, _| {}).map_err(PipelineError::from)?;
+    let restored = restored.ok_or(SnapshotError::None).map_err(PipelineError::from)?;
+    let banks: HashMap<BankKey, &Bank> =
+        restored.records.iter().map(|record| (record.key.bank.key(), &record.key.bank)).collect();
+    let units: HashMap<UnitKey, &LiveUnit> = restored.records.iter().flat_map(units_of).collect();
+    let pairs = candidates(&pipeline.memory, &restored).map_err(PipelineError::from)?;
+    let meter = Meter::default();
+    let (decisions, undecided) = decisions(llm, &meter, &banks, &units, &pairs, progress)?;
+    let mut changes: ChoiceChanges = Vec::new();
+    for (from, kinds) in decisions {
+        let Some(unit) = units.get(&from) else { continue };
+        let linked =
+            kinds.into_iter().filter_map(|(to, kind)| Some((*units.get(&UnitKey { bank: from.bank, id: to })?, kind)));
+        let chosen = choices(&pipeline.memory, unit, linked);
+        changes.extend(chosen.into_iter().map(|choice| ((from.bank, choice), 1)));
+    }
+    let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
+    changes.extend(before.map(|choice| (choice, -1)));
+    differential_dataflow::consolidation::consolidate(&mut changes);
+    let mut writer = place.writer(Some(&restored), "decided".to_owned(), 0).map_err(PipelineError::from)?;
+    writer.rechoose(&changes, |bank| partition_of(bank, partitions));
+    writer.snapshot(jiff::Timestamp::now().as_millisecond()).map_err(PipelineError::from)?;
+    Ok(Decided { pipeline, asked: pairs.len(), undecided, usage: meter.total() })
+}
+
+fn units_of(record: &crate::snapshot::RestoredRecord) -> impl Iterator<Item = (UnitKey, &LiveUnit)> {
+    let bank = record.key.bank.key();
+    record.extraction.units.iter().map(move |unit| (UnitKey { bank, id: unit.id }, &**unit))
+}
+
+/// For each unit the pools of both indexes as one set, whatever their scores.
+fn candidates(
+    settings: &MemorySettings,
+    restored: &Restored,
+) -> Result<BTreeMap<UnitKey, BTreeSet<UnitId>>, MemoryError> {
+    let pools = MemorySettings {
+        semantic_pool: POOL,
+        semantic_edges: POOL,
+        structural_edges: POOL,
+        structural_threshold: 0.0,
+        ..settings.clone()
+    };
+    let (told, changes) = unbounded();
+    let listeners = Listeners { choices: Some(told), ..Listeners::default() };
+    let memory = MemoryHandle::start(&pools, Score(-Score::ONE.0), listeners)?;
+    let records = restored.records.iter();
+    let changed = records.map(|record| (RecordKey::from(&record.key), Some(Arc::clone(&record.extraction))));
+    memory.load(Load { changes: changed.collect(), ..Load::default() })?;
+    memory.settle()?;
+    let mut pairs: BTreeMap<UnitKey, BTreeSet<UnitId>> = BTreeMap::new();
+    for ((bank, choice), _) in changes.try_iter().flatten() {
+        pairs.entry(UnitKey { bank, id: choice.from }).or_default().insert(choice.to);
+    }
+    Ok(pairs)
+}
+
+/// What the model says of a unit's candidates.
+type Kinds = Vec<(UnitId, Kind)>;
+
+/// What the model says of each unit, and of how many units nothing that can be used.
+fn decisions(
+    llm: &Llm,
+    meter: &Meter,
+    banks: &HashMap<BankKey, &Bank>,
+    units: &HashMap<UnitKey, &LiveUnit>,
+    pairs: &BTreeMap<UnitKey, BTreeSet<UnitId>>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Vec<(UnitKey, Kinds)>, usize), EvalError> {
+    let todo: Vec<(&UnitKey, &BTreeSet<UnitId>)> = pairs.iter().collect();
+    let next = AtomicUsize::new(0);
+    let (done, finished) = unbounded();
+    let (mut decisions, mut undecided) = (Vec::with_capacity(todo.len()), 0);
+    std::thread::scope(|scope| {
+        for _ in 0..llm.settings().in_flight {
+            let (done, todo, next) = (done.clone(), &todo, &next);
+            scope.spawn(move || {
+                while let Some((from, others)) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Some((bank, unit)) = banks.get(&from.bank).zip(units.get(from)) else { continue };
+                    let others: Vec<&LiveUnit> = others
+                        .iter()
+                        .filter_map(|id| units.get(&UnitKey { bank: from.bank, id: *id }).copied())
+                        .collect();
+                    // Whoever no longer listens has met an error.
+                    if done.send((**from, decide(llm, meter, bank, unit, &others))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        for (from, decided) in &finished {
+            match decided {
+                Ok(kinds) => decisions.push((from, kinds)),
+                Err(LlmError::Unusable { .. } | LlmError::Declined { .. }) => undecided += 1,
+                Err(error) => {
+                    // The others find nothing more to do.
+                    next.store(todo.len(), Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+            let (done, total) = ((decisions.len() + undecided) as u64, Some(todo.len() as u64));
+            progress(Progress { doing: "deciding", done, total, unit: "units" });
+        }
+        Ok(())
+    })?;
+    Ok((decisions, undecided))
+}
+
+fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&LiveUnit]) -> Result<Kinds, LlmError> {
+    let labels: Vec<String> = (1..=others.len()).map(|n| n.to_string()).collect();
+    let candidates: Vec<Value> =
+        labels.iter().zip(others).map(|(label, other)| described(other, Some(label))).collect();
+    let input = json!({"memory": described(unit, None), "candidates": candidates}).to_string();
+    let turns: BTreeSet<&String> = others.iter().copied().chain([unit]).flat_map(|u| &u.body.sources).collect();
+    let turns: Vec<String> = turns.into_iter().cloned().collect();
+    let request = Request {
+        contract: Contract::Edges,
+        bank,
+        rests_on: RestsOn::Turns(&turns),
+        input: &input,
+        until: None,
+        anew: false,
+        keep: true,
+        meter,
+    };
+    llm.ask(&request, &mut |said: Said| {
+        let mut kinds: BTreeMap<UnitId, Kind> = BTreeMap::new();
+        for Link { label, kind } in said.links {
+            let at = labels.iter().position(|l| *l == label);
+            let Some(other) = at.and_then(|at| others.get(at)) else {
+                return Err(format!("{label:?} is no label of a candidate"));
+            };
+            if kinds.insert(other.id, kind).is_some() {
+                return Err(format!("candidate {label} is named twice"));
+            }
+        }
+        Ok(kinds.into_iter().collect())
+    })
+}
+
+fn described(unit: &LiveUnit, label: Option<&str>) -> Value {
+    let Cues { participants, locations, time } = &unit.body.cues;
+    let mut described = json!({
+        "text": unit.body.restatement, "participants": participants, "locations": locations, "time": time,
+        "said_at": unit.body.said_at,
+    });
+    if let Some(label) = label {
+        described["label"] = json!(label);
+    }
+    described
+}
+
+#[derive(Debug, Deserialize)]
+struct Said {
+    links: Vec<Link>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Link {
+    label: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Semantic,
+    Structural,
+    Both,
+    None,
+}
+
+/// Of what is linked, as many as a unit may choose, best first (decision 11).
+fn choices<'u>(
+    settings: &MemorySettings,
+    unit: &LiveUnit,
+    linked: impl Iterator<Item = (&'u LiveUnit, Kind)>,
+) -> Vec<GraphChoice> {
+    let structural = Structural::new(settings);
+    let mut semantic_choices = Vec::new();
+    let mut structural_choices = Vec::new();
+    for (other, kind) in linked {
+        let choice = |score| Choice::new(score, &unit.place, &other.place, other.id);
+        if matches!(kind, Kind::Semantic | Kind::Both) {
+            semantic_choices.push(choice(Score(dot_reference(unit.vector(), other.vector()))));
+        }
+        if matches!(kind, Kind::Structural | Kind::Both) {
+            structural_choices.push(choice(structural.score(&unit.cues, &other.cues).unwrap_or(Score::ZERO)));
+        }
+    }
+    let best = |mut choices: Vec<Choice>, most: usize, channel: Channel| {
+        choices.sort_unstable();
+        choices.truncate(most);
+        choices.into_iter().map(move |c| GraphChoice { channel, from: unit.id, to: c.id, weight: c.score.0 })
+    };
+    best(semantic_choices, settings.semantic_edges, Channel::Semantic)
+        .chain(best(structural_choices, settings.structural_edges, Channel::Structural))
+        .collect()
+}
