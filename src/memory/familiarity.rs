@@ -15,13 +15,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    hash::BuildHasherDefault,
     sync::Arc,
 };
 
 use super::{
     api::{Familiar, FamiliarPart, FamiliarityProbe},
     kernel,
-    live::LiveUnit,
+    live::{IdHasher, LiveUnit},
     score::{NameKey, hash64},
     words::{Bag, TermKey, Words},
 };
@@ -58,6 +59,9 @@ struct Held {
     /// Of the speaker's whole name, and of its first word.
     speaker: [NameKey; 2],
 }
+
+/// A map by stem, which is a hash already.
+type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
 
 /// One part on its way to a score.
 struct Scored<'a> {
@@ -96,8 +100,8 @@ impl Parts {
 
     /// Scores every part and gives the best `probe.limit`.
     pub(super) fn familiar(&self, probe: &FamiliarityProbe, words: &mut Words) -> Familiar {
-        let mut parts = self.matched(probe, words);
-        own_words(probe, words, &mut parts);
+        let (mut parts, place) = self.matched(probe, words);
+        own_words(probe, words, &place, &mut parts);
         align(probe, &mut parts);
         trios(probe, &mut parts);
         speakers(probe, &mut parts);
@@ -107,11 +111,12 @@ impl Parts {
         ranked(probe, parts)
     }
 
-    /// The words of the question and of its synonyms in every part, as BM25 of its window.
-    fn matched(&self, probe: &FamiliarityProbe, words: &mut Words) -> Vec<Scored<'_>> {
+    /// The words of the question and of its synonyms in every part, as BM25 of its window; and
+    /// the place of each of them in the question.
+    fn matched(&self, probe: &FamiliarityProbe, words: &mut Words) -> (Vec<Scored<'_>>, ByTerm<usize>) {
         let asked: Vec<TermKey> = words.count(&probe.words).terms().map(|(term, _)| term).collect();
         let mut wanted: Vec<f64> = vec![1.0; asked.len()];
-        let mut place: HashMap<TermKey, usize> = asked.iter().enumerate().map(|(i, t)| (*t, i)).collect();
+        let mut place: ByTerm<usize> = asked.iter().enumerate().map(|(i, t)| (*t, i)).collect();
         let mut alike: Vec<Vec<(usize, f64)>> = Vec::with_capacity(probe.synonyms.len());
         for of_word in &probe.synonyms {
             let mut terms = Vec::with_capacity(of_word.len());
@@ -170,27 +175,31 @@ impl Parts {
             part.terms.words *= probe.weights.words / most;
             part.terms.synonyms *= probe.weights.synonyms / most;
         }
-        parts
+        (parts, place)
     }
 }
 
 /// The share of the question's words, by rarity, that stand in the part itself.
-fn own_words(probe: &FamiliarityProbe, words: &mut Words, parts: &mut [Scored<'_>]) {
+fn own_words(probe: &FamiliarityProbe, words: &mut Words, place: &ByTerm<usize>, parts: &mut [Scored<'_>]) {
     if probe.weights.own_words == 0.0 {
         return;
     }
     let all = parts.len() as f64;
+    let holds = |part: &Scored<'_>, term: TermKey| match place.get(&term) {
+        Some(at) => part.words.iter().any(|(held, _)| held == at),
+        None => part.held.words.count(term) > 0,
+    };
     let topics: Vec<(TermKey, f64)> = words
         .count(&probe.topics)
         .terms()
         .filter_map(|(term, _)| {
-            let with = parts.iter().filter(|p| p.held.words.count(term) > 0).count();
+            let with = parts.iter().filter(|p| holds(p, term)).count();
             (with > 0).then(|| (term, cut((1.0 + all / with as f64).ln())))
         })
         .collect();
     let sum: f64 = topics.iter().map(|(_, rarity)| rarity).sum();
     for part in parts.iter_mut().filter(|_| sum > 0.0) {
-        let held = topics.iter().filter(|(term, _)| part.held.words.count(*term) > 0);
+        let held = topics.iter().filter(|(term, _)| holds(part, *term));
         part.terms.words += probe.weights.own_words * held.map(|(_, rarity)| rarity).sum::<f64>() / sum;
     }
 }
@@ -302,13 +311,8 @@ fn cut(logarithm: f64) -> f64 {
 /// Places on either side of `at` in the same session, from the nearest on.
 fn side(parts: &[Scored<'_>], at: usize, distance: usize) -> impl Iterator<Item = usize> {
     let session = parts[at].key.0;
-    let same = |i: &usize| parts.get(*i).is_some_and(|p| p.key.0 == session);
-    [at.checked_sub(distance), at.checked_add(distance)]
-        .into_iter()
-        .flatten()
-        .filter(same)
-        .collect::<Vec<_>>()
-        .into_iter()
+    let same = move |i: &usize| parts.get(*i).is_some_and(|p| p.key.0 == session);
+    [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
 }
 
 /// What a part's window of words holds: how often each word of the question, and its length.
@@ -360,10 +364,15 @@ fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
         .iter()
         .map(|p| (std::cmp::Reverse(Score::from_f64((p.smooth + p.terms.session) / FAMILIARITY_SCALE)), p.key, p))
         .collect();
-    order.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
-    let median =
-        order.get(order.len().min(probe.median_of) / 2).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
     let parts_total = order.len();
+    let middle = parts_total.min(probe.median_of) / 2;
+    let first = probe.limit.max(middle + 1);
+    if parts_total > first {
+        order.select_nth_unstable_by(first, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+        order.truncate(first);
+    }
+    order.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    let median = order.get(middle).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
     order.truncate(probe.limit);
     let best = order
         .into_iter()
