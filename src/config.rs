@@ -336,6 +336,13 @@ pub struct FamiliaritySettings {
     pub gathered: FamiliarityWeights,
     /// Taken from a synonym's cosine before it weighs.
     pub synonym_base: f64,
+    /// Where the scale begins on which parts are compared: at the part that so large a share
+    /// of the bank lies above, 0.5 being the median. What the bank is mostly about lifts the
+    /// median, and the best parts with it; its least familiar parts say better what nothing is.
+    pub zero: f64,
+    /// The bank is so many of its parts there, the best, where it holds more: what has nothing to do
+    /// with a question, however much, does not lower what is enough for it.
+    pub scale_parts: usize,
 }
 
 /// What the terms of the familiarity score weigh (`memory/familiarity.rs`).
@@ -372,6 +379,9 @@ pub struct FamiliarityWeights {
     pub opener: f64,
     /// The part quotes a title.
     pub quotes: f64,
+    /// A name in the part of which three count: people, places, titles and brands; not of
+    /// those who speak in the bank.
+    pub names: f64,
     /// The logarithm of one more than its number of words.
     pub length: f64,
     /// Share of the better neighbour at one turn's distance.
@@ -384,7 +394,7 @@ pub struct FamiliarityWeights {
 
 impl FamiliarityWeights {
     /// Every weight with its key.
-    fn named(&self) -> [(&'static str, f64); 19] {
+    fn named(&self) -> [(&'static str, f64); 20] {
         [
             ("meaning", self.meaning),
             ("pair", self.pair),
@@ -401,6 +411,7 @@ impl FamiliarityWeights {
             ("asks", self.asks),
             ("opener", self.opener),
             ("quotes", self.quotes),
+            ("names", self.names),
             ("length", self.length),
             ("next_turn", self.next_turn),
             ("second_turn", self.second_turn),
@@ -413,10 +424,7 @@ impl FamiliarityWeights {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopSettings {
-    /// The bank's median is that of so many of its parts, the best, where it holds more: what has
-    /// nothing to do with a question, however much, does not lower what is enough for it.
-    pub median_of: usize,
-    /// Least familiarity of a part, on the way from the bank's median (0) to its best (1).
+    /// Least familiarity of a part, on the way from the scale's zero (0) to the bank's best (1).
     pub share: f64,
     /// Added where the question asks for a time.
     pub time_offset: f64,
@@ -457,7 +465,7 @@ pub struct RecallSettings {
     /// Units a round adds by structural edges, at most.
     pub structural_support: usize,
     /// Least familiarity of a unit that a round adds behind the channels' first hop, on the
-    /// way from the bank's median (0) to its best (1).
+    /// way from the scale's zero (0) to the bank's best (1).
     pub support_floor: f64,
     /// What an edge from an anchor is worth behind a familiar first hop: so much less
     /// familiarity is asked of what it leads to.
@@ -618,7 +626,7 @@ impl Pipeline {
         whole("recall.hops", r.hops as usize, 1, 2)?;
         whole("recall.budget", r.budget, 1, 1_000)?;
         whole("extract.unit_turns", self.extract.unit_turns as usize, 1, 32)?;
-        whole("recall.stop.median_of", r.stop.median_of, 2, 1_000_000)?;
+        whole("recall.familiarity.scale_parts", r.familiarity.scale_parts, 2, 1_000_000)?;
         whole("recall.stop.most_tokens", r.stop.most_tokens, r.stop.least_tokens, 1_000_000)?;
         let share = |key: &str, value: f64, low: f64, high: f64| {
             if value.is_finite() && value >= low && value <= high {
@@ -665,6 +673,7 @@ impl Pipeline {
         ] {
             share(key, value, -1.0, 1.0)?;
         }
+        share("recall.familiarity.zero", r.familiarity.zero, 0.0, 1.0)?;
         share("recall.sufficient", r.sufficient, 0.0, 2.0)?;
         share("recall.supported", r.supported, 0.0, 1.0)?;
         service::check(self)?;

@@ -150,10 +150,12 @@ pub struct FamiliarityProbe {
     pub months: Vec<(Option<i16>, i8)>,
     /// What each term weighs.
     pub weights: FamiliarityWeights,
+    /// The share of the bank's parts above the one whose score is the zero of the scale.
+    pub zero: f64,
+    /// Of so many parts, the best, where the bank holds more.
+    pub scale_parts: usize,
     /// How many parts are given.
     pub limit: usize,
-    /// The median is that of so many parts, the best of the bank, where it holds more.
-    pub median_of: usize,
 }
 
 /// The answer to a [`FamiliarityProbe`].
@@ -161,19 +163,18 @@ pub struct FamiliarityProbe {
 pub struct Familiar {
     /// The best parts, best first.
     pub best: Vec<FamiliarPart>,
-    /// The median score of the bank's parts, of the best [`FamiliarityProbe::median_of`] where it
-    /// holds more: a bank that grows by what has nothing to do with the question is no measure.
-    pub median: f64,
+    /// The score at which the scale begins: most of what is compared lies above it.
+    pub zero: f64,
     /// How many parts the bank holds.
     pub parts_total: usize,
 }
 
 impl Familiar {
-    /// How far a score lies on the way from the median (0) to the best (1).
+    /// How far a score lies on the way from the scale's zero (0) to the best (1).
     #[must_use]
     pub fn share(&self, score: f64) -> f64 {
-        let width = self.best.first().map_or(0.0, |best| best.score - self.median);
-        if width > 0.0 { (score - self.median) / width } else { 1.0 }
+        let width = self.best.first().map_or(0.0, |best| best.score - self.zero);
+        if width > 0.0 { (score - self.zero) / width } else { 1.0 }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: units that came and went; a probe with the question's vector, words, names and
 //! months. Out: every part's score as of an epoch, of which the best are given, with the
-//! terms that make it and the bank's median. One pass over the bank: nothing is
+//! terms that make it and the zero of the bank's scale. One pass over the bank: nothing is
 //! approximated, and no statistic outlives the unit that it counted. The sums run in the
 //! order of sessions and ordinals, so that arrival changes no digit; logarithms are cut
 //! to 20 binary digits, so that no processor does.
@@ -14,8 +14,9 @@
 //! what stands out; then a share of the neighbours' scores and of the best of its session.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     hash::BuildHasherDefault,
+    ops::Range,
     sync::Arc,
 };
 
@@ -26,7 +27,10 @@ use super::{
     score::{NameKey, hash64},
     words::{Bag, TermKey, Words},
 };
-use crate::model::{FamiliarityTerms, Marks, Score, UnitId, canonical_name};
+use crate::{
+    language::names::capitalised,
+    model::{FamiliarityTerms, Marks, Score, UnitId, canonical_name},
+};
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -38,6 +42,8 @@ const WORD_REACH: usize = 2;
 const LOG_DIGITS: f64 = 1_048_576.0;
 /// Expressions of time that count at most.
 const MOST_TIMES: u8 = 2;
+/// Names that count at most.
+const MOST_NAMES: u8 = 3;
 /// Synonyms of a word that count at most, of those that the bank holds.
 const MOST_SYNONYMS: usize = 12;
 /// How many parts are a session's best.
@@ -58,9 +64,11 @@ struct Held {
     words: Bag,
     /// Of the speaker's whole name, and of its first word.
     speaker: [NameKey; 2],
+    /// Of the first word of every name in it: people, places, titles, brands.
+    names: Box<[NameKey]>,
 }
 
-/// A map by stem, which is a hash already.
+/// A map by stem; a stem or a name is a hash already.
 type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
 
 /// One part on its way to a score.
@@ -86,7 +94,7 @@ impl Parts {
             let name = canonical_name(&part.speaker);
             let first = name.split(' ').next().unwrap_or_default();
             let speaker = [hash64(name.as_bytes()), hash64(first.as_bytes())];
-            let held = Held { unit: unit.clone(), words: words.count(&part.text), speaker };
+            let held = Held { unit: unit.clone(), words: words.count(&part.text), speaker, names: names(&part.text) };
             self.held.insert((unit.place.session, part.ordinal, unit.id, at), held);
         }
     }
@@ -177,6 +185,12 @@ impl Parts {
         }
         (parts, place)
     }
+}
+
+/// The first word of every name in a text.
+fn names(text: &str) -> Box<[NameKey]> {
+    let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
+    capitalised(text).into_iter().filter_map(first).map(|word| hash64(canonical_name(word).as_bytes())).collect()
 }
 
 /// The share of the question's words, by rarity, that stand in the part itself.
@@ -277,6 +291,8 @@ fn stand_out(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     let w = &probe.weights;
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
+    // Who takes part is named in every other turn: "Hey Ines!"
+    let present: HashSet<NameKey, BuildHasherDefault<IdHasher>> = parts.iter().map(|p| p.held.speaker[1]).collect();
     let mut session = None;
     for part in parts {
         let opens = session != Some(part.key.0);
@@ -289,8 +305,10 @@ fn stand_out(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
             probe.months.iter().any(said_in)
         };
         part.terms.month = w.month * flag(month);
+        let names = part.held.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
         part.terms.marks = times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks)
             + w.quotes * flag(body.marks.quotes)
+            + w.names * names as f64
             + w.opener * flag(opens)
             + w.length * cut(f64::from(1 + part.length).ln());
         part.own = part.terms.own();
@@ -358,21 +376,22 @@ fn of_session(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     }
 }
 
-/// The best parts in order, with the median and the number of all.
+/// The best parts in order, with the zero of the scale and the number of all.
 fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
     let mut order: Vec<(std::cmp::Reverse<Score>, &PartKey, &Scored<'_>)> = parts
         .iter()
         .map(|p| (std::cmp::Reverse(Score::from_f64((p.smooth + p.terms.session) / FAMILIARITY_SCALE)), p.key, p))
         .collect();
     let parts_total = order.len();
-    let middle = parts_total.min(probe.median_of) / 2;
-    let first = probe.limit.max(middle + 1);
+    let compared = parts_total.min(probe.scale_parts);
+    let above = ((compared as f64 * probe.zero) as usize).min(compared.saturating_sub(1));
+    let first = probe.limit.max(above + 1);
     if parts_total > first {
         order.select_nth_unstable_by(first, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
         order.truncate(first);
     }
     order.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
-    let median = order.get(middle).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
+    let zero = order.get(above).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
     order.truncate(probe.limit);
     let best = order
         .into_iter()
@@ -384,7 +403,7 @@ fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
             terms: part.terms,
         })
         .collect();
-    Familiar { best, median, parts_total }
+    Familiar { best, zero, parts_total }
 }
 
 /// Fixed-point scores end at 2: a familiarity, at most about the sum of its weights, is cut down to compare.

@@ -247,7 +247,7 @@ pub enum Provenance {
         /// Familiarity, times the path's weight.
         score: f64,
         /// Familiarity with the question, by which it was chosen: how far the unit's best part
-        /// lies on the way from the bank's median (0) to the bank's best (1).
+        /// lies on the way from the zero of the scale (0) to the bank's best (1).
         familiarity: f64,
         /// Match with the target, as the channel compares.
         target_match: f64,

@@ -1,8 +1,8 @@
 //! How much is enough: where the list of familiar parts is cut.
 //!
-//! In: the most familiar parts in order, the bank's median, the form of the question. Out:
+//! In: the most familiar parts in order, the zero of their scale, the form of the question. Out:
 //! the parts that an answer quotes, best first. A part belongs to it while it lies far
-//! enough on the way from the bank's median to its best part; a form of question that one
+//! enough on the way from that zero to the bank's best part; a form of question that one
 //! part rarely answers goes further down. Costs are estimated from lengths: no vocabulary
 //! is loaded to answer a question.
 
@@ -21,7 +21,7 @@ const HEADING_TOKENS: f64 = 14.0;
 /// Tokens of a line besides its words and its speaker.
 const LINE_TOKENS: f64 = 2.0;
 
-/// Places in `familiar.best`, each with its share of the way from the median to the best.
+/// Places in `familiar.best`, each with its share of the way from the zero to the best.
 pub(super) fn enough(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec<(usize, f64)> {
     let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
     let bar = bar(form, &settings.stop);

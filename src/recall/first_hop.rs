@@ -92,8 +92,9 @@ fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe
         asks_time: asked.form == Form::Time,
         months: months(text),
         weights: weights.clone(),
+        zero: settings.familiarity.zero,
+        scale_parts: settings.familiarity.scale_parts,
         limit: MOST_PARTS,
-        median_of: settings.stop.median_of,
     }
 }
 

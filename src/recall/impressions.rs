@@ -1,7 +1,7 @@
 //! How familiar a bank's parts are to a question, as anchors and support are chosen by it.
 //!
 //! In: the answer of a familiarity probe. Out: for each unit, the parts that the probe gave,
-//! each with its share of the way from the bank's median (0) to the bank's best (1).
+//! each with its share of the way from the zero of the scale (0) to the bank's best (1).
 
 use std::collections::BTreeMap;
 

@@ -117,8 +117,8 @@ pub struct Candidate {
     pub provenance: Vec<Provenance>,
     /// Whether an expansion started from it.
     pub anchor: bool,
-    /// How far its best part lies on the way from the bank's median (0) to the bank's best
-    /// (1); below 0 for what is less familiar than most.
+    /// How far its best part lies on the way from the zero of the scale (0) to the bank's best
+    /// (1); below 0 for what is background.
     pub familiarity: f64,
     /// The parts that are quoted, by their place; absent when the whole unit is, in the
     /// words of its restatement.

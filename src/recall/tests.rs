@@ -78,7 +78,7 @@ impl Memory for Told {
             })
             .collect();
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
-        Ok(answered(Familiar { parts_total: best.len(), best, median: 0.30 }))
+        Ok(answered(Familiar { parts_total: best.len(), best, zero: 0.30 }))
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ripplemem::{
+    language::names::capitalised,
     memory::{Familiar, FamiliarityProbe, LiveUnit, Words, dot_reference},
     model::{Score, UnitId},
 };
@@ -18,7 +19,7 @@ struct Part<'a> {
 }
 
 impl Reference {
-    /// The given parts are the best, in order, with the right scores, median and count.
+    /// The given parts are the best, in order, with the right scores, zero and count.
     pub(super) fn check_familiar(&self, probe: &FamiliarityProbe, got: &Familiar) {
         let mut words = Words::default();
         let mut parts: BTreeMap<(u64, u32, UnitId, usize), Part<'_>> = BTreeMap::new();
@@ -43,7 +44,9 @@ impl Reference {
             assert!((terms.own() + terms.around + terms.session - found.score).abs() < 1e-6);
         }
         if !parts.is_empty() {
-            assert!((got.median - sorted[parts.len().min(probe.median_of) / 2]).abs() < 1e-6);
+            let compared = parts.len().min(probe.scale_parts);
+            let above = ((compared as f64 * probe.zero) as usize).min(compared - 1);
+            assert!((got.zero - sorted[above]).abs() < 1e-6);
         }
     }
 }
@@ -80,6 +83,8 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
         cosine(p, query, p.unit.vectors_of(p.at).pair).unwrap_or_else(|| meaning(p, query))
     };
     let flag = |set: bool| f64::from(u8::from(set));
+    let first = |name: &str| name.split(' ').next().unwrap().to_lowercase();
+    let present: Vec<String> = parts.iter().map(|p| first(&p.unit.body.parts[p.at].speaker)).collect();
     let own: Vec<f64> = (0..parts.len())
         .map(|i| {
             let p = &parts[i];
@@ -117,6 +122,7 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
                 + w.month * flag(month)
                 + if probe.asks_time { w.times_asked } else { w.times } * f64::from(body.marks.times.min(2))
                 + w.quotes * flag(body.marks.quotes)
+                + w.names * f64::from(names(&body.text, &present))
                 + w.opener * flag(before.is_none())
                 + w.length * f64::from(1 + length).ln()
                 - w.asks * flag(body.marks.asks)
@@ -140,6 +146,12 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
             smooth[i] + w.session * session.iter().sum::<f64>() / session.len() as f64
         })
         .collect()
+}
+
+/// Names in a text that begin with no name of those who are present, three at most.
+fn names(text: &str, present: &[String]) -> u8 {
+    let runs = capitalised(text).into_iter().map(|run| text[run].split(' ').next().unwrap().to_lowercase());
+    u8::try_from(runs.filter(|word| !present.contains(word)).take(3).count()).unwrap()
 }
 
 fn same_session(parts: &[Part<'_>], i: usize, j: usize) -> bool {

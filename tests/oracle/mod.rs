@@ -83,8 +83,9 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         subject: probe.cues.participants.last().map(|p| p.replace("bo", "bo lee")),
         asks_time: probe.words.len().is_multiple_of(2),
         weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.gathered,
+        zero: 0.7,
         limit: 9,
-        median_of: 12,
+        scale_parts: 12,
     }
 }
 
