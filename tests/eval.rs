@@ -1,7 +1,11 @@
 //! `ripplemem eval` on a small dialogue of our own, by the real command.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
+use ripplemem::model::TurnEvent;
 use serde_json::{Value, json};
 
 use super::{
@@ -279,6 +283,35 @@ fn conversations_are_merged_into_one_bank_and_grown() {
     fails(&eval(&home, &["--sizes", "5", "--filler", "no/such.jsonl"]), 1, &["no/such.jsonl"]);
     fails(&eval(&home, &["--filler", "no/such.jsonl"]), 2, &["--sizes"]);
     fails(&eval(&home, &["--sizes", "0"]), 2, &["--sizes"]);
+}
+
+#[test]
+fn chat_of_an_archive_becomes_turns() {
+    let home = tempfile::tempdir().unwrap();
+    let name = "2004-12-25.train-c.raw.txt";
+    let said = "[10:01] <ada> the kernel boots: \"yes\" \n[10:02] <ada>  \n=== bo has joined\n[10:03] <bo> good\n";
+    write(&home.path().join(name), said);
+    let archive = home.path().join("raw.tar.gz");
+    let tar = Command::new("tar").arg("czf").arg(&archive).arg("-C").arg(home.path()).arg(name).status();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/irc_turns.py");
+    let output = Command::new("python3").arg(script).arg(&archive).output().unwrap();
+    assert!(tar.unwrap().success() && output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let events: Vec<TurnEvent> = output
+        .stdout
+        .split(|b| *b == b'\n')
+        .filter(|l| !l.is_empty())
+        .map(|l| TurnEvent::from_json(l).unwrap())
+        .collect();
+    let [TurnEvent::Turn(first), TurnEvent::Turn(second)] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(
+        (first.bank.as_str(), first.turn.as_str(), first.speaker.as_str()),
+        ("irc/2004-12-25.train-c", "0", "ada")
+    );
+    assert_eq!(
+        (first.text.as_str(), first.time.to_string().as_str()),
+        ("the kernel boots: \"yes\"", "2004-12-25T10:01:00Z")
+    );
+    assert_eq!((second.turn.as_str(), second.text.as_str()), ("3", "good"));
 }
 
 #[test]
