@@ -289,7 +289,7 @@ pub(crate) struct EvalArgs {
     /// A pipeline file; the defaults without it. Its log is not touched.
     #[arg(long, conflicts_with = "profile")]
     pub(crate) pipeline: Option<PathBuf>,
-    /// The profile: default or paper.
+    /// The profile: default, paper, paper-longmemeval or paper-evermembench.
     #[arg(long)]
     pub(crate) profile: Option<String>,
     /// Ask other retrievers over the same memory as well.

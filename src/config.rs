@@ -2,8 +2,8 @@
 //!
 //! In: TOML text. Out: a [`Pipeline`] whose every number is checked, or an error that
 //! names the key and the nearest known one. Every constant of the paper is a default
-//! here and nowhere else; `profile = "paper"` sets all of them, the keys of the file
-//! are laid over the profile. Reads no file but the one it is told to.
+//! here and nowhere else; `profile = "paper"` sets all of them, two more profiles what it does
+//! otherwise for other benchmarks; the keys of the file are laid over the profile. Reads no file but the one it is told to.
 
 use std::path::{Path, PathBuf};
 
@@ -504,6 +504,13 @@ pub struct RecallSettings {
 
 const DEFAULTS: &str = include_str!("config/default.toml");
 const PAPER: &str = include_str!("config/paper.toml");
+/// By name, what is laid over the defaults, one after the other.
+const PROFILES: [(&str, &[&str]); 4] = [
+    ("default", &[]),
+    ("paper", &[PAPER]),
+    ("paper-longmemeval", &[PAPER, include_str!("config/paper-longmemeval.toml")]),
+    ("paper-evermembench", &[PAPER, include_str!("config/paper-evermembench.toml")]),
+];
 
 impl Pipeline {
     /// Reads and checks a pipeline file. Relative paths in it are taken from its directory.
@@ -551,13 +558,14 @@ impl Pipeline {
         let profile = match file.get("profile") {
             None => "default",
             Some(Value::String(name)) => name.as_str(),
-            Some(other) => return Err(format!("profile: {other} is not a string; write \"default\" or \"paper\"")),
+            Some(other) => return Err(format!("profile: {other} is not a string; write {}", profiles())),
+        };
+        let Some((_, over)) = PROFILES.iter().find(|(name, _)| *name == profile) else {
+            return Err(format!("profile: {profile:?} is not known; write {}", profiles()));
         };
         let mut table = constants(DEFAULTS)?;
-        match profile {
-            "default" => {}
-            "paper" => merge(&mut table, constants(PAPER)?),
-            other => return Err(format!("profile: {other:?} is not known; write \"default\" or \"paper\"")),
+        for text in *over {
+            merge(&mut table, constants(text)?);
         }
         merge(&mut table, file);
         service::check_kind(&table)?;
@@ -686,6 +694,12 @@ impl Pipeline {
         }
         Ok(())
     }
+}
+
+/// The names of profiles, in words.
+fn profiles() -> String {
+    let names = PROFILES.map(|(name, _)| format!("{name:?}"));
+    names.join(" or ")
 }
 
 fn constants(text: &str) -> Result<Table, String> {

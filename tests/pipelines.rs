@@ -66,7 +66,7 @@ fn a_wrong_key_is_named_with_the_nearest_one() {
     let home = tempfile::tempdir().unwrap();
     for (text, words) in [
         ("version = 1\n[recall]\nsemantik = 3\n", &["semantik", "did you mean \"semantic\""][..]),
-        ("version = 1\nprofile = \"papers\"\n", &["papers", "\"paper\""]),
+        ("version = 1\nprofile = \"papers\"\n", &["papers", "\"paper\" or \"paper-longmemeval\""]),
         ("version = 2\n", &["version", "version = 1"]),
         ("name = \"x\"\n", &["version: missing"]),
         ("version = 1\n[window]\noverlap = 40\n", &["window.overlap"]),
@@ -113,4 +113,13 @@ fn the_paper_profile_has_the_papers_constants() {
     let qwen =
         Pipeline::parse("version = 1\nprofile = \"paper\"\nembed.model = \"Qwen/Qwen3-Embedding-0.6B\"").unwrap();
     assert_eq!(qwen.model().semantic_threshold, 0.85);
+    for (name, window, first_hop) in [("longmemeval", (10, 0), (15, 8, 8)), ("evermembench", (20, 1), (10, 5, 5))] {
+        let other = Pipeline::parse(&format!("version = 1\nprofile = \"paper-{name}\"")).unwrap();
+        let r = &other.recall;
+        assert_eq!((other.window.turns, other.window.overlap), window, "{name}");
+        assert_eq!((r.semantic, r.lexical, r.cue), first_hop, "{name}");
+        let mut same = Pipeline { window: other.window.clone(), profile: other.profile.clone(), ..p.clone() };
+        (same.recall.semantic, same.recall.lexical, same.recall.cue) = first_hop;
+        assert_eq!(same, other, "{name}: the rest is the paper's");
+    }
 }
