@@ -2,8 +2,9 @@
 //!
 //! In: TOML text. Out: a [`Pipeline`] whose every number is checked, or an error that
 //! names the key and the nearest known one. Every constant of the paper is a default
-//! here and nowhere else; `profile = "paper"` sets all of them, two more profiles what it does
-//! otherwise for other benchmarks; the keys of the file are laid over the profile. Reads no file but the one it is told to.
+//! here and nowhere else; `profile = "paper"` sets all of them, two more profiles what it
+//! does otherwise for other benchmarks; the keys of the file are laid over the profile.
+//! Reads no file but the one it is told to.
 
 use std::path::{Path, PathBuf};
 

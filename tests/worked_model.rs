@@ -1,4 +1,4 @@
-//! The worked trace through all five contracts of a language model, after the paper's case
+//! The worked trace through the five contracts of the paper, after the paper's case
 //! study, in our own words: extraction, cues, plan, answer, judge.
 //!
 //! The model's answers are a script (`tests/data/readers_replies.json`). The golden file is

@@ -1,7 +1,7 @@
 //! One writer a directory: a locked file in it with the writer's process id in it.
 //!
-//! In: the path of the lock's file. Out: a lock that the system releases when the process ends, however
-//! it ends, or the id of the process that holds it. A file left behind locks nothing.
+//! In: the path of the lock's file. Out: a lock that the system releases when the process
+//! ends, however it ends, or the id of the process that holds it. A file left behind locks nothing.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
