@@ -67,19 +67,16 @@ pub(crate) fn decided(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Resu
     let pairs = candidates(&pipeline.memory, &restored).map_err(PipelineError::from)?;
     let meter = Meter::default();
     let (decisions, undecided) = decisions(llm, &meter, &banks, &units, &pairs, progress)?;
-    let mut changes: ChoiceChanges = Vec::new();
+    let mut chosen: ChoiceChanges = Vec::new();
     for (from, kinds) in decisions {
         let Some(unit) = units.get(&from) else { continue };
         let linked =
             kinds.into_iter().filter_map(|(to, kind)| Some((*units.get(&UnitKey { bank: from.bank, id: to })?, kind)));
-        let chosen = choices(&pipeline.memory, unit, linked);
-        changes.extend(chosen.into_iter().map(|choice| ((from.bank, choice), 1)));
+        let of_unit = choices(&pipeline.memory, unit, linked);
+        chosen.extend(of_unit.into_iter().map(|choice| ((from.bank, choice), 1)));
     }
-    let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
-    changes.extend(before.map(|choice| (choice, -1)));
-    differential_dataflow::consolidation::consolidate(&mut changes);
     let mut writer = place.writer(Some(&restored), "decided".to_owned(), 0).map_err(PipelineError::from)?;
-    writer.rechoose(&changes, |bank| partition_of(bank, partitions));
+    writer.rechoose(&restored, chosen, |bank| partition_of(bank, partitions));
     writer.snapshot(jiff::Timestamp::now().as_millisecond()).map_err(PipelineError::from)?;
     Ok(Decided { pipeline, asked: pairs.len(), undecided, usage: meter.total() })
 }

@@ -202,10 +202,7 @@ impl Answerer {
         let of_gone = told.split_off(told.len().saturating_sub(gone.len()));
         let mut writer = snapshots.writer(restored, run, self.pipeline.snapshot.history_days)?;
         if let Some(restored) = restored.filter(|restored| !restored.same_settings) {
-            let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
-            let mut changes: ChoiceChanges = told.into_iter().flatten().chain(before.map(|c| (c, -1))).collect();
-            differential_dataflow::consolidation::consolidate(&mut changes);
-            writer.rechoose(&changes, |bank| partition_of(bank, partitions));
+            writer.rechoose(restored, told.into_iter().flatten().collect(), |bank| partition_of(bank, partitions));
         }
         for (update, choices) in gone.iter().zip(&of_gone) {
             writer.take(update, choices)?;

@@ -343,12 +343,16 @@ impl Writer {
         }
     }
 
-    /// Takes changes of choices that no read of the log made: of other settings.
-    pub fn rechoose(&mut self, choices: &ChoiceChanges, partition_of: impl Fn(&Bank) -> u32) {
+    /// Takes other choices than those that were restored, which no read of the log made: those of
+    /// other settings.
+    pub fn rechoose(&mut self, restored: &Restored, now: ChoiceChanges, partition_of: impl Fn(&Bank) -> u32) {
+        let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
+        let mut changes: ChoiceChanges = now.into_iter().chain(before.map(|choice| (choice, -1))).collect();
+        differential_dataflow::consolidation::consolidate(&mut changes);
         let mut by_partition: BTreeMap<u32, ChoiceChanges> = BTreeMap::new();
-        for change in choices {
+        for change in changes {
             if let Some(bank) = self.names.get(&change.0.0) {
-                by_partition.entry(partition_of(bank)).or_default().push(*change);
+                by_partition.entry(partition_of(bank)).or_default().push(change);
             }
         }
         for reached in self.manifest.reached.clone() {
