@@ -5,6 +5,7 @@
 
 pub mod model;
 pub mod schema;
+pub mod sync;
 
 pub mod config;
 pub mod language;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard,
         mpsc::{self, RecvTimeoutError},
     },
     time::{Duration, Instant},
@@ -23,7 +23,7 @@ use ripplemem::{
     memory::Census,
     model::{Bank, DeadLetter, MemoryKey, TurnEvent},
     pipeline::Service,
-    source,
+    source, sync,
 };
 
 use super::{
@@ -139,7 +139,7 @@ pub(crate) fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
 /// than a cluster may be away.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    sync::lock(&TURN)
 }
 
 /// What a run on the embedded log, never killed, remembers of the sample.

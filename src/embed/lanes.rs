@@ -4,13 +4,14 @@
 //! order. A text's passes run in the order given, whoever runs them, so that the number of
 //! threads never shows in a vector.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ort::session::{Session, SessionInputs};
 use ort::value::TensorRef;
 
 use super::passes::{Pass, Pooled};
 use super::{EmbedError, SpanVectors};
+use crate::sync;
 
 /// What goes into a run and what comes out of it.
 pub(super) struct Ends {
@@ -83,7 +84,7 @@ pub(super) fn run_side_by_side(
 }
 
 fn lane(session: &mut Session, ends: &Ends, tasks: &Mutex<Vec<Task>>) -> Result<Vec<(usize, SpanVectors)>, EmbedError> {
-    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let next = || sync::lock(tasks).pop();
     let mut found = Vec::new();
     while let Some(Task { text, mut pooled, passes }) = next() {
         for pass in &passes {

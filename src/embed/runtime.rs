@@ -6,11 +6,12 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use ort::environment::Environment;
 
 use super::EmbedError;
+use crate::sync;
 
 static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
 static LOADING: Mutex<()> = Mutex::new(());
@@ -20,7 +21,7 @@ static LOADING: Mutex<()> = Mutex::new(());
 /// # Errors
 /// [`EmbedError::Read`] or [`EmbedError::Damaged`] that names the library.
 pub(super) fn environment(library: &Path) -> Result<&'static Environment, EmbedError> {
-    let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one_at_a_time = sync::lock(&LOADING);
     if let Some(environment) = ENVIRONMENT.get() {
         return Ok(environment);
     }

@@ -14,7 +14,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Contract, LlmError};
 use crate::model::{Bank, SessionId, Usage, WindowId};
+use crate::sync;
 
 /// The directory inside the caller's where everything lies; numbered by its format.
 const FOLDER: &str = "responses-1";
@@ -252,7 +253,7 @@ impl Cache {
     }
 
     fn change(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.changing)
     }
 
     fn batch(&self) -> OwnedWriteBatch {

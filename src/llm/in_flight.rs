@@ -5,12 +5,13 @@
 //! on has changed meanwhile.
 
 use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard},
     time::Instant,
 };
 
 use super::cache::RequestKey;
 use crate::model::{Bank, WindowId};
+use crate::sync;
 
 /// Requests that are being asked.
 #[derive(Default)]
@@ -49,7 +50,7 @@ impl InFlight {
             if left.is_zero() {
                 return None;
             }
-            requests = self.fewer.wait_timeout(requests, left).unwrap_or_else(PoisonError::into_inner).0;
+            requests = sync::wait_timeout(&self.fewer, requests, left);
         }
         requests.push(Asked { bank: bank.clone(), key: *key, places: places.to_vec(), void: false });
         Some(Ticket { all: self, bank: bank.clone(), key: *key })
@@ -73,7 +74,7 @@ impl InFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.requests)
     }
 }
 

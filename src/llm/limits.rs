@@ -7,7 +7,7 @@
 
 use std::{
     num::NonZeroU32,
-    sync::{Condvar, Mutex, PoisonError},
+    sync::{Condvar, Mutex},
     time::{Duration, Instant},
 };
 
@@ -18,7 +18,7 @@ use governor::{
 };
 
 use super::LlmError;
-use crate::{config::LlmSettings, model::Usage};
+use crate::{config::LlmSettings, model::Usage, sync};
 
 /// The limits of one client.
 pub(super) struct Limits {
@@ -41,7 +41,7 @@ pub(super) struct Leave<'l> {
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        let mut held = self.limits.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = sync::lock(&self.limits.held);
         held.0 = held.0.saturating_sub(self.prompt_tokens);
         held.1 = held.1.saturating_sub(self.completion_tokens);
         self.limits.less_held.notify_all();
@@ -71,13 +71,13 @@ impl Limits {
     /// The endpoint asks to be left alone for so long.
     pub(super) fn rest(&self, quiet: Duration) {
         let until = Instant::now() + quiet;
-        let mut held = self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = sync::lock(&self.quiet_until);
         *held = (*held).max(Some(until));
     }
 
     /// How long it is still to be left alone.
     pub(super) fn quiet(&self) -> Duration {
-        let held = self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = sync::lock(&self.quiet_until);
         held.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
@@ -98,7 +98,7 @@ impl Limits {
         let completion_tokens = u64::from(settings.most_completion_tokens);
         // Made before the cap is looked at, so that a refusal gives the slot back.
         let mut leave = Leave { limits: self, prompt_tokens: 0, completion_tokens: 0 };
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = sync::lock(&self.held);
         loop {
             let spent = spent();
             let within = |(prompts, completions)| {
@@ -115,7 +115,7 @@ impl Limits {
                 drop(held);
                 return Err(refused);
             }
-            held = self.less_held.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
+            held = sync::wait_timeout(&self.less_held, held, left);
         }
         held.0 += prompt_tokens;
         held.1 += completion_tokens;

@@ -12,7 +12,7 @@
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, LazyLock, Mutex, Weak},
     time::{Duration, Instant},
 };
 
@@ -23,6 +23,7 @@ use crate::{
     config::LlmSettings,
     endpoint::{Endpoint, Failed, pause},
     model::{Bank, Usage, WindowId},
+    sync,
 };
 
 mod cache;
@@ -184,7 +185,7 @@ impl Meter {
     /// What they took so far.
     #[must_use]
     pub fn total(&self) -> Usage {
-        *lock(&self.0)
+        *sync::lock(&self.0)
     }
 }
 
@@ -264,7 +265,7 @@ impl Llm {
         if !settings.is_set() {
             return Err(LlmError::NotSet);
         }
-        let mut open = lock(&OPEN);
+        let mut open = sync::lock(&OPEN);
         if let Some(llm) = open.get(&directory).and_then(Weak::upgrade) {
             if llm.settings == *settings {
                 return Ok(llm);
@@ -319,7 +320,7 @@ impl Llm {
     /// What a user should know; each is said once.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.warnings))
+        std::mem::take(&mut sync::lock(&self.warnings))
     }
 
     /// Asks. `accept` makes of what obeys the schema what is wanted, or says what is wrong with it.
@@ -418,7 +419,7 @@ impl Llm {
         }
         // Whoever had as much time came before, and found that nobody answers.
         if request.until.is_some()
-            && let Some((since, had, error)) = &*lock(&self.away)
+            && let Some((since, had, error)) = &*sync::lock(&self.away)
             && since.elapsed() < REST
             && until.saturating_duration_since(Instant::now()) <= *had
         {
@@ -430,9 +431,9 @@ impl Llm {
         add(&self.spent, key.contract, usage);
         self.count_used(request, usage);
         match &completed {
-            Ok(_) => *lock(&self.away) = None,
+            Ok(_) => *sync::lock(&self.away) = None,
             Err(error @ (LlmError::Away { .. } | LlmError::Deadline)) => {
-                *lock(&self.away) = Some((Instant::now(), had, error.clone()));
+                *sync::lock(&self.away) = Some((Instant::now(), had, error.clone()));
             }
             Err(_) => {}
         }
@@ -451,7 +452,7 @@ impl Llm {
 
     fn count_used(&self, request: &Request<'_>, usage: Usage) {
         add(&self.used, request.contract, usage);
-        *lock(&request.meter.0) += usage;
+        *sync::lock(&request.meter.0) += usage;
     }
 
     /// What was said before; nothing where it was cut shorter than is allowed now.
@@ -471,7 +472,7 @@ impl Llm {
     fn warn(&self, kept: Result<(), LlmError>) {
         if let Err(error) = kept {
             let told = format!("{error}; what was paid for is used once and not kept");
-            let mut warnings = lock(&self.warnings);
+            let mut warnings = sync::lock(&self.warnings);
             if !warnings.contains(&told) {
                 warnings.push(told);
             }
@@ -499,7 +500,7 @@ impl Llm {
                 return Err(away("it asks to be left alone for a while".to_owned(), attempts));
             }
             std::thread::sleep(quiet);
-            let leave = self.limits.enter(&self.settings, || *lock(&self.total), prompt_tokens, until)?;
+            let leave = self.limits.enter(&self.settings, || *sync::lock(&self.total), prompt_tokens, until)?;
             let from = Instant::now();
             let timeout = Duration::from_secs(self.settings.timeout_seconds).min(until.saturating_duration_since(from));
             if timeout.is_zero() {
@@ -523,7 +524,7 @@ impl Llm {
             let mut took = |calls, (prompt_tokens, completion_tokens)| {
                 // Added before leave is given back: in between, a cap would not see it.
                 let took = Usage { calls, prompt_tokens, completion_tokens, milliseconds };
-                *lock(&self.total) += took;
+                *sync::lock(&self.total) += took;
                 *usage += took;
             };
             let (problem, after, retries) = match sent {
@@ -596,13 +597,13 @@ impl Llm {
     /// What this process spent, by contract.
     #[must_use]
     pub fn spent(&self) -> Vec<(Contract, Usage)> {
-        Contract::ALL.into_iter().zip(*lock(&self.spent)).collect()
+        Contract::ALL.into_iter().zip(*sync::lock(&self.spent)).collect()
     }
 
     /// What this process used, by contract: also what an earlier one paid for.
     #[must_use]
     pub fn used(&self) -> Vec<(Contract, Usage)> {
-        Contract::ALL.into_iter().zip(*lock(&self.used)).collect()
+        Contract::ALL.into_iter().zip(*sync::lock(&self.used)).collect()
     }
 
     /// What was ever spent on this directory, by bank and contract.
@@ -661,11 +662,7 @@ impl Llm {
 }
 
 fn add(to: &Mutex<[Usage; Contract::ALL.len()]>, contract: Contract, usage: Usage) {
-    lock(to)[contract as usize] += usage;
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    sync::lock(to)[contract as usize] += usage;
 }
 
 /// What was said, if it obeys the schema.

@@ -34,7 +34,7 @@ mod tests;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use fjall::{OwnedWriteBatch, PersistMode};
@@ -50,6 +50,7 @@ use super::{Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction
 use crate::{
     config::{Fsync, LogSettings},
     model::{DeadLetter, ModelRef, TurnEvent},
+    sync,
 };
 
 /// Longest key of a memory record, in bytes. Ours stay under 700.
@@ -115,11 +116,11 @@ impl EmbeddedLog {
     }
 
     fn ends(&self) -> MutexGuard<'_, Ends> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.ends)
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.writer)
     }
 
     fn batch(&self) -> OwnedWriteBatch {
@@ -195,7 +196,7 @@ impl EmbeddedLog {
     }
 
     fn next(&self) -> Result<MemoryKeyspaces, LogError> {
-        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let next = sync::lock(&self.next).clone();
         next.ok_or(LogError::NotBegun { topic: Topic::NextMemory })
     }
 
@@ -383,7 +384,7 @@ impl Log for EmbeddedLog {
 
     fn begin_next(&self) -> Result<(), LogError> {
         let made = self.store.memory_of(&self.directory, self.store.generation + 1, true)?;
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = made;
+        *sync::lock(&self.next) = made;
         Ok(())
     }
 
@@ -435,7 +436,7 @@ impl Drop for EmbeddedLog {
     /// An orderly close: everything is on the disk, and `acknowledged` says so.
     fn drop(&mut self) {
         if self.store.database.persist(PersistMode::SyncAll).is_ok() {
-            let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let writer = sync::get_mut(&mut self.writer);
             // Nobody is left to tell; an old count is a weaker check, not a wrong one.
             let _ = writer.acknowledged.write(writer.writes).and_then(|()| writer.acknowledged.sync());
         }

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard},
     time::{Duration, Instant},
 };
 
@@ -20,6 +20,7 @@ use crate::{
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
     snapshot::{AsOf, Diff, Manifest, Restored, SnapshotError, Snapshots, Update},
+    sync,
 };
 
 use super::{PipelineError, reader::Reader, recorder::Recorder};
@@ -140,7 +141,7 @@ impl Answerer {
                 covers.insert(at.partition, log.read_position(at.partition)?);
             }
         }
-        let mut reader = self.reader.write().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = sync::write(&self.reader);
         reader.restore(restored, &covers, &self.memory)?;
         let mut removed = Vec::new();
         for at in &restored.manifest.reached {
@@ -235,8 +236,8 @@ impl Answerer {
         each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<bool, PipelineError> {
         // The recorder gets the reads in the memory's order, and no question waits while it does.
-        let _order = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut reader = self.reader.write().unwrap_or_else(PoisonError::into_inner);
+        let _order = sync::lock(&self.following);
+        let mut reader = sync::write(&self.reader);
         let keep = self.recorder.is_some();
         let Some(update) = reader.read(log, &self.memory, partition, keep, each)? else { return Ok(false) };
         drop(reader);
@@ -268,7 +269,7 @@ impl Answerer {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
                 return false;
             };
-            reached = self.moved.wait_timeout(reached, left).unwrap_or_else(PoisonError::into_inner).0;
+            reached = sync::wait_timeout(&self.moved, reached, left);
         }
     }
 
@@ -320,7 +321,7 @@ impl Answerer {
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
         let (snapshots, partition, purged) = self.history(bank)?;
         let offset = snapshots.round(partition, at)?;
-        let mut held = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = sync::lock(&self.past);
         // What was taken back since is in no answer.
         held.retain(|past| past.purged == purged);
         let same = |past: &Past| past.offset == offset && past.bank == *bank;
@@ -330,11 +331,7 @@ impl Answerer {
                 let restored = snapshots.as_of(bank, partition, offset)?;
                 let memory =
                     Self::new(&self.pipeline, self.reader().partitions(), self.generation, Listeners::default())?;
-                memory.reader.write().unwrap_or_else(PoisonError::into_inner).restore(
-                    &restored,
-                    &BTreeMap::new(),
-                    &memory.memory,
-                )?;
+                sync::write(&memory.reader).restore(&restored, &BTreeMap::new(), &memory.memory)?;
                 Past { bank: bank.clone(), offset, purged, memory: Arc::new(memory) }
             }
         };
@@ -406,11 +403,11 @@ impl Answerer {
     }
 
     fn reader(&self) -> RwLockReadGuard<'_, Reader> {
-        self.reader.read().unwrap_or_else(PoisonError::into_inner)
+        sync::read(&self.reader)
     }
 
     fn reached(&self) -> MutexGuard<'_, BTreeMap<u32, u64>> {
-        self.reached.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.reached)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
@@ -22,6 +22,7 @@ use crate::{
     llm::{Llm, LlmError},
     log::partition_of,
     model::{Bank, Usage, Window, WindowId},
+    sync,
 };
 
 use super::PipelineError;
@@ -174,7 +175,7 @@ impl Background {
                 .spawn(move || worker.run(&jobs))
                 .map_err(PipelineError::Thread)?;
         }
-        lock(&standing).told.extend(llm.take_warnings());
+        sync::lock(&standing).told.extend(llm.take_warnings());
         Ok(Self { work, done, standing })
     }
 
@@ -192,7 +193,7 @@ impl Background {
     /// What was done for a stage since the last call; what was done for those before it on its
     /// partition is theirs, and they are gone.
     pub(super) fn arrived(&self, stage: StageId) -> Vec<Arrived> {
-        let mut done = lock(&self.done);
+        let mut done = sync::lock(&self.done);
         let mut arrived: Vec<Arrived> = done.extract_if(.., |a| a.stage.partition == stage.partition).collect();
         arrived.retain(|a| a.stage == stage);
         arrived
@@ -200,28 +201,28 @@ impl Background {
 
     /// Whether nothing is sent now.
     pub(super) fn rests(&self) -> bool {
-        lock(&self.standing).rests()
+        sync::lock(&self.standing).rests()
     }
 
     /// Sends nothing until it is woken.
     pub(super) fn hold(&self) {
-        lock(&self.standing).held = true;
+        sync::lock(&self.standing).held = true;
     }
 
     /// Goes on at once, whatever happened before.
     pub(super) fn wake(&self) {
-        let mut standing = lock(&self.standing);
+        let mut standing = sync::lock(&self.standing);
         (standing.held, standing.rest_until, standing.problem, standing.declined) = (false, None, None, 0);
     }
 
     /// Why windows still wait, where the endpoint is the reason.
     pub(super) fn problem(&self) -> Option<String> {
-        lock(&self.standing).problem.clone()
+        sync::lock(&self.standing).problem.clone()
     }
 
     /// What a user should know; each is said once.
     pub(super) fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.standing).told)
+        std::mem::take(&mut sync::lock(&self.standing).told)
     }
 }
 
@@ -252,12 +253,13 @@ impl Worker {
         for Job { stage, window, anew } in jobs {
             let Some(llm) = self.llm.upgrade() else { break };
             let extractor = LlmExtractor::new(Arc::clone(&llm), anew);
-            let result = if lock(&self.standing).rests() { Err(Failed::Later) } else { self.read(&extractor, &window) };
+            let result =
+                if sync::lock(&self.standing).rests() { Err(Failed::Later) } else { self.read(&extractor, &window) };
             let took = extractor.took();
-            lock(&self.standing).told.extend(llm.take_warnings());
+            sync::lock(&self.standing).told.extend(llm.take_warnings());
             drop((llm, extractor));
             let turns_hash = window.turns_hash();
-            lock(&self.done).push(Arrived { stage, window, anew, turns_hash, result, took });
+            sync::lock(&self.done).push(Arrived { stage, window, anew, turns_hash, result, took });
         }
     }
 
@@ -266,7 +268,7 @@ impl Worker {
             |problem: String, said: String| Failed::Refused { problem, said, extractor: extractor.name().to_owned() };
         // A thread that ended would leave its window waiting for ever.
         let read = catch_unwind(AssertUnwindSafe(|| extractor.extract(window)));
-        let mut standing = lock(&self.standing);
+        let mut standing = sync::lock(&self.standing);
         match read {
             Ok(Ok(drafts)) => {
                 (standing.problem, standing.took) = (None, true);
@@ -296,10 +298,6 @@ impl Worker {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The windows of a partition that wait for the model.

@@ -8,7 +8,7 @@
 //! process was killed. What is answered comes from the dataflow, which is fed from the
 //! memory log and from nothing else.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::{
     config::{LogKind, Pipeline},
@@ -24,6 +24,7 @@ use crate::{
     recall::{self, Failure, RecallError},
     snapshot::{AsOf, Diff, Manifest, SnapshotError},
     source::{Source, SourceError},
+    sync,
 };
 
 mod answerer;
@@ -265,7 +266,7 @@ impl Service {
         let limit = self.pipeline.embed.read_turns;
         for stage in &mut self.stages {
             loop {
-                let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut vectors = sync::lock(&self.vectors);
                 let Some(done) = stage.step(&*self.log, &self.extractors, &mut vectors, limit)? else { break };
                 self.warnings.append(&mut vectors.take_warnings());
                 drop(vectors);
@@ -277,7 +278,7 @@ impl Service {
                 while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
             }
         }
-        self.answerer.check_model(self.vectors.lock().unwrap_or_else(PoisonError::into_inner).model())?;
+        self.answerer.check_model(sync::lock(&self.vectors).model())?;
         Ok(ingested)
     }
 
@@ -373,7 +374,7 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
     pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
-        let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut vectors = sync::lock(&self.vectors);
         self.answerer.ask(question, vectors.embedder()?, None)
     }
 
@@ -392,7 +393,7 @@ impl Service {
     /// As [`Self::ask`] and [`Answerer::past`].
     pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
         let past = self.answerer.past(&question.bank, at)?;
-        let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut vectors = sync::lock(&self.vectors);
         past.ask(question, vectors.embedder()?, None)
     }
 

@@ -6,7 +6,7 @@
 //! memory goes on without.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::JoinHandle,
 };
 
@@ -16,6 +16,7 @@ use crate::{
     memory::ChoiceChanges,
     model::MemoryRecord,
     snapshot::{Manifest, SnapshotError, Update, Writer},
+    sync,
 };
 
 /// Reads that wait may take so many bytes before the reader waits, too: as much as comes while a
@@ -43,7 +44,7 @@ struct State {
 
 impl State {
     fn waiting(&self) -> MutexGuard<'_, usize> {
-        self.waiting_bytes.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.waiting_bytes)
     }
 
     fn take(&self, bytes: usize) {
@@ -66,7 +67,7 @@ impl Recorder {
                         // The memory has stopped; whoever asks it next is told.
                         let Ok(changed) = choices.recv() else { break };
                         if let Err(error) = writer.take(&update, &changed) {
-                            *shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                            *sync::lock(&shared.failure) = Some(error);
                             break;
                         }
                         shared.take(bytes(&update));
@@ -91,7 +92,7 @@ impl Recorder {
             *waiting += bytes;
             while *waiting > WAITING_BYTES && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
                 let patience = std::time::Duration::from_millis(100);
-                waiting = self.state.taken.wait_timeout(waiting, patience).unwrap_or_else(PoisonError::into_inner).0;
+                waiting = sync::wait_timeout(&self.state.taken, waiting, patience);
             }
         }
     }
@@ -103,7 +104,7 @@ impl Recorder {
             drop(messages.send(Message::Snapshot(now_ms, reply)));
         }
         answer.recv().unwrap_or_else(|_| {
-            let failure = self.state.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let failure = sync::lock(&self.state.failure).take();
             Err(failure.unwrap_or(SnapshotError::Stopped))
         })
     }

@@ -8,7 +8,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -25,6 +25,7 @@ use crate::{
     model::Usage,
     pipeline::{self, Answerer, Beginning, PipelineError, Progressed, ReadAgain, ReplayError},
     snapshot::Table,
+    sync,
     telemetry::{Metrics, OfPartition, Purpose},
 };
 
@@ -155,7 +156,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     let failure: Mutex<Option<ServeError>> = Mutex::new(None);
     let ended = |result: Result<(), ServeError>| {
         if let Err(error) = result {
-            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            sync::lock(&failure).get_or_insert(error);
         }
         over.store(true, Ordering::Relaxed);
     };
@@ -194,7 +195,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         }
         over.store(true, Ordering::Relaxed);
     });
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    sync::into_inner(failure).map_or(Ok(()), Err)
 }
 
 fn extract(
@@ -209,7 +210,7 @@ fn extract(
     let mut complained = None;
     pipeline::extract(pipeline, log, to_reread, over, &mut |told| {
         state.joined.store(true, Ordering::Relaxed);
-        let mut positions = state.positions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut positions = sync::lock(&state.positions);
         match told {
             Progressed::Joined => {}
             Progressed::TakenOver { partition, position, took } => {
@@ -387,7 +388,7 @@ fn count_model(llm: &Llm, shown: &mut [Usage; Contract::ALL.len()], metrics: &Me
 
 /// Only for show: a cluster that is away leaves the last figures standing.
 fn look_at_lag(log: &KafkaLog, state: &State) {
-    let positions = state.positions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let positions = sync::lock(&state.positions).clone();
     for (partition, position) in positions {
         if let Ok(lag) = log.behind(partition, position) {
             let lag = lag.min(i64::MAX.unsigned_abs());

@@ -30,11 +30,13 @@ use std::{
     collections::HashMap,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 
 use serde_json::{Value, json};
+
+use ripplemem::sync;
 
 struct Server {
     key: Option<String>,
@@ -92,7 +94,7 @@ impl Server {
         let path = first.split(' ').nth(1).unwrap_or_default();
         match path {
             "/requests" => {
-                let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let asked = sync::lock(&self.asked).clone();
                 reply(&mut stream, "200 OK", &[], &json!(asked))
             }
             "/v1/models" => {
@@ -105,7 +107,7 @@ impl Server {
             }
             "/v1/chat/completions" | "/v1/embeddings" => {
                 let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-                self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+                sync::lock(&self.asked).push(request.clone());
                 if self.fails(&mut stream, &request)? {
                     return Ok(());
                 }
@@ -123,7 +125,7 @@ impl Server {
     fn meets(&self, model: &str, fault: &str) -> bool {
         let Some(script) = model.split('+').skip(1).find(|s| s.split('=').next() == Some(fault)) else { return false };
         let Some(times) = script.split_once('=').and_then(|(_, n)| n.parse::<u64>().ok()) else { return true };
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = sync::lock(&self.met);
         let met = met.entry(format!("{model} {fault}")).or_default();
         *met += 1;
         *met <= times

@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -24,6 +24,7 @@ use serde::Deserialize;
 
 use super::super::LogError;
 use crate::config::KafkaSettings;
+use crate::sync;
 
 /// Largest record, in bytes.
 pub(crate) const MAX_RECORD_BYTES: usize = 8 << 20;
@@ -55,7 +56,7 @@ pub(crate) struct Deliveries {
 impl Watch {
     /// That all brokers are down follows every complaint and explains none.
     fn note(&self, said: &str) {
-        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut complaint = sync::lock(&self.complaint);
         if complaint.is_none() || !said.ends_with("brokers are down") {
             *complaint = Some((Instant::now(), said.to_owned()));
         }
@@ -63,7 +64,7 @@ impl Watch {
 
     /// What was said long ago explains nothing now.
     fn complaint(&self) -> Option<String> {
-        let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let complaint = sync::lock(&self.complaint).clone();
         complaint.filter(|(at, _)| at.elapsed() < RECENT).map(|(_, said)| said)
     }
 
@@ -75,7 +76,7 @@ impl Watch {
 
     /// What became of the records since the last call.
     pub(crate) fn take_deliveries(&self) -> Deliveries {
-        std::mem::take(&mut *self.deliveries.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *sync::lock(&self.deliveries))
     }
 }
 
@@ -122,7 +123,7 @@ impl ProducerContext for Watch {
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         use rdkafka::Message;
-        let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut deliveries = sync::lock(&self.deliveries);
         match result {
             Ok(message) => {
                 let place = (message.topic().to_owned(), message.partition());

@@ -60,10 +60,10 @@ impl Way {
                 let (noted, blank) = (Arc::clone(&asked), Arc::clone(&blank));
                 relay(client.try_clone().unwrap(), server.try_clone().unwrap(), move |request| {
                     let kind = u16::from_be_bytes(request[..2].try_into().unwrap());
-                    held(&noted).insert(request[4..8].try_into().unwrap(), kind);
+                    sync::lock(&noted).insert(request[4..8].try_into().unwrap(), kind);
                 });
                 relay(server, client, move |answer| {
-                    let kind = held(&asked).remove(&answer[..4]);
+                    let kind = sync::lock(&asked).remove(&answer[..4]);
                     if matches!(kind, Some(METADATA | FIND_COORDINATOR)) {
                         redirect(answer, there, port);
                     }

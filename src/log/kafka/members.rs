@@ -25,9 +25,8 @@ use rdkafka::{
 use super::{
     KafkaLog,
     client::{Cluster, Watch, let_go},
-    held,
 };
-use crate::log::LogError;
+use crate::{log::LogError, sync};
 
 /// What the group decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +118,7 @@ impl Member {
             let (over, failure) = (Arc::clone(&over), Arc::clone(&failure));
             let polled = move || {
                 while !over.load(Ordering::Relaxed) {
-                    let member = Arc::clone(&held(&consumer));
+                    let member = Arc::clone(&sync::lock(&consumer));
                     let polled = member.poll(Duration::from_millis(100));
                     let mut told = polled
                         .and_then(Result::err)
@@ -131,7 +130,7 @@ impl Member {
                                 let ours = member.assignment().map_or_else(|_| Vec::new(), |list| partitions(&list));
                                 drop(sender.send(Membership::Revoked(ours)));
                                 watch = fresh;
-                                let old = std::mem::replace(&mut *held(&consumer), Arc::new(another));
+                                let old = std::mem::replace(&mut *sync::lock(&consumer), Arc::new(another));
                                 drop(member);
                                 let_go(old);
                             }
@@ -139,7 +138,7 @@ impl Member {
                         }
                     }
                     if matches!(told, Some(LogError::Cluster { passing: false, .. })) {
-                        *held(&failure) = told;
+                        *sync::lock(&failure) = told;
                     }
                 }
             };
@@ -154,7 +153,7 @@ impl Member {
     /// # Errors
     /// What will not pass by itself, such as missing rights.
     pub fn changes(&self, wait: Duration) -> Result<Vec<Membership>, LogError> {
-        if let Some(failure) = held(&self.failure).take() {
+        if let Some(failure) = sync::lock(&self.failure).take() {
             return Err(failure);
         }
         let first = self.events.recv_timeout(wait).ok();
@@ -167,7 +166,7 @@ impl Member {
         let place = list.add_partition_offset(&self.topic, partition as i32, Offset::Offset(next_offset as i64));
         if place.is_ok() {
             // Only a display: the position that counts is in the memory topic.
-            drop(held(&self.consumer).commit(&list, CommitMode::Async));
+            drop(sync::lock(&self.consumer).commit(&list, CommitMode::Async));
         }
     }
 }

@@ -26,7 +26,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Instant,
 };
 
@@ -46,6 +46,7 @@ use super::{Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction
 use crate::{
     config::{Expired, LogSettings},
     model::{DeadLetter, ModelRef, TurnEvent},
+    sync,
 };
 
 /// Records of one read of a replay.
@@ -123,8 +124,8 @@ impl KafkaLog {
 
     /// Gives a partition back: it is not committed to any more, and not read.
     pub fn disown(&self, partition: u32) {
-        held(&self.owners).remove(&partition);
-        held(&self.lanes).remove(&(Topic::Turns, partition));
+        sync::lock(&self.owners).remove(&partition);
+        sync::lock(&self.lanes).remove(&(Topic::Turns, partition));
     }
 
     fn name(&self, topic: Topic) -> &str {
@@ -157,24 +158,24 @@ impl KafkaLog {
     }
 
     fn lane(&self, topic: Topic, partition: u32) -> Result<Arc<Mutex<Lane>>, LogError> {
-        if let Some(lane) = held(&self.lanes).get(&(topic, partition)) {
+        if let Some(lane) = sync::lock(&self.lanes).get(&(topic, partition)) {
             return Ok(Arc::clone(lane));
         }
         self.check_partition(topic, partition)?;
         let lane =
             Lane::open(&self.cluster, self.name(topic), partition, matches!(topic, Topic::Memory | Topic::NextMemory))?;
-        Ok(Arc::clone(held(&self.lanes).entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(lane)))))
+        Ok(Arc::clone(sync::lock(&self.lanes).entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(lane)))))
     }
 
     /// Readers in this process must see what it wrote.
     fn written(&self, last: &HashMap<(String, i32), i64>) {
-        let lanes = held(&self.lanes);
+        let lanes = sync::lock(&self.lanes);
         for ((topic, partition), offset) in last {
             for kind in [Topic::Turns, Topic::Memory, Topic::NextMemory, Topic::DeadLetters] {
                 if self.name(kind) == topic
                     && let Some(lane) = lanes.get(&(kind, partition.unsigned_abs()))
                 {
-                    held(lane).must_reach(offset.unsigned_abs() + 1);
+                    sync::lock(lane).must_reach(offset.unsigned_abs() + 1);
                 }
             }
         }
@@ -184,7 +185,7 @@ impl KafkaLog {
         &self,
         work: impl FnOnce(&BaseProducer<Watch>, &Watch) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
-        let mut plain = held(&self.plain);
+        let mut plain = sync::lock(&self.plain);
         let (producer, watch) = match plain.take() {
             Some(open) => open,
             None => {
@@ -258,7 +259,7 @@ impl KafkaLog {
     /// Where reading begins, given the position that was found.
     fn start_of(&self, partition: u32, found: Option<u64>) -> Result<u64, LogError> {
         let lane = self.lane(Topic::Turns, partition)?;
-        let (earliest, _) = held(&lane).span(&self.cluster)?;
+        let (earliest, _) = sync::lock(&lane).span(&self.cluster)?;
         let position = match found {
             None => earliest,
             Some(position) if position >= earliest => position,
@@ -266,8 +267,8 @@ impl KafkaLog {
             Some(position) => return Err(LogError::Expired { partition, position, earliest }),
         };
         // Others may commit to a partition that is not ours: only our own is worth keeping.
-        if held(&self.owners).contains_key(&partition) {
-            held(&self.positions).insert(partition, position);
+        if sync::lock(&self.owners).contains_key(&partition) {
+            sync::lock(&self.positions).insert(partition, position);
         }
         Ok(position)
     }
@@ -292,9 +293,9 @@ impl Log for KafkaLog {
         self.check_partition(Topic::Turns, partition)?;
         // Positions and readers from before belong to a time when another may have committed.
         self.disown(partition);
-        held(&self.positions).remove(&partition);
+        sync::lock(&self.positions).remove(&partition);
         let owner = Owner::take(&self.cluster, "extract", partition)?;
-        held(&self.owners).insert(partition, Arc::new(Mutex::new(owner)));
+        sync::lock(&self.owners).insert(partition, Arc::new(Mutex::new(owner)));
         Ok(())
     }
 
@@ -306,12 +307,12 @@ impl Log for KafkaLog {
             let problem = "its key is empty; a memory record needs one".to_owned();
             return Err(LogError::Record { topic: Topic::Memory, partition, index, problem });
         }
-        let owner = held(&self.owners).get(&partition).cloned();
+        let owner = sync::lock(&self.owners).get(&partition).cloned();
         let owner = match owner {
             Some(owner) => owner,
             None => {
                 self.own(partition)?;
-                held(&self.owners).get(&partition).cloned().ok_or(LogError::Fenced { partition })?
+                sync::lock(&self.owners).get(&partition).cloned().ok_or(LogError::Fenced { partition })?
             }
         };
         let position = self.read_position(partition)?;
@@ -339,16 +340,16 @@ impl Log for KafkaLog {
                 value: Some(&value),
                 headers: None,
             }));
-        let done = held(&owner).commit(&self.cluster, records);
+        let done = sync::lock(&owner).commit(&self.cluster, records);
         match done {
             Ok(committed) => {
-                held(&self.positions).insert(partition, next_offset);
+                sync::lock(&self.positions).insert(partition, next_offset);
                 self.written(&committed.last);
                 Ok(())
             }
             Err(error) => {
                 self.disown(partition);
-                held(&self.positions).remove(&partition);
+                sync::lock(&self.positions).remove(&partition);
                 Err(error)
             }
         }
@@ -356,7 +357,7 @@ impl Log for KafkaLog {
 
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
         let lane = self.lane(topic, partition)?;
-        let mut lane = held(&lane);
+        let mut lane = sync::lock(&lane);
         if !matches!(topic, Topic::Memory | Topic::NextMemory) {
             let raw = lane.read(&self.cluster, from, limit)?;
             let records: Vec<Record> = raw.into_iter().map(|raw| raw.record).collect();
@@ -376,7 +377,7 @@ impl Log for KafkaLog {
 
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
         let lane = self.lane(topic, partition)?;
-        let (_, end) = held(&lane).span(&self.cluster)?;
+        let (_, end) = sync::lock(&lane).span(&self.cluster)?;
         Ok(end)
     }
 
@@ -384,7 +385,7 @@ impl Log for KafkaLog {
     /// the transactions that are shown, the last may be cut by one of another turns partition.
     fn whole(&self, topic: Topic, partition: u32) -> Result<Whole, LogError> {
         let lane = self.lane(topic, partition)?;
-        let mut lane = held(&lane);
+        let mut lane = sync::lock(&lane);
         let (low, end) = lane.span(&self.cluster)?;
         let end = end.max(lane.seen());
         let mut back = READ_BACK;
@@ -415,12 +416,12 @@ impl Log for KafkaLog {
 
     fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         let lane = self.lane(Topic::Turns, partition)?;
-        let mut lane = held(&lane);
+        let mut lane = sync::lock(&lane);
         lane.behind(&self.cluster, position)
     }
 
     fn read_position(&self, partition: u32) -> Result<u64, LogError> {
-        if let Some(position) = held(&self.positions).get(&partition) {
+        if let Some(position) = sync::lock(&self.positions).get(&partition) {
             return Ok(*position);
         }
         self.replay(partition, &mut |_| {})
@@ -435,7 +436,7 @@ impl Log for KafkaLog {
         if found != self.generation {
             return Err(self.already_moved(found));
         }
-        *held(&self.next_owner) = Some(Owner::take(&self.cluster, "reembed", 0)?);
+        *sync::lock(&self.next_owner) = Some(Owner::take(&self.cluster, "reembed", 0)?);
         Ok(())
     }
 
@@ -447,7 +448,7 @@ impl Log for KafkaLog {
         }
         let positions = positions.iter().map(|(p, next)| (position::key(*p).to_vec(), Some(position::value(*next))));
         let positions: Vec<Rewritten> = positions.collect();
-        let owner = held(&self.next_owner);
+        let owner = sync::lock(&self.next_owner);
         let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;
         let outgoing = records.iter().chain(&positions).map(|(key, value)| Outgoing {
             topic: &self.next_memory,
@@ -471,7 +472,7 @@ impl Log for KafkaLog {
         let value = Moved::value(self.generation + 1, model);
         let generations = self.cluster.topic(topics::GENERATIONS);
         {
-            let owner = held(&self.next_owner);
+            let owner = sync::lock(&self.next_owner);
             let owner = owner.as_ref().ok_or(LogError::NotBegun { topic: Topic::NextMemory })?;
             let mark = |topic, partition, key| Outgoing {
                 topic,
@@ -520,7 +521,7 @@ impl KafkaLog {
     /// is not known.
     fn holds(&self, partition: u32, next_offset: u64) -> Result<bool, LogError> {
         let lane = self.lane(Topic::Turns, partition)?;
-        let mut lane = held(&lane);
+        let mut lane = sync::lock(&lane);
         Ok(lane.seen() >= next_offset || lane.span(&self.cluster)?.1 >= next_offset)
     }
 
@@ -605,8 +606,4 @@ fn json_of<T: serde::Serialize>(topic: Topic, values: &[T]) -> Result<Vec<Vec<u8
         })
     };
     values.iter().enumerate().map(json).collect()
-}
-
-fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,43 @@
+//! Locks that are entered even when a thread panicked while it held them.
+//!
+//! In: a mutex, read-write lock or condition variable. Out: its guard, or its value. Never: a
+//! second panic because of the first.
+//!
+//! A poisoned lock says only that a thread panicked inside. That panic already ended the thread
+//! and is reported where the thread is joined, and the values behind these locks are replaced
+//! whole, so a panic leaves the old value or the new one, never half of each.
+
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+/// Locks a mutex.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reaches the value of a mutex that nobody else can lock.
+pub fn get_mut<T: ?Sized>(mutex: &mut Mutex<T>) -> &mut T {
+    mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the value out of a mutex.
+pub fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for reading.
+pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for writing.
+pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until notified or until `timeout` has passed; the caller looks at the value to tell which.
+pub fn wait_timeout<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
+    condvar.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner).0
+}
