@@ -27,20 +27,35 @@ use crate::{
     sync,
 };
 
+#[path = "replica/answerer.rs"]
 mod answerer;
+#[path = "ingest/background.rs"]
 mod background;
+#[path = "maintenance/estimate.rs"]
 mod estimate;
+#[path = "ingest/extraction.rs"]
 mod extraction;
+#[path = "replica/live.rs"]
 mod live;
+#[path = "ingest/parts.rs"]
 mod parts;
+#[path = "replica/reader.rs"]
 mod reader;
+#[path = "replica/recorder.rs"]
 mod recorder;
+#[path = "maintenance/reembed.rs"]
 mod reembed;
+#[path = "maintenance/replay.rs"]
 mod replay;
+#[path = "ingest/split.rs"]
 mod split;
+#[path = "ingest/stage.rs"]
 mod stage;
+#[path = "maintenance/synonyms.rs"]
 mod synonyms;
+#[path = "maintenance/transfer/mod.rs"]
 mod transfer;
+#[path = "ingest/vectors.rs"]
 mod vectors;
 
 pub(crate) use answerer::snapshots;
