@@ -6,10 +6,8 @@
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
-
-use ripplemem::sync;
 
 /// A running broker, or several.
 pub(crate) struct Broker {
@@ -36,7 +34,7 @@ impl Broker {
     /// A broker that tests share which do it no harm.
     pub(crate) fn shared(test: &str) -> Option<Arc<Self>> {
         static SHARED: Mutex<Weak<Broker>> = Mutex::new(Weak::new());
-        let mut shared = sync::lock(&SHARED);
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(broker) = shared.upgrade() {
             return Some(broker);
         }
