@@ -1,7 +1,7 @@
-//! A real Kafka broker for a test, or the reason why there is none.
+//! A real Kafka broker for a test, or a skipped test with the reason.
 //!
-//! Shared by the unit tests of the log and the integration tests. Each broker has a
-//! directory of its own and free ports; it is stopped when its last user drops it.
+//! The unit tests of the log and the integration tests share this file. Each broker has its own
+//! directory and free ports, and stops when its last user drops it.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,15 +9,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-/// A running broker, or several.
+/// A running cluster of one or more brokers.
 pub(crate) struct Broker {
     home: tempfile::TempDir,
-    /// What the script told when it started.
-    pub told: serde_json::Value,
+    /// The start script's output.
+    pub started: serde_json::Value,
 }
 
 impl Broker {
-    /// Starts a broker; none where Java or Kafka's jars cannot be had, with the test named.
+    /// Starts a broker; without Java or Kafka's jars it reports the test as skipped and returns `None`.
     pub(crate) fn start(test: &str, options: &[&str]) -> Option<Self> {
         let fetched = script().arg("fetch").output().unwrap();
         if matches!(fetched.status.code(), Some(4 | 5)) {
@@ -27,11 +27,11 @@ impl Broker {
         }
         assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
         let home = tempfile::Builder::new().prefix("ripplemem-broker-").tempdir().unwrap();
-        let told = run(script().arg("start").arg(home.path().join("kafka")).args(options));
-        Some(Self { home, told })
+        let started = run(script().arg("start").arg(home.path().join("kafka")).args(options));
+        Some(Self { home, started })
     }
 
-    /// A broker that tests share which do it no harm.
+    /// The broker shared by the tests that do not kill or reconfigure it.
     pub(crate) fn shared(test: &str) -> Option<Arc<Self>> {
         static SHARED: Mutex<Weak<Broker>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,12 +48,12 @@ impl Broker {
         self.text("bootstrap")
     }
 
-    /// A text that the script told.
+    /// A text in the start script's output.
     pub(crate) fn text(&self, key: &str) -> &str {
-        self.told[key].as_str().unwrap_or_else(|| panic!("{key} is not in {}", self.told))
+        self.started[key].as_str().unwrap_or_else(|| panic!("{key} is not in {}", self.started))
     }
 
-    /// `kill`, `restart`, `pause`, `resume` or `stop`, of all or of one.
+    /// Runs `kill`, `restart`, `pause`, `resume` or `stop` on one broker, or on all.
     pub(crate) fn act(&self, command: &str, id: Option<u32>) {
         let mut script = script();
         script.arg(command).arg(self.directory());
@@ -64,16 +64,16 @@ impl Broker {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// What the brokers had to say for themselves, beside a test that failed.
-    fn complain(&self) {
+    /// Prints the brokers' last log lines, when a test fails.
+    fn print_logs(&self) {
         for entry in std::fs::read_dir(self.directory()).into_iter().flatten().flatten() {
             let Ok(log) = std::fs::read_to_string(entry.path().join("server.log")) else { continue };
             let words = ["ERROR", "FATAL", "OutOfMemory", "encing broker", "handleBrokerUnfenced", "shut"];
-            let said: Vec<&str> = log.lines().filter(|line| words.iter().any(|word| line.contains(word))).collect();
-            let last = said.iter().skip(said.len().saturating_sub(10));
+            let lines: Vec<&str> = log.lines().filter(|line| words.iter().any(|word| line.contains(word))).collect();
+            let last = lines.iter().skip(lines.len().saturating_sub(10));
             let end = log.lines().last().unwrap_or_default();
             let shown: String = last.chain([&end]).map(|line| format!("  {line:.300}\n")).collect();
-            tell(&format!("{}, now {:?}:\n{shown}", entry.path().display(), std::time::SystemTime::now()));
+            print(&format!("{}, now {:?}:\n{shown}", entry.path().display(), std::time::SystemTime::now()));
         }
     }
 
@@ -85,7 +85,7 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.complain();
+            self.print_logs();
         }
         drop(script().arg("stop").arg(self.directory()).output());
     }
@@ -103,12 +103,12 @@ fn run(command: &mut Command) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Names a test that cannot run here, past the harness, which hides what a passed test prints.
+/// Reports a skipped test on stderr, past the harness, which hides the output of passed tests.
 pub(crate) fn skip(test: &str, why: &str) {
-    tell(&format!("SKIPPED {test}: {why}"));
+    print(&format!("SKIPPED {test}: {why}"));
 }
 
-fn tell(text: &str) {
+fn print(text: &str) {
     use std::io::Write;
     drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -96,7 +96,7 @@ impl Home {
     /// Waits until every turn is extracted.
     pub(crate) fn extracted(&self) {
         let log = self.log();
-        wait(&|| self.told(), || (0..2).all(|p| log.behind(p, log.read_position(p).unwrap()).unwrap() == 0));
+        wait(&|| self.told(), || (0..2).all(|p| log.lag(p, log.read_position(p).unwrap()).unwrap() == 0));
     }
 
     pub(crate) fn census(&self) -> Census {
@@ -589,7 +589,7 @@ fn partitions_added_while_running_are_read_and_their_turns_sent_on() {
     home.extracted();
     assert_eq!(home.census().units, 3);
     for partition in 2..4 {
-        assert_eq!(home.log().behind(partition, home.log().read_position(partition).unwrap()).unwrap(), 0);
+        assert_eq!(home.log().lag(partition, home.log().read_position(partition).unwrap()).unwrap(), 0);
     }
 }
 
@@ -617,7 +617,7 @@ fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
         admin.delete_records(&list, options).await.unwrap();
     });
     let refused = ripplemem(&["run", home.path()]);
-    fails(&refused, 1, &["have expired unread", "log.kafka.expired", &format!("stands at offset {position}")]);
+    fails(&refused, 1, &["have expired unread", "log.kafka.expired", &format!("is at offset {position}")]);
     home.change("[log.kafka]", "[log.kafka]\nexpired = \"earliest\"");
     let _service = home.run();
     home.extracted();

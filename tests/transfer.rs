@@ -388,7 +388,7 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
     let output = importing.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told.contains("the same digest"), "{told}{}{}", String::from_utf8_lossy(&output.stderr), home.told());
-    let read = || (0..2).all(|p| log.behind(p, home.log().read_position(p).unwrap()).unwrap() == 0);
+    let read = || (0..2).all(|p| log.lag(p, home.log().read_position(p).unwrap()).unwrap() == 0);
     wait(&|| home.told(), read);
     // What is told from now on goes on, by the service that never stopped.
     log.append_turns(after).unwrap();

@@ -1,14 +1,14 @@
-//! Kafka's partitioner hash: bytes in, a number out, the same one as its Java client's.
+//! Kafka's partitioner hash: bytes in, the same 32-bit number out as from the Java client.
 //!
-//! Turns written by any Kafka client that partitions by key with `murmur2_random`
-//! land where [`super::partition_of`] says. Never depends on platform or byte order.
+//! A Kafka client that partitions by key with `murmur2_random` chooses the partition that
+//! [`super::partition_of`] gives. The hash does not depend on platform or byte order.
 
 const SEED: u32 = 0x9747_b28c;
 const MULTIPLIER: u32 = 0x5bd1_e995;
 
 /// MurmurHash2 (32 bits) with the seed of Kafka's Java client.
 pub(super) fn murmur2(bytes: &[u8]) -> u32 {
-    // Java's length is an `int`: the low 32 bits.
+    // Java uses the length as an `int`: the low 32 bits.
     let mut hash = SEED ^ bytes.len() as u32;
     let mut words = bytes.chunks_exact(4);
     for word in &mut words {

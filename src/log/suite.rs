@@ -1,9 +1,8 @@
-//! What every log must do, whatever it is made of.
+//! The tests that every log must pass.
 //!
-//! In: a way to open a log by name (three partitions; opening a name again opens the
-//! same log). Out: nothing, or a failed assertion. Records of a topic by key may be
-//! removed late, so that only the last record of a key is looked at; offsets may have
-//! gaps.
+//! In: a function that opens a log by name (three partitions; the same name opens the same log).
+//! Out: nothing, or a failed assertion. A log may remove superseded records late, so the tests look
+//! at the last record of a key only. Offsets may have gaps.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +12,20 @@ use crate::model::{Bank, DeadLetter, SessionEnd, Turn, TurnEvent};
 /// Partitions of every log under test.
 pub(super) const PARTITIONS: u32 = 3;
 
-/// Runs everything.
+/// Runs all tests of the suite.
 pub(super) fn run(open: impl Fn(&str) -> Box<dyn Log>) {
     turns_keep_their_order_in_their_banks_partition(&*open("turns"));
     a_read_is_limited_and_starts_anywhere(&*open("limits"));
     a_key_written_again_is_replaced(&*open("keys"));
-    a_null_removes_a_key(&|| open("nulls"));
-    a_transaction_is_there_as_a_whole(&|| open("transactions"));
-    a_refused_transaction_leaves_nothing(&*open("refused"));
-    what_is_left_is_counted(&|| open("left"));
+    a_null_deletes_a_key(&|| open("nulls"));
+    a_transaction_is_written_as_a_whole(&|| open("transactions"));
+    a_refused_transaction_writes_nothing(&*open("refused"));
+    the_lag_is_counted(&|| open("lag"));
     everything_survives_reopening(&|| open("reopened"));
     unknown_partitions_are_refused(&*open("unknown"));
 }
 
-/// A turn of `bank` that says its number.
+/// A turn of `bank` whose text has its number.
 pub(super) fn turn(bank: &str, number: usize) -> TurnEvent {
     TurnEvent::Turn(Turn {
         bank: Bank::parse(bank).unwrap(),
@@ -59,25 +58,25 @@ pub(super) fn all(log: &dyn Log, topic: Topic, partition: u32, from: u64) -> Vec
     records
 }
 
-fn what_is_left_is_counted(open: &dyn Fn() -> Box<dyn Log>) {
+fn the_lag_is_counted(open: &dyn Fn() -> Box<dyn Log>) {
     {
         let log = open();
-        assert_eq!(log.behind(0, 0).unwrap(), 0);
+        assert_eq!(log.lag(0, 0).unwrap(), 0);
         let written: Vec<TurnEvent> = (0..5).map(|n| turn(&bank_in(0), n)).collect();
         log.append_turns(&written).unwrap();
-        assert_eq!(log.behind(0, 0).unwrap(), 5);
-        assert_eq!(log.behind(0, 3).unwrap(), 2);
+        assert_eq!(log.lag(0, 0).unwrap(), 5);
+        assert_eq!(log.lag(0, 3).unwrap(), 2);
         let read = all(&*log, Topic::Turns, 0, 0);
         log.commit(&transaction(5, &[("a", Some("1"))])).unwrap();
-        assert_eq!((read.len(), log.behind(0, 5).unwrap()), (5, 0));
+        assert_eq!((read.len(), log.lag(0, 5).unwrap()), (5, 0));
         log.append_turns(&written).unwrap();
-        assert_eq!(log.behind(0, 5).unwrap(), 5);
+        assert_eq!(log.lag(0, 5).unwrap(), 5);
     }
-    assert_eq!(open().behind(0, 5).unwrap(), 5);
+    assert_eq!(open().lag(0, 5).unwrap(), 5);
 }
 
-/// The values that a reader of the whole memory partition is left with.
-pub(super) fn folded(log: &dyn Log, partition: u32) -> BTreeMap<String, String> {
+/// The live values of a memory partition by key.
+pub(super) fn live_values(log: &dyn Log, partition: u32) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     for record in all(log, Topic::Memory, partition, 0) {
         let key = String::from_utf8(record.key).unwrap();
@@ -158,44 +157,44 @@ fn a_key_written_again_is_replaced(log: &dyn Log) {
     log.commit(&transaction(0, &[("a", Some("1")), ("b", Some("1"))])).unwrap();
     let before = log.end(Topic::Memory, 0).unwrap();
     log.commit(&transaction(0, &[("a", Some("2"))])).unwrap();
-    assert_eq!(folded(log, 0), pairs(&[("a", "2"), ("b", "1")]));
+    assert_eq!(live_values(log, 0), pairs(&[("a", "2"), ("b", "1")]));
     let late = all(log, Topic::Memory, 0, before);
     assert_eq!(late.len(), 1, "a live reader sees the replacement");
     assert_eq!((late[0].key.as_slice(), late[0].value.as_deref()), (&b"a"[..], Some(&b"2"[..])));
-    // Twice in one transaction: the last one counts.
+    // Of two records of a key in one transaction, the last one counts.
     log.commit(&transaction(0, &[("c", Some("1")), ("c", Some("2")), ("d", Some("1")), ("d", None)])).unwrap();
-    assert_eq!(folded(log, 0), pairs(&[("a", "2"), ("b", "1"), ("c", "2")]));
-    // The same key in another partition is another key.
+    assert_eq!(live_values(log, 0), pairs(&[("a", "2"), ("b", "1"), ("c", "2")]));
+    // Partitions do not share keys.
     log.commit(&Transaction { partition: 2, ..transaction(0, &[("a", Some("far"))]) }).unwrap();
-    assert_eq!(folded(log, 0).get("a").map(String::as_str), Some("2"));
-    assert_eq!(folded(log, 2), pairs(&[("a", "far")]));
+    assert_eq!(live_values(log, 0).get("a").map(String::as_str), Some("2"));
+    assert_eq!(live_values(log, 2), pairs(&[("a", "far")]));
     // An empty value is a value.
     log.commit(&transaction(0, &[("a", Some(""))])).unwrap();
-    assert_eq!(folded(log, 0).get("a").map(String::as_str), Some(""));
+    assert_eq!(live_values(log, 0).get("a").map(String::as_str), Some(""));
 }
 
-fn a_null_removes_a_key(open: &dyn Fn() -> Box<dyn Log>) {
+fn a_null_deletes_a_key(open: &dyn Fn() -> Box<dyn Log>) {
     {
         let log = open();
         log.commit(&transaction(0, &[("a", Some("1")), ("b", Some("1"))])).unwrap();
-        let behind = log.end(Topic::Memory, 0).unwrap();
+        let before = log.end(Topic::Memory, 0).unwrap();
         log.commit(&transaction(0, &[("a", None)])).unwrap();
-        let late = all(&*log, Topic::Memory, 0, behind);
-        assert!(late.iter().any(|r| r.key == b"a" && r.value.is_none()), "a reader that is behind sees the removal");
-        assert_eq!(folded(&*log, 0), pairs(&[("b", "1")]));
-        // Of a key that is not there, or is removed already: nothing changes.
+        let late = all(&*log, Topic::Memory, 0, before);
+        assert!(late.iter().any(|r| r.key == b"a" && r.value.is_none()), "a lagging reader sees the deletion");
+        assert_eq!(live_values(&*log, 0), pairs(&[("b", "1")]));
+        // Deleting an unknown or deleted key changes nothing.
         log.commit(&transaction(0, &[("never", None), ("a", None)])).unwrap();
-        assert_eq!(folded(&*log, 0), pairs(&[("b", "1")]));
+        assert_eq!(live_values(&*log, 0), pairs(&[("b", "1")]));
     }
     let log = open();
-    assert_eq!(folded(&*log, 0), pairs(&[("b", "1")]));
+    assert_eq!(live_values(&*log, 0), pairs(&[("b", "1")]));
     let end = log.end(Topic::Memory, 0).unwrap();
     log.commit(&transaction(0, &[("a", Some("again"))])).unwrap();
-    assert_eq!(folded(&*log, 0), pairs(&[("a", "again"), ("b", "1")]));
-    assert_eq!(all(&*log, Topic::Memory, 0, end).len(), 1, "an offset is never given twice");
+    assert_eq!(live_values(&*log, 0), pairs(&[("a", "again"), ("b", "1")]));
+    assert_eq!(all(&*log, Topic::Memory, 0, end).len(), 1, "an offset is never used twice");
 }
 
-fn a_transaction_is_there_as_a_whole(open: &dyn Fn() -> Box<dyn Log>) {
+fn a_transaction_is_written_as_a_whole(open: &dyn Fn() -> Box<dyn Log>) {
     let bank = bank_in(0);
     {
         let log = open();
@@ -211,16 +210,16 @@ fn a_transaction_is_there_as_a_whole(open: &dyn Fn() -> Box<dyn Log>) {
         .unwrap();
         assert_eq!(log.read_position(0).unwrap(), next);
         assert_eq!(log.read_position(1).unwrap(), 0);
-        // Input that gave nothing is covered, too.
+        // Input without records is covered, too.
         log.commit(&transaction(next + 1, &[])).unwrap();
     }
     let log = open();
     assert_eq!(log.read_position(0).unwrap(), all(&*log, Topic::Turns, 0, 0)[2].offset + 1);
-    assert_eq!(folded(&*log, 0), pairs(&[("w", "units")]));
+    assert_eq!(live_values(&*log, 0), pairs(&[("w", "units")]));
     assert_eq!(letters(&*log), [letter(1), letter(2), letter(3)]);
 }
 
-fn a_refused_transaction_leaves_nothing(log: &dyn Log) {
+fn a_refused_transaction_writes_nothing(log: &dyn Log) {
     let bank = bank_in(0);
     log.append_turns(&[turn(&bank, 0), turn(&bank, 1)]).unwrap();
     let end = log.end(Topic::Turns, 0).unwrap();
@@ -239,12 +238,12 @@ fn a_refused_transaction_leaves_nothing(log: &dyn Log) {
     }
     let keyless = log.commit(&transaction(end, &[("a", Some("3")), ("", Some("3"))])).unwrap_err();
     assert!(matches!(keyless, LogError::Record { topic: Topic::Memory, partition: 0, index: 1, .. }), "{keyless}");
-    assert_eq!(folded(log, 0), pairs(&[("a", "1")]));
+    assert_eq!(live_values(log, 0), pairs(&[("a", "1")]));
     assert_eq!(letters(log), []);
     assert_eq!(log.read_position(0).unwrap(), end);
-    // The same position again is how records of open windows are written.
+    // Records of open windows are committed with an unchanged position.
     log.commit(&transaction(end, &[("a", Some("4"))])).unwrap();
-    assert_eq!(folded(log, 0), pairs(&[("a", "4")]));
+    assert_eq!(live_values(log, 0), pairs(&[("a", "4")]));
 }
 
 fn everything_survives_reopening(open: &dyn Fn() -> Box<dyn Log>) {
@@ -272,7 +271,7 @@ fn everything_survives_reopening(open: &dyn Fn() -> Box<dyn Log>) {
             })
             .unwrap();
             assert_eq!(log.read_position(partition).unwrap(), next);
-            assert_eq!(folded(&*log, partition).len(), round + 2);
+            assert_eq!(live_values(&*log, partition).len(), round + 2);
         }
         expected = Some(state(&*log));
     }

@@ -20,8 +20,8 @@ use crate::{
         LogError,
         kafka::{
             client::{Cluster, Watch},
-            lane::{Raw, span},
             owner::{Outgoing, drain, send},
+            partition_reader::{RawRecord, span},
         },
     },
     model::{Evidence, Question, Refusal},
@@ -115,7 +115,7 @@ pub fn ask(
     // A refusal for the deadline takes a moment more than the deadline.
     while Instant::now() < until + Duration::from_secs(1) {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(20)) else { continue };
-        let raw = Raw::of(&message);
+        let raw = RawRecord::of(&message);
         let header = |name: &str| raw.headers.iter().find(|(key, _)| key == name).and_then(|(_, v)| v.as_deref());
         if header("kafka_correlationId") != Some(correlation.as_slice()) {
             continue;

@@ -18,9 +18,9 @@ use crate::{
     log::{
         KafkaLog, Log, LogError,
         kafka::{
-            client::{Watch, let_go},
-            lane::Lane,
+            client::{Watch, drop_in_background},
             owner::{Outgoing, drain, send},
+            partition_reader::PartitionReader,
         },
         partition_of,
     },
@@ -77,11 +77,11 @@ pub(super) fn publish(
                 }
                 Some(error) => {
                     let told = cluster.failed(&watch, "writing edges", &error);
-                    if matches!(told, LogError::Cluster { passing: false, .. }) {
+                    if matches!(told, LogError::Cluster { retriable: false, .. }) {
                         return Err(told.into());
                     }
                     std::thread::sleep(AGAIN);
-                    let_go(std::mem::replace(&mut producer, make()?));
+                    drop_in_background(std::mem::replace(&mut producer, make()?));
                 }
             }
         }
@@ -129,11 +129,11 @@ fn differences(log: &KafkaLog, topic: &str, graph: BTreeMap<Vec<u8>, Change>) ->
     let mut wanted: BTreeMap<Vec<u8>, Change> = graph.into_iter().filter(|(_, c)| c.value.is_some()).collect();
     let mut changes = Vec::new();
     for partition in 0..log.partitions() {
-        let mut lane = Lane::open(log.cluster(), topic, partition, false)?;
-        let mut from = lane.span(log.cluster())?.0;
+        let mut reader = PartitionReader::open(log.cluster(), topic, partition, false)?;
+        let mut from = reader.span(log.cluster())?.0;
         let mut there: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
         loop {
-            let raw = lane.read(log.cluster(), from, 1_024)?;
+            let raw = reader.read(log.cluster(), from, 1_024)?;
             let Some(last) = raw.last() else { break };
             from = last.record.offset + 1;
             for raw in raw {

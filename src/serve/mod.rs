@@ -307,7 +307,7 @@ fn follow(
             let mut records = 0;
             match answerer.follow(log, partition, |_, _, _| records += 1) {
                 Ok(some) => any |= some,
-                Err(PipelineError::Log(error @ LogError::Cluster { passing: true, .. })) => away.wait(&error),
+                Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => away.wait(&error),
                 Err(error) => return Err(error.into()),
             }
             state.metrics.records.inc_by(records);
@@ -390,7 +390,7 @@ fn count_model(llm: &Llm, shown: &mut [Usage; Contract::ALL.len()], metrics: &Me
 fn look_at_lag(log: &KafkaLog, state: &State) {
     let positions = sync::lock(&state.positions).clone();
     for (partition, position) in positions {
-        if let Ok(lag) = log.behind(partition, position) {
+        if let Ok(lag) = log.lag(partition, position) {
             let lag = lag.min(i64::MAX.unsigned_abs());
             state.metrics.lag.get_or_create(&OfPartition { partition }).set(lag as i64);
         }

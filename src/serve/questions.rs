@@ -29,9 +29,9 @@ use crate::{
     log::{
         LogError,
         kafka::{
-            client::{Cluster, Watch, let_go},
-            lane::Raw,
+            client::{Cluster, Watch, drop_in_background},
             owner::{Outgoing, drain, send},
+            partition_reader::RawRecord,
         },
     },
     model::{Evidence, Refusal, RefusalCode},
@@ -129,7 +129,7 @@ fn take(
         if watch.stranded() {
             let (fresh, another) = asking()?;
             watch = fresh;
-            let_go(std::mem::replace(&mut consumer, another));
+            drop_in_background(std::mem::replace(&mut consumer, another));
             subscribed = false;
             continue;
         }
@@ -151,7 +151,7 @@ fn take(
         match consumer.poll(POLL) {
             None => {}
             Some(Ok(message)) => {
-                let raw = Raw::of(&message);
+                let raw = RawRecord::of(&message);
                 let partition = message.partition().unsigned_abs();
                 in_hand.take(partition, raw.record.offset);
                 let asked = Asked {
@@ -170,7 +170,7 @@ fn take(
             }
             Some(Err(error)) => {
                 let told = failed(&watch, &error);
-                if matches!(told, LogError::Cluster { passing: false, .. }) {
+                if matches!(told, LogError::Cluster { retriable: false, .. }) {
                     return Err(told.into());
                 }
             }
@@ -280,7 +280,7 @@ impl Worker<'_> {
             && let Ok((watch, another)) = producer(self.cluster)
         {
             self.watch = watch;
-            let_go(std::mem::replace(&mut self.producer, another));
+            drop_in_background(std::mem::replace(&mut self.producer, another));
         }
     }
 }

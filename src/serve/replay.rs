@@ -36,7 +36,7 @@ pub(super) fn replay(
     while !over.load(Ordering::Relaxed) {
         // Opened again for each round of files: partitions may have been added.
         let mut replay = match Replay::open(&pipeline.log, &request) {
-            Err(ReplayError::Log(error @ LogError::Cluster { passing: true, .. })) => {
+            Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => {
                 away.wait(&error);
                 continue;
             }
@@ -50,7 +50,7 @@ pub(super) fn replay(
                     state.metrics.replayed_rows.inc_by(rows);
                     away.told = false;
                 }
-                Err(ReplayError::Log(error @ LogError::Cluster { passing: true, .. })) => away.wait(&error),
+                Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => away.wait(&error),
                 Err(error) => return Err(error.into()),
             }
         }

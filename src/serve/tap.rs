@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     config::{LogKind, Pipeline},
-    log::{self, LogError, Record, Topic, View, kafka::client::Cluster},
+    log::{self, LogError, Record, Topic, TopicView, kafka::client::Cluster},
     model::MemoryKey,
 };
 
@@ -64,7 +64,7 @@ pub fn tap(
     follow: bool,
     each: &mut dyn FnMut(&Tapped) -> bool,
 ) -> Result<(), LogError> {
-    let mut view = View::open(&pipeline.log, topic)?;
+    let mut view = TopicView::open(&pipeline.log, topic)?;
     let mut next = (0..view.partitions()).map(|p| start(&mut view, p, last)).collect::<Result<Vec<u64>, _>>()?;
     loop {
         let mut any = false;
@@ -88,7 +88,7 @@ pub fn tap(
 
 /// The offset of the last record but `last - 1`. Not every offset has a record: keys are
 /// written again, and transactions leave marks.
-fn start(view: &mut View, partition: u32, last: Option<usize>) -> Result<u64, LogError> {
+fn start(view: &mut TopicView, partition: u32, last: Option<usize>) -> Result<u64, LogError> {
     let (low, end) = view.span(partition)?;
     let Some(last) = last else { return Ok(low) };
     let mut back = last as u64;
@@ -162,7 +162,7 @@ pub fn lag(pipeline: &Pipeline) -> Result<Vec<Lag>, LogError> {
     };
     let of = |partition| {
         let position = log.read_position(partition)?;
-        let (end, lag) = (log.end(Topic::Turns, partition)?, log.behind(partition, position)?);
+        let (end, lag) = (log.end(Topic::Turns, partition)?, log.lag(partition, position)?);
         Ok(Lag { partition, position, end, lag })
     };
     (0..partitions).map(of).collect()

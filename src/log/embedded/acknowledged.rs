@@ -1,10 +1,9 @@
-//! How many writes were on the disk when the log last said so: a number beside the store.
+//! The count of synced writes, in a file beside the store.
 //!
-//! In: the count of writes that are synced. Out: the same count at the next start. The
-//! store drops a tail that it cannot read, since after a crash it cannot tell a write
-//! that was never acknowledged from one that was; with this count the log can. The file
-//! itself is not synced after each write (that would double the cost), so that it may
-//! lag behind after a power cut, and never runs ahead of the store.
+//! In: the count. Out: the same count at the next start. After a crash the store drops a tail that
+//! it cannot read, because it cannot tell acknowledged writes from others; with this count the log
+//! can. The file is not synced after each write, which would double the cost: after a power cut its
+//! count may be too low, but never too high.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,7 +12,7 @@ use std::{
 };
 
 const NAME: &str = "acknowledged";
-const FRESH: &str = "acknowledged.new";
+const UNFINISHED: &str = "acknowledged.new";
 const BYTES: usize = 16;
 
 /// The open file.
@@ -23,10 +22,10 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// The count in `directory`; absent when there is no such file.
+    /// The count in `directory`; `None` without the file.
     ///
     /// # Errors
-    /// When it cannot be read, or its checksum does not fit ([`io::ErrorKind::InvalidData`]).
+    /// When it cannot be read, or its checksum does not match ([`io::ErrorKind::InvalidData`]).
     pub(super) fn read(directory: &Path) -> io::Result<Option<u64>> {
         let mut bytes = Vec::with_capacity(BYTES);
         match File::open(directory.join(NAME)) {
@@ -36,28 +35,27 @@ impl Acknowledged {
         };
         match bytes.split_first_chunk::<8>() {
             Some((count, sum)) if sum == checksum(*count) => Ok(Some(u64::from_be_bytes(*count))),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{NAME}: checksum does not fit"))),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{NAME}: checksum does not match"))),
         }
     }
 
-    /// Opens the file for writing, with `count` in it and on the disk. It is written beside
-    /// its place and renamed, so that a kill leaves the old file or the new one, never an
-    /// empty one.
+    /// Creates the file with `count`, synced. It is written under another name and renamed, so that
+    /// a kill leaves either the old file or the new one, never an empty one.
     ///
     /// # Errors
-    /// When it cannot be made or written.
+    /// When it cannot be created or written.
     pub(super) fn open(directory: &Path, count: u64) -> io::Result<Self> {
-        let fresh = directory.join(FRESH);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&fresh)?;
+        let unfinished = directory.join(UNFINISHED);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&unfinished)?;
         let mut acknowledged = Self { file };
         acknowledged.write(count)?;
         acknowledged.sync()?;
-        std::fs::rename(fresh, directory.join(NAME))?;
+        std::fs::rename(unfinished, directory.join(NAME))?;
         File::open(directory)?.sync_all()?;
         Ok(acknowledged)
     }
 
-    /// Puts `count` into the file, in place: one sector, so that it is never half of two.
+    /// Overwrites the count in place. It fits one sector, so it is never half written.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -70,10 +68,10 @@ impl Acknowledged {
         self.file.write_all(&bytes)
     }
 
-    /// Brings the file to the disk.
+    /// Syncs the file.
     ///
     /// # Errors
-    /// When the system cannot.
+    /// When the operating system cannot.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
@@ -90,15 +88,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_comes_back_and_damage_is_noticed() {
+    fn a_count_is_read_back_and_damage_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Acknowledged::read(directory.path()).unwrap(), None);
         let mut file = Acknowledged::open(directory.path(), 7).unwrap();
         assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(7));
         file.write(8).unwrap();
         assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(8));
-        // Killed while it was made: the file in place is still whole.
-        std::fs::write(directory.path().join(FRESH), b"").unwrap();
+        // A process killed while it creates the file leaves the old one.
+        std::fs::write(directory.path().join(UNFINISHED), b"").unwrap();
         assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(8));
         drop(Acknowledged::open(directory.path(), 9).unwrap());
         assert_eq!(Acknowledged::read(directory.path()).unwrap(), Some(9));

@@ -1,12 +1,12 @@
-//! Bytes of the embedded log: places, records and index entries, to and fro.
+//! How the embedded log encodes record keys, records and index entries.
 //!
-//! In: parts. Out: bytes, and the parts again, or nothing when the bytes are not such
-//! a thing. Numbers are big-endian, so that the store's order is the order of offsets.
+//! In: values. Out: bytes; and back, or `None` for other bytes. Numbers are big-endian, so that the
+//! store's key order is the order of offsets.
 
-use super::Record;
+use crate::log::Record;
 
-/// The place of a record: partition, then offset.
-pub(super) fn place(partition: u32, offset: u64) -> [u8; 12] {
+/// The store key of a record: partition, then offset.
+pub(super) fn record_key(partition: u32, offset: u64) -> [u8; 12] {
     let mut key = [0u8; 12];
     let (head, tail) = key.split_at_mut(4);
     head.copy_from_slice(&partition.to_be_bytes());
@@ -14,25 +14,25 @@ pub(super) fn place(partition: u32, offset: u64) -> [u8; 12] {
     key
 }
 
-/// The offset in a place.
-pub(super) fn offset_of(place: &[u8]) -> Option<u64> {
-    let (_, offset) = place.split_first_chunk::<4>()?;
+/// The offset in a [`record_key`].
+pub(super) fn offset_of(record_key: &[u8]) -> Option<u64> {
+    let (_, offset) = record_key.split_first_chunk::<4>()?;
     Some(u64::from_be_bytes(offset.try_into().ok()?))
 }
 
-/// A record: append time, whether there is a value, length of the key, key, value.
+/// A record: append time, whether it has a value, length of the key, key, value.
 pub(super) fn encode(append_ms: i64, key: &[u8], value: Option<&[u8]>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(11 + key.len() + value.map_or(0, <[u8]>::len));
     bytes.extend_from_slice(&append_ms.to_be_bytes());
     bytes.push(u8::from(value.is_some()));
-    // Keys were checked to be far shorter than 64 KiB.
+    // Callers limit keys to 32 KiB.
     bytes.extend_from_slice(&(key.len() as u16).to_be_bytes());
     bytes.extend_from_slice(key);
     bytes.extend_from_slice(value.unwrap_or_default());
     bytes
 }
 
-/// Reads [`encode`] back.
+/// The inverse of [`encode`].
 pub(super) fn decode(offset: u64, bytes: &[u8]) -> Option<Record> {
     let (append_ms, rest) = bytes.split_first_chunk::<8>()?;
     let (flag, rest) = rest.split_first()?;
@@ -46,12 +46,12 @@ pub(super) fn decode(offset: u64, bytes: &[u8]) -> Option<Record> {
     Some(Record { offset, append_ms: i64::from_be_bytes(*append_ms), key: key.to_vec(), value })
 }
 
-/// The place of a key's index entry: partition, then key.
+/// The store key of a memory key's index entry: partition, then key.
 pub(super) fn index_key(partition: u32, key: &[u8]) -> Vec<u8> {
     [&partition.to_be_bytes()[..], key].concat()
 }
 
-/// An index entry: the offset of the key's record, and whether it has a value.
+/// An index entry: the offset of the key's last record, and whether that has a value.
 pub(super) fn encode_index(offset: u64, live: bool) -> [u8; 9] {
     let mut bytes = [0u8; 9];
     let (head, tail) = bytes.split_at_mut(8);
@@ -60,7 +60,7 @@ pub(super) fn encode_index(offset: u64, live: bool) -> [u8; 9] {
     bytes
 }
 
-/// Reads [`encode_index`] back.
+/// The inverse of [`encode_index`].
 pub(super) fn decode_index(bytes: &[u8]) -> Option<(u64, bool)> {
     match bytes.split_first_chunk::<8>()? {
         (offset, &[live @ (0 | 1)]) => Some((u64::from_be_bytes(*offset), live == 1)),
@@ -73,16 +73,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_sort_as_partition_and_offset() {
-        let mut places: Vec<_> = [(1, 0), (0, 256), (0, 1), (0, u64::MAX), (256, 0)].map(|(p, o)| place(p, o)).into();
-        places.sort_unstable();
-        let offsets: Vec<_> = places.iter().map(|p| offset_of(p).unwrap()).collect();
+    fn record_keys_sort_by_partition_and_offset() {
+        let mut keys: Vec<_> =
+            [(1, 0), (0, 256), (0, 1), (0, u64::MAX), (256, 0)].map(|(p, o)| record_key(p, o)).into();
+        keys.sort_unstable();
+        let offsets: Vec<_> = keys.iter().map(|key| offset_of(key).unwrap()).collect();
         assert_eq!(offsets, [1, 256, u64::MAX, 0, 0]);
         assert_eq!(offset_of(b"short"), None);
     }
 
     #[test]
-    fn records_come_back_and_cut_ones_do_not() {
+    fn records_are_read_back_and_truncated_ones_are_not() {
         for value in [None, Some(&b""[..]), Some(&b"value"[..])] {
             let bytes = encode(-5, b"key", value);
             let expected = Record { offset: 9, append_ms: -5, key: b"key".to_vec(), value: value.map(<[u8]>::to_vec) };

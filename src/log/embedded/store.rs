@@ -1,8 +1,8 @@
-//! The store under the embedded log: made, opened, and checked before anything is read.
+//! The store under the embedded log: created, opened, and checked before anything is read.
 //!
-//! In: settings, and how many writes were acknowledged. Out: open keyspaces and the
-//! ends of all partitions, or an error that says what is damaged. A store that lost an
-//! acknowledged write never opens. No panic of the store's code leaves this file.
+//! In: settings, and the count of acknowledged writes. Out: open keyspaces and the ends of all
+//! partitions, or an error that names the damage. A store that lost an acknowledged write never
+//! opens. No panic of the store's code leaves [`open`].
 
 use std::{
     error::Error,
@@ -14,26 +14,28 @@ use std::{
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use super::{
-    LogError, LogSettings, Topic,
-    manifest::{self, Unfit},
-    persist_mode,
-    record::{decode_index, offset_of, place},
+    record::{decode_index, offset_of, record_key},
+    store_manifest::{self, Unfit},
+};
+use crate::{
+    config::{Fsync, LogSettings},
+    log::{LogError, Topic},
 };
 
 /// The format that this build writes.
 const FORMAT: u32 = 1;
-/// The same with a later generation of the memory, which builds before it would not look for.
+/// The format once the memory has a later generation, which older builds would not read.
 pub(super) const FORMAT_MOVED: u32 = 2;
 pub(super) const FORMAT_KEY: &str = "format";
-/// Which generation of the memory counts; absent: the first.
+/// The key of the current generation of the memory; without it: 1.
 pub(super) const GENERATION_KEY: &str = "generation";
 const PARTITIONS_KEY: &str = "partitions";
-/// Number of the last write whose number is no longer kept.
+/// The key of the highest write number that was removed from `writes`.
 const FLOOR_KEY: &str = "writes_floor";
-/// The store's directory, and its name while it is made.
+/// The store's directory, and its name until it is complete.
 const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
-/// Bytes of old journal that a start reads again, at most.
+/// Upper limit of the journal, in bytes, which a start reads again.
 const JOURNAL_BYTES: u64 = 128 << 20;
 /// Key of the end of the dead letters, in `positions`.
 pub(super) const DEAD_LETTERS_END: [u8; 5] = *b"d\0\0\0\0";
@@ -96,8 +98,8 @@ struct PartitionEnds {
 pub(super) struct Ends {
     partitions: Vec<PartitionEnds>,
     pub(super) dead_letters: u64,
-    /// What is handed out for a partition that is not there; callers check before.
-    nowhere: PartitionEnds,
+    /// Returned for a partition that does not exist, which callers check before.
+    nonexistent: PartitionEnds,
 }
 
 impl Ends {
@@ -128,22 +130,22 @@ impl Ends {
     }
 
     fn partition(&mut self, partition: u32) -> &mut PartitionEnds {
-        self.partitions.get_mut(partition as usize).unwrap_or(&mut self.nowhere)
+        self.partitions.get_mut(partition as usize).unwrap_or(&mut self.nonexistent)
     }
 }
 
-/// Opens the store of `settings.directory`, or makes it, and checks that all
-/// `acknowledged` writes are there. Gives the number of the last write, too.
+/// Opens or creates the store of `settings.directory`, and checks that all `acknowledged` writes
+/// are in it. Also returns the number of the last write.
 pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, Ends, u64), LogError> {
     let directory = &settings.directory;
-    // Bytes that are not what was written can trip assertions in the store's recovery.
-    // Its state is dropped while unwinding, and nothing of it is used afterwards.
+    // Damaged bytes can trip assertions in the store's recovery. Unwinding drops its state, so none
+    // of it is used afterwards.
     catch_unwind(AssertUnwindSafe(|| {
-        make_once(settings, acknowledged)?;
+        create_if_missing(settings, acknowledged)?;
         let path = directory.join(STORE);
-        manifest::check(directory, &path).map_err(|unfit| match unfit {
+        store_manifest::check(directory, &path).map_err(|unfit| match unfit {
             Unfit::Damaged(file) => {
-                damaged(directory, format!("{} is missing or does not hold what was written", file.display()), None)
+                damaged(directory, format!("{} is missing or differs from what was written", file.display()), None)
             }
             Unfit::Unreadable(e) => disk(directory, "checking the store", e),
         })?;
@@ -152,34 +154,34 @@ pub(super) fn open(settings: &LogSettings, acknowledged: u64) -> Result<(Store, 
         let writes = store.check_writes(directory, acknowledged)?;
         let ends = store.check_ends(directory)?;
         store.clean(settings, writes)?;
-        manifest::end_change(directory).map_err(|e| disk(directory, "cleaning up after the last run", e))?;
+        store_manifest::end_change(directory).map_err(|e| disk(directory, "cleaning up after the last run", e))?;
         Ok((store, ends, writes))
     }))
     .unwrap_or_else(|_| Err(damaged(directory, format!("{STORE}/ holds bytes that were not written by it"), None)))
 }
 
-/// An error about stored bytes, with the remedies that there are.
+/// The error of damaged bytes, with the remedy.
 pub(super) fn damaged(directory: &Path, problem: String, source: Option<Box<dyn Error + Send + Sync>>) -> LogError {
     let remedy = format!("put back a copy of {0}, or remove {0} and ingest again", directory.display());
     LogError::Damaged { directory: directory.to_owned(), problem, remedy, source }
 }
 
-/// An error about the end of the log, without which the rest can still be used.
-pub(super) fn cut_short(directory: &Path, problem: String) -> LogError {
+/// The error of a lost end of the log, without which the rest can still be used.
+pub(super) fn truncated(directory: &Path, problem: String) -> LogError {
     let remedy = format!(
-        "put back a copy of {0}, or remove {0} and ingest again; to go on with what is left, remove {0}/acknowledged \
-         and ingest the end again",
+        "put back a copy of {0}, or remove {0} and ingest again; to continue with the remaining writes, remove \
+         {0}/acknowledged and ingest the end again",
         directory.display()
     );
     LogError::Damaged { directory: directory.to_owned(), problem, remedy, source: None }
 }
 
-/// An error of the file system.
+/// The error of a failed file operation.
 pub(super) fn disk(directory: &Path, doing: &'static str, error: io::Error) -> LogError {
     LogError::Disk { directory: directory.to_owned(), doing, remedy: remedy_of(&error), source: error.into() }
 }
 
-/// An error of the store.
+/// An error of the store's library.
 pub(super) fn failed(directory: &Path, doing: &'static str, error: fjall::Error) -> LogError {
     use io::ErrorKind::{AlreadyExists, InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
     let io = match &error {
@@ -204,6 +206,14 @@ pub(super) fn failed(directory: &Path, doing: &'static str, error: fjall::Error)
     }
 }
 
+/// How far a commit is synced before it returns.
+pub(super) fn persist_mode(fsync: Fsync) -> PersistMode {
+    match fsync {
+        Fsync::Commit => PersistMode::SyncData,
+        Fsync::System => PersistMode::Buffer,
+    }
+}
+
 fn remedy_of(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -217,8 +227,8 @@ fn remedy_of(error: &io::Error) -> &'static str {
     }
 }
 
-/// Makes the store under another name first, so that one that is there is complete.
-fn make_once(settings: &LogSettings, acknowledged: u64) -> Result<(), LogError> {
+/// Creates the store under another name and renames it, so that an existing one is complete.
+fn create_if_missing(settings: &LogSettings, acknowledged: u64) -> Result<(), LogError> {
     let directory = &settings.directory;
     let (path, unfinished) = (directory.join(STORE), directory.join(UNFINISHED));
     if path.try_exists().map_err(|e| disk(directory, "opening the store", e))? {
@@ -227,7 +237,7 @@ fn make_once(settings: &LogSettings, acknowledged: u64) -> Result<(), LogError> 
     if acknowledged > 0 {
         return Err(damaged(directory, format!("{STORE}/ is missing, which held {acknowledged} writes"), None));
     }
-    let io = |e| disk(directory, "making the store", e);
+    let io = |e| disk(directory, "creating the store", e);
     if unfinished.try_exists().map_err(io)? {
         std::fs::remove_dir_all(&unfinished).map_err(io)?;
     }
@@ -236,20 +246,20 @@ fn make_once(settings: &LogSettings, acknowledged: u64) -> Result<(), LogError> 
     batch.insert(&store.meta, FORMAT_KEY, FORMAT.to_be_bytes());
     batch.insert(&store.meta, PARTITIONS_KEY, settings.partitions.to_be_bytes());
     batch.insert(&store.meta, FLOOR_KEY, 0u64.to_be_bytes());
-    batch.commit().map_err(|e| failed(directory, "making the store", e))?;
+    batch.commit().map_err(|e| failed(directory, "creating the store", e))?;
     drop(store);
     std::fs::rename(&unfinished, &path).map_err(io)?;
-    // A rename is on the disk once its directory is.
+    // A rename is durable once its directory is synced.
     std::fs::File::open(directory).and_then(|d| d.sync_all()).map_err(io)
 }
 
 impl Store {
-    fn open(directory: &Path, path: &Path, make: bool) -> Result<Self, LogError> {
+    fn open(directory: &Path, path: &Path, create: bool) -> Result<Self, LogError> {
         let opening = |e| failed(directory, "opening the store", e);
         let database = Database::builder(path).max_journaling_size(JOURNAL_BYTES).open().map_err(opening)?;
         let keyspace = |name: &str| {
-            if !make && !database.keyspace_exists(name) {
-                return Err(damaged(directory, format!("{STORE}/ no longer knows its keyspace {name}"), None));
+            if !create && !database.keyspace_exists(name) {
+                return Err(damaged(directory, format!("{STORE}/ has lost its keyspace {name}"), None));
             }
             database.keyspace(name, KeyspaceCreateOptions::default).map_err(opening)
         };
@@ -272,46 +282,46 @@ impl Store {
         })
     }
 
-    /// The keyspaces of a generation; with `make`, made where they are not there.
+    /// The keyspaces of a generation; with `create`, missing ones are created.
     pub(super) fn memory_of(
         &self,
         directory: &Path,
         generation: u32,
-        make: bool,
+        create: bool,
     ) -> Result<Option<MemoryKeyspaces>, LogError> {
         let (records, index) = generation_names(generation);
-        let there = [&records, &index].iter().filter(|name| self.database.keyspace_exists(name.as_str())).count();
-        if !make && there == 0 {
+        let existing = [&records, &index].iter().filter(|name| self.database.keyspace_exists(name.as_str())).count();
+        if !create && existing == 0 {
             return Ok(None);
         }
-        let io = |e| disk(directory, "making a keyspace", e);
-        if there < 2 {
-            manifest::begin_change(directory, &directory.join(STORE), &[]).map_err(io)?;
+        let io = |e| disk(directory, "creating a keyspace", e);
+        if existing < 2 {
+            store_manifest::begin_change(directory, &directory.join(STORE), &[]).map_err(io)?;
         }
         let keyspace = |name: &str| {
             self.database
                 .keyspace(name, KeyspaceCreateOptions::default)
-                .map_err(|e| failed(directory, "making a keyspace", e))
+                .map_err(|e| failed(directory, "creating a keyspace", e))
         };
-        let made = MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? };
-        if there < 2 {
-            manifest::end_change(directory).map_err(io)?;
+        let keyspaces = MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? };
+        if existing < 2 {
+            store_manifest::end_change(directory).map_err(io)?;
         }
-        Ok(Some(made))
+        Ok(Some(keyspaces))
     }
 
-    /// Removes generations. What is left of them when the process is killed goes at the next start.
-    pub(super) fn remove(&self, directory: &Path, old: Vec<MemoryKeyspaces>) -> Result<(), LogError> {
-        let gone: Vec<u64> = old.iter().flat_map(|old| [old.records.id(), old.index.id()]).collect();
-        manifest::begin_change(directory, &directory.join(STORE), &gone)
-            .map_err(|e| disk(directory, "removing a generation", e))?;
+    /// Deletes generations. If the process is killed meanwhile, the next start deletes the rest.
+    pub(super) fn delete_generations(&self, directory: &Path, old: Vec<MemoryKeyspaces>) -> Result<(), LogError> {
+        let deleted: Vec<u64> = old.iter().flat_map(|old| [old.records.id(), old.index.id()]).collect();
+        store_manifest::begin_change(directory, &directory.join(STORE), &deleted)
+            .map_err(|e| disk(directory, "deleting a generation", e))?;
         for keyspace in old.into_iter().flat_map(|old| [old.records, old.index]) {
-            self.database.delete_keyspace(keyspace).map_err(|e| failed(directory, "removing a generation", e))?;
+            self.database.delete_keyspace(keyspace).map_err(|e| failed(directory, "deleting a generation", e))?;
         }
         Ok(())
     }
 
-    /// Takes the partition count from `meta`; refuses another one, and a newer format.
+    /// Reads the partition count from `meta`; refuses another one in the settings, and a newer format.
     fn check_meta(&mut self, settings: &LogSettings) -> Result<(), LogError> {
         let directory = &settings.directory;
         let found = number32(directory, &self.meta, FORMAT_KEY)?;
@@ -320,13 +330,13 @@ impl Store {
         }
         self.partitions = number32(directory, &self.meta, PARTITIONS_KEY)?;
         if self.partitions != settings.partitions {
-            let (stored, asked) = (self.partitions, settings.partitions);
-            return Err(LogError::Partitions { directory: directory.clone(), stored, asked });
+            let (stored, configured) = (self.partitions, settings.partitions);
+            return Err(LogError::Partitions { directory: directory.clone(), stored, configured });
         }
         Ok(())
     }
 
-    /// The number of the last write, when none is missing up to it.
+    /// The number of the last write; an error when a number before it is missing.
     fn check_writes(&self, directory: &Path, acknowledged: u64) -> Result<u64, LogError> {
         let mut last = number(directory, &self.meta, FLOOR_KEY.as_bytes())?
             .ok_or_else(|| damaged(directory, format!("{STORE}/meta: {FLOOR_KEY} is missing"), None))?;
@@ -343,16 +353,17 @@ impl Store {
                 1 => format!("the last of {acknowledged} acknowledged writes is missing"),
                 lost => format!("the last {lost} of {acknowledged} acknowledged writes are missing"),
             };
-            return Err(cut_short(directory, problem));
+            return Err(truncated(directory, problem));
         }
         Ok(last)
     }
 
-    /// The ends and read positions, when they agree with the records.
+    /// The ends and read positions; an error when they disagree with the records.
     fn check_ends(&self, directory: &Path) -> Result<Ends, LogError> {
         let stored = |key: &[u8]| number(directory, &self.positions, key).map(Option::unwrap_or_default);
         let after_last = |keyspace: &Keyspace, partition| -> Result<u64, LogError> {
-            let Some(row) = keyspace.range(place(partition, 0)..=place(partition, u64::MAX)).next_back() else {
+            let Some(row) = keyspace.range(record_key(partition, 0)..=record_key(partition, u64::MAX)).next_back()
+            else {
                 return Ok(0);
             };
             let key = row.key().map_err(|e| failed(directory, "looking for the last record", e))?;
@@ -364,7 +375,7 @@ impl Store {
         let mut ends = Ends {
             partitions: Vec::with_capacity(self.partitions as usize),
             dead_letters: stored(&DEAD_LETTERS_END)?,
-            nowhere: PartitionEnds::default(),
+            nonexistent: PartitionEnds::default(),
         };
         let last = after_last(&self.dead_letters, 0)?;
         if last != ends.dead_letters {
@@ -381,7 +392,7 @@ impl Store {
             if last != found.turns || found.position > found.turns {
                 return Err(disagree(Topic::Turns, partition, found.turns.max(found.position), last));
             }
-            // The last records of the memory topic may be markers that were dropped.
+            // The last records of the memory topic may have been deletion markers, which a start drops.
             let last = after_last(&self.memory.records, partition)?;
             if last > found.memory {
                 return Err(disagree(Topic::Memory, partition, found.memory, last));
@@ -391,7 +402,7 @@ impl Store {
         Ok(ends)
     }
 
-    /// Drops what only the last run needed: markers of nulls, and numbers of writes.
+    /// Deletes what only the last run needed: deletion markers, and the numbers of its writes.
     fn clean(&self, settings: &LogSettings, writes: u64) -> Result<(), LogError> {
         let directory = &settings.directory;
         let failed = |e| failed(directory, "cleaning up after the last run", e);
@@ -404,7 +415,7 @@ impl Store {
                 .split_first_chunk::<4>()
                 .ok_or_else(|| damaged(directory, format!("{STORE}/memory_index holds an unreadable key"), None))?;
             if !live {
-                batch.remove(&self.memory.records, place(u32::from_be_bytes(*partition), offset));
+                batch.remove(&self.memory.records, record_key(u32::from_be_bytes(*partition), offset));
                 batch.remove(&self.memory.index, key);
             }
         }
@@ -447,7 +458,7 @@ fn number32(directory: &Path, meta: &Keyspace, key: &str) -> Result<u32, LogErro
         .ok_or_else(|| damaged(directory, format!("{STORE}/meta: {key} is missing"), None))
 }
 
-/// Pretends that another build made the store.
+/// Makes the store look as if another build had created it.
 #[cfg(test)]
 pub(super) fn set_format(directory: &Path, format: u32) {
     let store = Store::open(directory, &directory.join(STORE), false).unwrap();

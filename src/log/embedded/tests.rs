@@ -1,9 +1,15 @@
-//! What only the log in a directory promises: one writer, no silent loss, full disks.
+//! What only the embedded log guarantees: one writer, no silent loss, safety on full disks.
 
 use std::{fs, io::Write, path::Path};
 
-use super::{super::suite, *};
-use crate::log::suite::{bank_in, folded, transaction, turn};
+use super::{EmbeddedLog, store};
+use crate::{
+    config::{Fsync, LogSettings},
+    log::{
+        Log, LogError, Record, Topic, partition_of,
+        suite::{self, bank_in, live_values, transaction, turn},
+    },
+};
 
 fn settings(directory: &Path) -> LogSettings {
     let log = crate::config::Pipeline::parse("version = 1").unwrap().log;
@@ -22,7 +28,7 @@ fn refusal(result: Result<EmbeddedLog, LogError>) -> LogError {
 }
 
 #[test]
-fn does_what_every_log_does() {
+fn the_suite_of_all_logs_passes() {
     for fsync in [Fsync::Commit, Fsync::System] {
         let root = tempfile::tempdir().unwrap();
         suite::run(|name| {
@@ -33,7 +39,7 @@ fn does_what_every_log_does() {
 }
 
 #[test]
-fn superseded_records_and_old_markers_are_gone() {
+fn superseded_records_and_old_markers_are_removed() {
     let root = tempfile::tempdir().unwrap();
     let log = open(root.path()).unwrap();
     for value in ["1", "2", "3"] {
@@ -43,17 +49,17 @@ fn superseded_records_and_old_markers_are_gone() {
     let offsets = |log: &EmbeddedLog| -> Vec<u64> {
         log.read(Topic::Memory, 0, 0, usize::MAX).unwrap().records.iter().map(|r| r.offset).collect()
     };
-    assert_eq!(offsets(&log), [4, 6], "the live record and the marker");
+    assert_eq!(offsets(&log), [4, 6], "the live record and the deletion marker");
     drop(log);
     let log = open(root.path()).unwrap();
-    assert_eq!(offsets(&log), [4], "the marker went at the start");
+    assert_eq!(offsets(&log), [4], "the start removed the marker");
     assert_eq!(log.end(Topic::Memory, 0).unwrap(), 7);
     assert_eq!(log.store.memory.index.len().unwrap(), 1);
     assert_eq!(log.store.writes.len().unwrap(), 0);
 }
 
 #[test]
-fn a_second_writer_is_refused_by_name() {
+fn a_second_writer_is_refused_and_the_first_is_named() {
     let root = tempfile::tempdir().unwrap();
     let first = open(root.path()).unwrap();
     let error = refusal(open(root.path()));
@@ -70,16 +76,17 @@ fn another_partition_count_and_a_newer_format_are_refused() {
     let root = tempfile::tempdir().unwrap();
     drop(open(root.path()).unwrap());
     let error = refusal(EmbeddedLog::open(&LogSettings { partitions: 5, ..settings(root.path()) }));
-    assert!(matches!(error, LogError::Partitions { stored: 3, asked: 5, .. }), "{error}");
+    assert!(matches!(error, LogError::Partitions { stored: 3, configured: 5, .. }), "{error}");
     assert!(error.to_string().contains("3 partition(s), log.partitions says 5"), "{error}");
     store::set_format(root.path(), 3);
     let error = refusal(open(root.path()));
     assert!(matches!(error, LogError::Version { found: 3, known: 2, .. }), "{error}");
 }
 
-/// Killed while keyspaces are made or removed: what is half there goes, all else must be whole.
+/// A process killed while keyspaces are created or deleted may leave incomplete ones, which the next
+/// start removes. All others must be complete.
 #[test]
-fn half_a_keyspace_is_damage_unless_keyspaces_were_changing() {
+fn an_incomplete_keyspace_is_damage_unless_keyspaces_were_changing() {
     let root = tempfile::tempdir().unwrap();
     drop(open(root.path()).unwrap());
     let keyspaces = root.path().join("store/keyspaces");
@@ -98,7 +105,7 @@ fn half_a_keyspace_is_damage_unless_keyspaces_were_changing() {
 }
 
 #[test]
-fn a_store_half_made_is_made_again() {
+fn an_incomplete_store_is_created_again() {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir_all(root.path().join("store.new/keyspaces")).unwrap();
     fs::write(root.path().join("store.new/0.jnl"), [0u8; 100]).unwrap();
@@ -108,7 +115,7 @@ fn a_store_half_made_is_made_again() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_named() {
+fn a_directory_that_cannot_be_created_is_named() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("file"), b"").unwrap();
     let error = refusal(open(&root.path().join("file")));
@@ -116,7 +123,7 @@ fn a_directory_that_cannot_be_made_is_named() {
     assert!(error.to_string().contains("name a directory in log.directory"), "{error}");
 }
 
-/// Writes 30 batches; some of the store in tables when `flushed`, the rest in the journal.
+/// Writes 30 batches; when `flushed`, most of them lie in tables, the rest in the journal.
 fn fill(directory: &Path, flushed: bool) -> Vec<Vec<Record>> {
     let log = open(directory).unwrap();
     let bank = bank_in(0);
@@ -173,12 +180,12 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// The damaged copy says so, or holds everything: never less without a word.
+/// A damaged copy must report the damage or hold everything; returns whether it reported.
 fn check_damage(directory: &Path, expected: &[Vec<Record>], what: &str) -> bool {
     let outcome = open(directory).and_then(|log| contents(&log));
     match outcome {
         Ok(read) => {
-            assert!(read == expected, "{what}: opened with other contents, without a word");
+            assert!(read == expected, "{what}: opened with other contents, without an error");
             false
         }
         Err(error) => {
@@ -212,7 +219,7 @@ fn damage_is_never_silent() {
         for round in 0..rounds {
             let damaged = root.path().join(format!("damaged-{flushed}-{round}"));
             copy(&whole, &damaged);
-            // The journal holds most of the bytes and deserves most of the damage.
+            // Most of the bytes lie in the journal, so damage it in every other round.
             let name = match names.iter().rfind(|n| n.extension().is_some_and(|e| e == "jnl")) {
                 Some(journal) if round % 2 == 0 => journal,
                 _ => &names[random.below(names.len() as u64) as usize],
@@ -238,7 +245,7 @@ fn damage_is_never_silent() {
 }
 
 #[test]
-fn a_keyspace_whose_manifest_is_damaged_is_named_and_left_alone() {
+fn a_damaged_keyspace_manifest_is_named_and_nothing_is_changed() {
     let root = tempfile::tempdir().unwrap();
     let whole = root.path().join("whole");
     let expected = fill(&whole, true);
@@ -263,14 +270,14 @@ fn a_keyspace_whose_manifest_is_damaged_is_named_and_left_alone() {
             }
             let files_before = files(&damaged);
             assert!(check_damage(&damaged, &expected, &name.display().to_string()), "{}", name.display());
-            assert_eq!(files(&damaged), files_before, "nothing is cleaned away");
+            assert_eq!(files(&damaged), files_before, "no file was removed");
             fs::remove_dir_all(&damaged).unwrap();
         }
     }
 }
 
 #[test]
-fn a_journal_cut_anywhere_is_noticed_until_the_user_accepts_it() {
+fn a_truncated_journal_is_refused_until_the_user_accepts_the_loss() {
     let root = tempfile::tempdir().unwrap();
     let whole = root.path().join("whole");
     let expected = fill(&whole, false);
@@ -290,7 +297,7 @@ fn a_journal_cut_anywhere_is_noticed_until_the_user_accepts_it() {
         if cut == 1 {
             fs::remove_file(damaged.join("acknowledged")).unwrap();
             let log = open(&damaged).unwrap();
-            assert!(!folded(&log, 0).is_empty());
+            assert!(!live_values(&log, 0).is_empty());
             log.append_turns(&[turn("a", 1)]).unwrap();
         }
     }
@@ -304,7 +311,7 @@ fn a_tail_that_was_never_acknowledged_is_dropped() {
     let root = tempfile::tempdir().unwrap();
     let expected = fill(root.path(), false);
     let journal = files(root.path()).into_iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).unwrap();
-    // The start of a batch of one item, as a process leaves it that was killed in between.
+    // The start of a batch of one item, as left by a process killed while it writes.
     let torn = [&[1u8][..], &1u32.to_le_bytes(), &9_999u64.to_le_bytes(), &[2, 0]].concat();
     fs::OpenOptions::new().append(true).open(journal).unwrap().write_all(&torn).unwrap();
     let log = open(root.path()).unwrap();
@@ -313,7 +320,7 @@ fn a_tail_that_was_never_acknowledged_is_dropped() {
 
 const FULL_DISK: &str = "RIPPLEMEM_TEST_FULL_DISK";
 
-/// Not a test of its own: what the process does whose files may not grow.
+/// The child process of the next test, whose files may not grow; otherwise it does nothing.
 #[test]
 fn child_that_fills_the_disk() {
     let Some(directory) = std::env::var_os(FULL_DISK) else { return };
@@ -342,7 +349,7 @@ fn child_that_fills_the_disk() {
 #[test]
 fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let root = tempfile::tempdir().unwrap();
-    // The second start cuts the journal to what it holds; it then grows by appending.
+    // The second start truncates the preallocated journal, which then grows with each write.
     drop(open(root.path()).unwrap());
     drop(open(root.path()).unwrap());
     let output = std::process::Command::new("sh")

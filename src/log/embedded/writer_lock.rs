@@ -1,7 +1,8 @@
-//! One writer a directory: a locked file in it with the writer's process id in it.
+//! One writer a directory: a locked file that contains the writer's process id.
 //!
-//! In: the path of the lock's file. Out: a lock that the system releases when the process
-//! ends, however it ends, or the id of the process that holds it. A file left behind locks nothing.
+//! In: the path of the lock file. Out: the lock, or the id of the process that holds it. The
+//! operating system releases the lock when the process ends, however it ends. A leftover file locks
+//! nothing.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -15,17 +16,17 @@ pub(super) struct WriterLock {
     file: File,
 }
 
-/// Why there is no lock.
+/// Why the lock was refused.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// Somebody has it: `process 4711`, or `another process`.
-    Held(String),
+    /// Another process has it: `process 4711`, or `another process`.
+    InUse(String),
     /// The file could not be opened or locked.
     Failed(io::Error),
 }
 
 impl WriterLock {
-    /// Takes the lock, or says at once who has it.
+    /// Takes the lock, without waiting for its holder.
     pub(super) fn take(path: &Path) -> Result<Self, Refused> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -36,10 +37,10 @@ impl WriterLock {
             .map_err(Refused::Failed)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Refused::Held(holder(&mut file))),
+            Err(TryLockError::WouldBlock) => return Err(Refused::InUse(holder(&mut file))),
             Err(TryLockError::Error(e)) => return Err(Refused::Failed(e)),
         }
-        // The id only serves the message: a full disk must not keep a reader out.
+        // The id only serves the error message: writing it may fail, such as on a full disk.
         let _ = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
@@ -49,10 +50,10 @@ impl WriterLock {
 }
 
 impl Drop for WriterLock {
-    /// The system keeps a lock until its last descriptor is closed, and a child process that
-    /// another thread is starting has a copy until it runs its program. Unlocking ends it for all.
+    /// Unlocks explicitly: a child process that another thread is just starting has a copy of the
+    /// descriptor until `exec`, and the lock would last until the last copy is closed.
     fn drop(&mut self) {
-        // What cannot be unlocked goes with the descriptor.
+        // If this fails, closing the descriptor unlocks.
         let _ = self.file.unlock();
     }
 }
@@ -70,12 +71,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_where_it_is_dropped_although_a_child_process_inherited_it() {
+    fn a_drop_unlocks_although_a_child_process_inherited_the_descriptor() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let lock = WriterLock::take(&path).unwrap();
         let _inherited = lock.file.try_clone().unwrap();
-        assert!(matches!(WriterLock::take(&path), Err(Refused::Held(_))));
+        assert!(matches!(WriterLock::take(&path), Err(Refused::InUse(_))));
         drop(lock);
         WriterLock::take(&path).unwrap();
     }

@@ -1,8 +1,8 @@
-//! Settings to clients of a Kafka cluster, and what a client says to errors.
+//! Client configurations for a Kafka cluster, and errors with what the client logged last.
 //!
 //! In: [`KafkaSettings`]. Out: client configurations with the defaults that this project
-//! relies on, and a context that keeps the client's last complaint: a wrong password or an
-//! unknown authority shows in a request only as a time-out.
+//! relies on, and a client context that keeps the last logged error: without it, a wrong
+//! password or an unknown certificate authority shows only as a timeout of the request.
 
 use std::{
     collections::HashMap,
@@ -22,59 +22,57 @@ use rdkafka::{
 };
 use serde::Deserialize;
 
-use super::super::LogError;
-use crate::config::KafkaSettings;
-use crate::sync;
+use crate::{config::KafkaSettings, log::LogError, sync};
 
 /// Largest record, in bytes.
 pub(crate) const MAX_RECORD_BYTES: usize = 8 << 20;
 
-/// How long a complaint explains what fails.
-const RECENT: Duration = Duration::from_secs(60);
+/// A logged error explains a failure for this long.
+const LOGGED_ERROR_AGE: Duration = Duration::from_secs(60);
 
-/// How long one client is given where another might be luckier: one that asked while the
-/// cluster came back may wait for ever.
-pub(crate) const TRYING: Duration = Duration::from_secs(5);
+/// Timeout of one client's attempt, after which a new client tries: a client that sent its request
+/// while the cluster came back may wait without end.
+pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a client complained of last, and which of its records were refused.
+/// The state of a client: its last logged error, the outcome of its deliveries, and whether it is
+/// stranded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
-    complaint: Arc<Mutex<Option<(Instant, String)>>>,
+    logged_error: Arc<Mutex<Option<(Instant, String)>>>,
     deliveries: Arc<Mutex<Deliveries>>,
     stranded: Arc<AtomicBool>,
 }
 
-/// What became of the records of one write.
+/// Delivery reports of one write.
 #[derive(Debug, Default)]
 pub(crate) struct Deliveries {
-    /// The first failure.
+    /// The first failed delivery.
     pub failed: Option<KafkaError>,
     /// The last offset of each (topic, partition).
     pub last: HashMap<(String, i32), i64>,
 }
 
 impl Watch {
-    /// That all brokers are down follows every complaint and explains none.
-    fn note(&self, said: &str) {
-        let mut complaint = sync::lock(&self.complaint);
-        if complaint.is_none() || !said.ends_with("brokers are down") {
-            *complaint = Some((Instant::now(), said.to_owned()));
+    /// Keeps the reason: librdkafka logs "brokers are down" after every other error.
+    fn keep_error(&self, message: &str) {
+        let mut logged = sync::lock(&self.logged_error);
+        if logged.is_none() || !message.ends_with("brokers are down") {
+            *logged = Some((Instant::now(), message.to_owned()));
         }
     }
 
-    /// What was said long ago explains nothing now.
-    fn complaint(&self) -> Option<String> {
-        let complaint = sync::lock(&self.complaint).clone();
-        complaint.filter(|(at, _)| at.elapsed() < RECENT).map(|(_, said)| said)
+    fn recent_error(&self) -> Option<String> {
+        let logged = sync::lock(&self.logged_error).clone();
+        logged.filter(|(at, _)| at.elapsed() < LOGGED_ERROR_AGE).map(|(_, message)| message)
     }
 
-    /// Whether the client knows of no broker any more. It stays so: told once that no broker is
-    /// there, it forgets those that it began with (librdkafka's issue 5301). Only a new one helps.
+    /// Whether the client has lost all its brokers. It never recovers: after a metadata response
+    /// without brokers it drops even the bootstrap brokers (librdkafka issue 5301). Replace it.
     pub(crate) fn stranded(&self) -> bool {
         self.stranded.load(Ordering::Relaxed)
     }
 
-    /// What became of the records since the last call.
+    /// Delivery reports since the last call.
     pub(crate) fn take_deliveries(&self) -> Deliveries {
         std::mem::take(&mut *sync::lock(&self.deliveries))
     }
@@ -86,36 +84,36 @@ impl ClientContext for Watch {
             level,
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical | RDKafkaLogLevel::Error
         ) {
-            self.note(message);
+            self.keep_error(message);
         }
     }
 
     fn error(&self, _error: KafkaError, reason: &str) {
-        self.note(reason);
+        self.keep_error(reason);
     }
 
     fn stats_raw(&self, statistics: &[u8]) {
         #[derive(Deserialize)]
-        struct Known {
+        struct Statistics {
             brokers: HashMap<String, Broker>,
         }
         #[derive(Deserialize)]
         struct Broker {
             source: String,
         }
-        if let Ok(Known { brokers }) = serde_json::from_slice(statistics) {
-            let some = brokers.values().any(|broker| matches!(broker.source.as_str(), "configured" | "learned"));
-            self.stranded.store(!some, Ordering::Relaxed);
+        if let Ok(Statistics { brokers }) = serde_json::from_slice(statistics) {
+            let any = brokers.values().any(|broker| matches!(broker.source.as_str(), "configured" | "learned"));
+            self.stranded.store(!any, Ordering::Relaxed);
         }
     }
 }
 
 impl ConsumerContext for Watch {}
 
-/// Lets a client go that another one has replaced: its farewell may take long.
-pub(crate) fn let_go(client: impl Send + 'static) {
-    // Without a thread it is dropped here.
-    drop(std::thread::Builder::new().name("farewell".to_owned()).spawn(move || drop(client)));
+/// Drops a replaced client on a thread of its own, because closing may block for long.
+pub(crate) fn drop_in_background(client: impl Send + 'static) {
+    // If no thread starts, `spawn` drops the client here.
+    drop(std::thread::Builder::new().name("closing-client".to_owned()).spawn(move || drop(client)));
 }
 
 impl ProducerContext for Watch {
@@ -126,8 +124,8 @@ impl ProducerContext for Watch {
         let mut deliveries = sync::lock(&self.deliveries);
         match result {
             Ok(message) => {
-                let place = (message.topic().to_owned(), message.partition());
-                let last = deliveries.last.entry(place).or_insert(-1);
+                let written_to = (message.topic().to_owned(), message.partition());
+                let last = deliveries.last.entry(written_to).or_insert(-1);
                 *last = (*last).max(message.offset());
             }
             Err((error, _)) => drop(deliveries.failed.get_or_insert_with(|| error.clone())),
@@ -135,16 +133,16 @@ impl ProducerContext for Watch {
     }
 }
 
-/// A cluster as its clients reach it.
+/// How clients reach a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
-    /// How it is reached.
+    /// The settings.
     pub settings: KafkaSettings,
     base: ClientConfig,
 }
 
 impl Cluster {
-    /// Reads the secrets; connects to nothing.
+    /// Reads the secrets; does not connect.
     ///
     /// # Errors
     /// [`LogError::Cluster`] when a secret's variable is not set.
@@ -157,7 +155,7 @@ impl Cluster {
             .set("reconnect.backoff.max.ms", "1000")
             .set("topic.metadata.refresh.interval.ms", "10000")
             .set("message.max.bytes", MAX_RECORD_BYTES.to_string())
-            // Shows when a client is stranded.
+            // The statistics show when a client is stranded.
             .set("statistics.interval.ms", "5000")
             .set_log_level(RDKafkaLogLevel::Error);
         if let Some(security) = &settings.security {
@@ -177,7 +175,7 @@ impl Cluster {
                     doing: "reading the password".to_owned(),
                     problem: format!("the environment variable {variable} is not set"),
                     remedy: "set it; log.kafka.security.password_env names it",
-                    passing: false,
+                    retriable: false,
                 })?;
                 base.set("sasl.password", password);
             }
@@ -188,24 +186,24 @@ impl Cluster {
         Ok(Self { settings: settings.clone(), base })
     }
 
-    /// How long a request may take.
+    /// Timeout of a request.
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_secs(self.settings.timeout_seconds)
     }
 
-    /// The name of a topic.
+    /// The full name of a topic: the prefix and `name`.
     pub(crate) fn topic(&self, name: &str) -> String {
         format!("{}.{name}", self.settings.prefix)
     }
 
-    /// A plain client's configuration.
+    /// The configuration of a client that neither reads nor writes.
     pub(crate) fn client(&self) -> ClientConfig {
         self.base.clone()
     }
 
-    /// A consumer that is told what to read, sees committed records only and says where a
-    /// partition ends. Without a group nothing waits for it to poll: what it has not been
-    /// asked for stays at the broker, but for `queued_kilobytes` of a partition.
+    /// A consumer with manual assignment that reads committed records only and reports the end of
+    /// a partition. Outside a group nothing depends on its polling. It prefetches at most
+    /// `queued_kilobytes` of a partition.
     pub(crate) fn reader(&self, queued_kilobytes: usize) -> ClientConfig {
         let mut config = self.base.clone();
         config
@@ -219,13 +217,13 @@ impl Cluster {
             .set("fetch.error.backoff.ms", "50")
             .set("fetch.message.max.bytes", "262144")
             .set("receive.message.max.bytes", "134217728")
-            // A full queue is looked at again after this long instead of a second.
+            // The default is a second, which would stall a reader that has just emptied its queue.
             .set("fetch.queue.backoff.ms", "10")
             .set("queued.max.messages.kbytes", queued_kilobytes.to_string());
         config
     }
 
-    /// A member of a consumer group, which keeps its own record of what it has done.
+    /// A member of a consumer group that commits no offsets by itself.
     pub(crate) fn member(&self, group: &str) -> ClientConfig {
         let mut config = self.reader(1_024);
         let session_ms = self.settings.session_seconds * 1_000;
@@ -239,7 +237,7 @@ impl Cluster {
         config
     }
 
-    /// A producer that writes a record once and in order, where Java clients would put it.
+    /// An idempotent producer, which chooses partitions as Java clients do.
     pub(crate) fn producer(&self) -> ClientConfig {
         let mut config = self.base.clone();
         config
@@ -252,7 +250,7 @@ impl Cluster {
         config
     }
 
-    /// A producer of transactions: the newest of an id fences the ones before.
+    /// A transactional producer: the newest with an id fences those before it.
     pub(crate) fn transactional(&self, id: &str) -> ClientConfig {
         let mut config = self.producer();
         let timeout_ms = (self.settings.timeout_seconds * 1_000).max(10_000);
@@ -263,39 +261,39 @@ impl Cluster {
         config
     }
 
-    /// What a failed request comes to, with what the client complained of.
+    /// The error of a failed request, with what the client logged.
     pub(crate) fn failed(&self, watch: &Watch, doing: impl Into<String>, error: &KafkaError) -> LogError {
-        let problem = match watch.complaint() {
-            Some(complaint) => format!("{error} (the client last said: {complaint})"),
+        let problem = match watch.recent_error() {
+            Some(logged) => format!("{error} (the client last logged: {logged})"),
             None => error.to_string(),
         };
         self.error(doing, problem, error.rdkafka_error_code())
     }
 
-    /// What a problem comes to, by its code.
+    /// The error for a problem, with the remedy for its code.
     pub(crate) fn error(&self, doing: impl Into<String>, problem: String, code: Option<RDKafkaErrorCode>) -> LogError {
         use RDKafkaErrorCode as E;
-        let said = problem.to_lowercase();
-        let (remedy, passing) = match code {
-            // A transaction that may not be only says that its records were purged.
-            _ if said.contains("authorization failed") => {
+        let message = problem.to_lowercase();
+        let (remedy, retriable) = match code {
+            // A transaction without rights has a code that only says its records were purged.
+            _ if message.contains("authorization failed") => {
                 ("give this user the rights (ACLs) on the topics, groups and transactional ids of the prefix", false)
             }
             Some(E::FencedInstanceId) => {
                 ("another process has the same group.instance.id in log.kafka.client; give each its own", false)
             }
             Some(E::UnknownTopicOrPartition | E::UnknownTopic | E::UnknownPartition) => {
-                // It has no leader for a while, or is gone: the client tells the one from the other late.
-                ("check that the cluster is up; if the topic is gone, start again to make it", true)
+                // The client learns late whether the topic has no leader for now, or was deleted.
+                ("check that the cluster is up; if the topic was deleted, start again to create it", true)
             }
-            _ if said.contains("authentication") || said.contains("sasl") => {
+            _ if message.contains("authentication") || message.contains("sasl") => {
                 ("check log.kafka.security: user, password and mechanism", false)
             }
-            _ if said.contains("certificate") || said.contains("ssl") => {
+            _ if message.contains("certificate") || message.contains("ssl") => {
                 ("check log.kafka.security: protocol and ca_file", false)
             }
             _ => ("check log.kafka.brokers, and that the cluster is up", true),
         };
-        LogError::Cluster { brokers: self.settings.brokers.clone(), doing: doing.into(), problem, remedy, passing }
+        LogError::Cluster { brokers: self.settings.brokers.clone(), doing: doing.into(), problem, remedy, retriable }
     }
 }

@@ -1,10 +1,9 @@
-//! Which partitions of the turns topic this instance is to own.
+//! The partitions of the turns topic that the consumer group assigns to this instance.
 //!
-//! In: membership in a consumer group. Out: partitions that came and went. The member
-//! reads nothing: what it is assigned is paused at once, and it is polled all the time, so
-//! that long work on a turn never looks like a death. Positions are committed for tools
-//! that show lag; nobody here reads them. A client that is stranded is replaced, and what it
-//! was assigned counts as gone.
+//! In: membership in a consumer group. Out: assigned and revoked partitions. The member reads
+//! nothing: it pauses what it is assigned, and a thread polls it all the time, so that a long
+//! extraction never looks like a dead member. Offsets are committed only for tools that show lag;
+//! this project never reads them. A stranded client is replaced, and its partitions are revoked.
 
 use std::{
     sync::{
@@ -24,16 +23,16 @@ use rdkafka::{
 
 use super::{
     KafkaLog,
-    client::{Cluster, Watch, let_go},
+    client::{Cluster, Watch, drop_in_background},
 };
 use crate::{log::LogError, sync};
 
-/// What the group decided.
+/// A decision of the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Membership {
-    /// These partitions are ours now.
+    /// This instance owns these partitions now.
     Assigned(Vec<u32>),
-    /// These are not ours any more.
+    /// This instance no longer owns these partitions.
     Revoked(Vec<u32>),
 }
 
@@ -65,7 +64,7 @@ impl ConsumerContext for Context {
 
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(list) = rebalance {
-            // Fetching what nobody reads would only waste memory; a failure does no harm.
+            // Saves the memory of fetched records that nobody reads; a failure is harmless.
             drop(consumer.pause(list));
             drop(self.events.send(Membership::Assigned(partitions(list))));
         }
@@ -81,13 +80,13 @@ pub struct Member {
     topic: String,
     consumer: Arc<Mutex<Arc<BaseConsumer<Context>>>>,
     events: Receiver<Membership>,
-    over: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     polling: Option<JoinHandle<()>>,
     failure: Arc<Mutex<Option<LogError>>>,
 }
 
-/// A client that asks to be a member.
-fn asking(
+/// A client that joins the group.
+fn join_group(
     cluster: &Cluster,
     topic: &str,
     events: &Sender<Membership>,
@@ -110,62 +109,62 @@ impl Member {
         let cluster: Cluster = log.cluster().clone();
         let (sender, events) = unbounded();
         let topic = cluster.topic("turns");
-        let (mut watch, consumer) = asking(&cluster, &topic, &sender)?;
+        let (mut watch, consumer) = join_group(&cluster, &topic, &sender)?;
         let consumer = Arc::new(Mutex::new(Arc::new(consumer)));
-        let (over, failure) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+        let (stop, failure) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
         let polling = {
             let (topic, consumer) = (topic.clone(), Arc::clone(&consumer));
-            let (over, failure) = (Arc::clone(&over), Arc::clone(&failure));
-            let polled = move || {
-                while !over.load(Ordering::Relaxed) {
+            let (stop, failure) = (Arc::clone(&stop), Arc::clone(&failure));
+            let poll = move || {
+                while !stop.load(Ordering::Relaxed) {
                     let member = Arc::clone(&sync::lock(&consumer));
                     let polled = member.poll(Duration::from_millis(100));
-                    let mut told = polled
+                    let mut error = polled
                         .and_then(Result::err)
-                        .map(|error| cluster.failed(&watch, "being a member of the group of extractors", &error));
+                        .map(|e| cluster.failed(&watch, "polling the group of extractors", &e));
                     if watch.stranded() {
-                        match asking(&cluster, &topic, &sender) {
+                        match join_group(&cluster, &topic, &sender) {
                             Ok((fresh, another)) => {
-                                // The group will find out; what it gives away we must not hold.
+                                // The group will expel the old client and assign its partitions elsewhere.
                                 let ours = member.assignment().map_or_else(|_| Vec::new(), |list| partitions(&list));
                                 drop(sender.send(Membership::Revoked(ours)));
                                 watch = fresh;
                                 let old = std::mem::replace(&mut *sync::lock(&consumer), Arc::new(another));
                                 drop(member);
-                                let_go(old);
+                                drop_in_background(old);
                             }
-                            Err(error) => told = Some(error),
+                            Err(failed) => error = Some(failed),
                         }
                     }
-                    if matches!(told, Some(LogError::Cluster { passing: false, .. })) {
-                        *sync::lock(&failure) = told;
+                    if matches!(error, Some(LogError::Cluster { retriable: false, .. })) {
+                        *sync::lock(&failure) = error;
                     }
                 }
             };
-            let thread = std::thread::Builder::new().name("members".to_owned()).spawn(polled);
+            let thread = std::thread::Builder::new().name("members".to_owned()).spawn(poll);
             thread.map_err(|e| log.cluster().error("starting a thread", e.to_string(), None))?
         };
-        Ok(Self { topic, consumer, events, over, polling: Some(polling), failure })
+        Ok(Self { topic, consumer, events, stop, polling: Some(polling), failure })
     }
 
-    /// What the group decided since the last call; waits at most so long for the first.
+    /// The group's decisions since the last call; waits up to `timeout` for the first.
     ///
     /// # Errors
-    /// What will not pass by itself, such as missing rights.
-    pub fn changes(&self, wait: Duration) -> Result<Vec<Membership>, LogError> {
+    /// [`LogError::Cluster`] that a retry cannot mend, such as missing rights.
+    pub fn changes(&self, timeout: Duration) -> Result<Vec<Membership>, LogError> {
         if let Some(failure) = sync::lock(&self.failure).take() {
             return Err(failure);
         }
-        let first = self.events.recv_timeout(wait).ok();
+        let first = self.events.recv_timeout(timeout).ok();
         Ok(first.into_iter().chain(self.events.try_iter()).collect())
     }
 
-    /// Tells the broker how far a partition was read, for tools that show lag.
+    /// Commits an offset to the broker for tools that show lag.
     pub fn show_position(&self, partition: u32, next_offset: u64) {
         let mut list = TopicPartitionList::new();
-        let place = list.add_partition_offset(&self.topic, partition as i32, Offset::Offset(next_offset as i64));
-        if place.is_ok() {
-            // Only a display: the position that counts is in the memory topic.
+        let added = list.add_partition_offset(&self.topic, partition as i32, Offset::Offset(next_offset as i64));
+        if added.is_ok() {
+            // A failure only makes the display stale: the memory topic holds the read position.
             drop(sync::lock(&self.consumer).commit(&list, CommitMode::Async));
         }
     }
@@ -173,7 +172,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         if let Some(polling) = self.polling.take() {
             drop(polling.join());
         }

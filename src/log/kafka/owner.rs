@@ -1,8 +1,8 @@
-//! The one producer that commits to a partition.
+//! The producer that commits to a partition as its only owner.
 //!
-//! In: transactions. Out: each there as a whole or not at all. A newer owner of the same
-//! partition fences this one: its commit fails and nothing of it appears. The queue is
-//! drained before the commit: left to itself the client sleeps up to 100 ms there.
+//! In: transactions. Out: each is written as a whole or not at all. A newer owner of the same
+//! partition fences this one: its commit fails, and none of its records becomes visible. The queue
+//! is drained before the commit, where librdkafka would sleep for up to 100 ms.
 
 use std::time::{Duration, Instant};
 
@@ -12,26 +12,24 @@ use rdkafka::{
     producer::{BaseProducer, BaseRecord, Producer},
 };
 
-use super::{
-    super::LogError,
-    client::{Cluster, TRYING, Watch},
-};
+use super::client::{ATTEMPT_TIMEOUT, Cluster, Watch};
+use crate::log::LogError;
 
 /// One record to write.
 pub(crate) struct Outgoing<'a> {
     /// Its topic.
     pub topic: &'a str,
-    /// Its partition; by its key without one.
+    /// Its partition; `None`: chosen by its key.
     pub partition: Option<u32>,
-    /// Its key; empty: none.
+    /// Its key; empty: no key.
     pub key: &'a [u8],
-    /// Its value; absent where it removes its key.
+    /// Its value; `None` deletes the key.
     pub value: Option<&'a [u8]>,
     /// Its headers.
     pub headers: Option<OwnedHeaders>,
 }
 
-/// Hands a record to a producer, waiting for room in its queue.
+/// Queues a record, waiting for room in the queue until `until`.
 pub(crate) fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Instant) -> Result<(), KafkaError> {
     let Outgoing { topic, partition, key, value, headers } = out;
     let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
@@ -59,14 +57,14 @@ pub(crate) fn send(producer: &BaseProducer<Watch>, out: Outgoing<'_>, until: Ins
     }
 }
 
-/// How long a wait for arrivals rests: the client's own, of a millisecond, keeps a core busy.
-const DRAINING: Duration = Duration::from_micros(200);
+/// Pause between polls for acknowledgements: the client's own `flush` keeps a core busy.
+const DRAIN_PAUSE: Duration = Duration::from_micros(200);
 
-/// Waits until everything that was sent has arrived, or was given up.
+/// Waits until every queued record is acknowledged or has failed.
 pub(crate) fn drain(producer: &BaseProducer<Watch>, until: Instant) -> Result<(), KafkaError> {
     while producer.in_flight_count() > 0 {
         producer.poll(Duration::ZERO);
-        std::thread::sleep(DRAINING);
+        std::thread::sleep(DRAIN_PAUSE);
         if Instant::now() > until {
             return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
         }
@@ -81,14 +79,14 @@ pub(super) struct Owner {
     producer: BaseProducer<Watch>,
 }
 
-/// What a commit came to.
+/// The outcome of a commit.
 pub(super) struct Committed {
     /// The last offset of each (topic, partition) that was written to.
     pub last: std::collections::HashMap<(String, i32), i64>,
 }
 
 impl Owner {
-    /// Fences whoever owned the partition in this role before.
+    /// Fences the previous owner of the partition in this role.
     pub(super) fn take(cluster: &Cluster, role: &str, partition: u32) -> Result<Self, LogError> {
         let id = format!("{}.{role}.{partition}", cluster.settings.prefix);
         let until = Instant::now() + cluster.timeout();
@@ -97,7 +95,7 @@ impl Owner {
             let failed = |e: &_| cluster.failed(&watch, format!("taking over partition {partition}"), e);
             let producer: BaseProducer<Watch> =
                 cluster.transactional(&id).create_with_context(watch.clone()).map_err(|e| failed(&e))?;
-            match producer.init_transactions(TRYING.min(cluster.timeout())) {
+            match producer.init_transactions(ATTEMPT_TIMEOUT.min(cluster.timeout())) {
                 Ok(()) => return Ok(Self { partition, watch, producer }),
                 Err(error) if retriable(&error) && Instant::now() < until => {}
                 Err(error) => {
@@ -108,15 +106,14 @@ impl Owner {
         }
     }
 
-    /// Writes all of it or nothing. After an error this owner must not be used again.
+    /// Commits all records or none. Do not use this owner after an error.
     pub(super) fn commit<'a>(
         &self,
         cluster: &Cluster,
         records: impl Iterator<Item = Outgoing<'a>>,
     ) -> Result<Committed, LogError> {
         let until = Instant::now() + cluster.timeout();
-        let begun = self.producer.begin_transaction();
-        begun.map_err(|e| self.failed(cluster, "beginning a transaction", &e))?;
+        self.producer.begin_transaction().map_err(|e| self.failed(cluster, "beginning a transaction", &e))?;
         drop(self.watch.take_deliveries());
         for record in records {
             let (topic, length) = (record.topic.to_owned(), record.value.map_or(0, <[u8]>::len));
@@ -148,7 +145,7 @@ impl Owner {
         }
     }
 
-    /// The next owner, or the broker's own clock, ends what cannot be ended here.
+    /// If this fails, the next owner or the broker's transaction timeout aborts.
     fn abort(&self, cluster: &Cluster) {
         drop(self.producer.abort_transaction(cluster.timeout()));
     }

@@ -1,11 +1,10 @@
-//! The records of the memory topic that say how far the turns were read, and that the
-//! memory has moved.
+//! The control records of the memory topic: read positions, and the switch to a new generation.
 //!
-//! Key: two zero bytes, where every other key has the length of its bank, then the turns
-//! partition in four bytes, big-endian. Value: JSON. It is the last record of every
-//! transaction, so that a reader that has it has everything it covers. That the memory has
-//! moved is said under a key of two zero bytes and `moved`, in every partition, and, under
-//! `memory`, in the topic of generations, which is there once it has.
+//! A read position has the key of two zero bytes, where a memory record's key has the length of its
+//! bank, and the turns partition in four bytes, big-endian. Its value is JSON. It is the last record
+//! of every transaction, so a reader that has it has everything that it covers. A switch is recorded
+//! in every partition, under two zero bytes and `moved`, and in the topic of generations, under
+//! `memory`; that topic exists from the first re-embedding on.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,18 +16,18 @@ struct ReadPosition {
     next_offset: u64,
 }
 
-/// The key that says, in a memory topic, that it is one no more.
+/// The key that marks a memory topic as replaced.
 pub(super) const MOVED_KEY: &[u8] = b"\0\0moved";
-/// The key in the topic of generations.
+/// The key of the current generation in the topic of generations.
 pub(super) const GENERATION_KEY: &[u8] = b"memory";
 
-/// Which generation of the memory topic counts.
+/// The current generation of the memory topic.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Moved {
     schema: u32,
     /// From 1.
     pub generation: u32,
-    /// Whose vectors it holds.
+    /// The model of its vectors.
     pub model: ModelRef,
 }
 
@@ -47,25 +46,28 @@ impl Moved {
     }
 }
 
-/// The key for a turns partition.
+/// The key of a turns partition's read position.
 pub(super) fn key(partition: u32) -> [u8; 6] {
     let [a, b, c, d] = partition.to_be_bytes();
     [0, 0, a, b, c, d]
 }
 
-/// The turns partition of a key; none of a key that is a memory record's.
+/// The turns partition of a read position's key; `None` for other keys.
 pub(super) fn partition_of_key(key: &[u8]) -> Option<u32> {
     let partition = key.strip_prefix(&[0, 0])?;
     Some(u32::from_be_bytes(partition.try_into().ok()?))
 }
 
-/// The value.
+/// The value of a read position.
 pub(super) fn value(next_offset: u64) -> Vec<u8> {
     // Two numbers always have a JSON form.
     serde_json::to_vec(&ReadPosition { schema: SCHEMA_VERSION, next_offset }).unwrap_or_default()
 }
 
-/// The position in a value; what is wrong with it otherwise.
+/// The position in a value.
+///
+/// # Errors
+/// What is wrong with the value.
 pub(super) fn parse(value: &[u8]) -> Result<u64, String> {
     let read: ReadPosition = serde_json::from_slice(value).map_err(|e| format!("not a read position: {e}"))?;
     if read.schema == SCHEMA_VERSION {

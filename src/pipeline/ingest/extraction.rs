@@ -250,7 +250,7 @@ fn set_aside(
             due.insert(partition, Instant::now() + later);
             tell(Progressed::Left { partition });
         }
-        PipelineError::Log(LogError::Cluster { passing: true, .. }) => {
+        PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
             due.insert(partition, Instant::now() + AGAIN);
             tell(Progressed::Aborted { partition, problem: error.to_string() });
         }

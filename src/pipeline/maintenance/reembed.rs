@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::{
     config::Pipeline,
     extract::rules::draft_of,
-    log::{self, Log, Rewritten, Topic, memory_name},
+    log::{self, KeyedValue, Log, Topic, memory_name},
     model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
 };
 
@@ -140,7 +140,7 @@ impl Copy<'_> {
             Ok(())
         })?;
         self.write(waiting, position)?;
-        let mut gone: Vec<Rewritten> = Vec::new();
+        let mut gone: Vec<KeyedValue> = Vec::new();
         for (key, There { parts, .. }) in there {
             let failed = |e: crate::model::Invalid| PipelineError::Record {
                 partition,
@@ -172,7 +172,7 @@ impl Copy<'_> {
             })
             .collect();
         let (model, made) = self.vectors.units(&drafted)?;
-        let mut records: Vec<Rewritten> = Vec::new();
+        let mut records: Vec<KeyedValue> = Vec::new();
         self.written += windows.len() as u64;
         let mut closed = Vec::new();
         for (((key, record, before), units), drafted) in windows.into_iter().zip(made).zip(&drafted) {

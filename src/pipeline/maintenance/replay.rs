@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     config::{Expired, LogSettings},
-    log::{LogError, View},
+    log::{LogError, TopicView},
     model::EventTime,
     snapshot::{Archive, Held, Row, SnapshotError, Table},
 };
@@ -93,7 +93,7 @@ pub struct ReplayRequest<'r> {
 /// A replay at work.
 pub struct Replay {
     table: Table,
-    view: View,
+    view: TopicView,
     archive: Archive,
     expired: Expired,
     /// The end of each partition that is read, as it was when this began.
@@ -108,7 +108,7 @@ impl Replay {
     pub fn open(log: &LogSettings, request: &ReplayRequest<'_>) -> Result<Self, ReplayError> {
         let ReplayRequest { table, to, partition, from, by_bank } = *request;
         let begin = from.map(Begin::parse).transpose()?;
-        let mut view = View::open(log, table.name())?;
+        let mut view = TopicView::open(log, table.name())?;
         let partitions = view.partitions();
         if let Some(partition) = partition.filter(|p| *p >= partitions) {
             return Err(ReplayError::NoPartition { topic: view.name().to_owned(), partition, partitions });

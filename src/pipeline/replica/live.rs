@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    log::{Log, Record, Topic, Whole},
+    log::{Log, Record, Topic, TransactionEnd},
     model::{Invalid, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION},
 };
 
@@ -20,7 +20,7 @@ pub(super) struct LiveRecords {
     topic: Topic,
     partition: u32,
     /// What was looked at.
-    pub whole: Whole,
+    pub whole: TransactionEnd,
     keys: HashMap<Vec<u8>, u64>,
 }
 
@@ -33,7 +33,7 @@ impl LiveRecords {
         partition: u32,
         mut wanted: impl FnMut(&MemoryKey, &Record) -> Result<bool, PipelineError>,
     ) -> Result<Self, PipelineError> {
-        let mut live = Self { topic, partition, whole: log.whole(topic, partition)?, keys: HashMap::new() };
+        let mut live = Self { topic, partition, whole: log.last_transaction(topic, partition)?, keys: HashMap::new() };
         let mut keys = HashMap::new();
         live.scan(log, &mut |record| {
             let key = key_of(partition, record)?;

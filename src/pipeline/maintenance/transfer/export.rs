@@ -44,7 +44,7 @@ pub fn export(
 ) -> Result<Exported, TransferError> {
     let log = log::open(&pipeline.log)?;
     let partition = partition_of(bank, log.partitions());
-    if pipeline.log.kind == LogKind::Embedded && log.behind(partition, log.read_position(partition)?)? > 0 {
+    if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.read_position(partition)?)? > 0 {
         let (extractors, mut vectors) = (Extractors::new(pipeline)?, Vectors::new(pipeline));
         // What waits for a language model goes as it is, and is read on the other side.
         if let Some(model) = &extractors.model {
@@ -53,7 +53,7 @@ pub fn export(
         let mut stage = Stage::take_over(partition, pipeline, &*log)?;
         while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}
     }
-    let behind = log.behind(partition, log.read_position(partition)?)?;
+    let behind = log.lag(partition, log.read_position(partition)?)?;
     // The header stands first and says whose vectors there are.
     let mut model = None;
     let live = LiveRecords::of(&*log, Topic::Memory, partition, |key, record| {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{file::FileReader, import::into_log, *};
 use crate::{
-    log::{self, Batch, LiveKey, Log, Record, Rewritten, Topic, Transaction, Whole},
+    log::{self, Batch, KeyedValue, LiveKey, Log, Record, Topic, Transaction, TransactionEnd},
     model::{DeadLetter, ModelRef, TurnEvent},
     pipeline::Service,
 };
@@ -44,8 +44,8 @@ impl Log for Dying {
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
         self.log.end(topic, partition)
     }
-    fn whole(&self, topic: Topic, partition: u32) -> Result<Whole, LogError> {
-        self.log.whole(topic, partition)
+    fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {
+        self.log.last_transaction(topic, partition)
     }
     fn generation(&self) -> u32 {
         self.log.generation()
@@ -53,7 +53,7 @@ impl Log for Dying {
     fn begin_next(&self) -> Result<(), LogError> {
         self.log.begin_next()
     }
-    fn fill_next(&self, partition: u32, records: &[Rewritten], next_offset: u64) -> Result<(), LogError> {
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
         self.log.fill_next(partition, records, next_offset)
     }
     fn interrupt_next(&self) -> Result<(), LogError> {
@@ -65,8 +65,8 @@ impl Log for Dying {
     fn drop_old(&self) -> Result<Vec<String>, LogError> {
         self.log.drop_old()
     }
-    fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {
-        self.log.behind(partition, position)
+    fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        self.log.lag(partition, position)
     }
     fn read_position(&self, partition: u32) -> Result<u64, LogError> {
         self.log.read_position(partition)

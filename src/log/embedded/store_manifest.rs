@@ -1,11 +1,10 @@
-//! The manifests of the store's keyspaces, checked before the store is opened.
+//! Checks the manifests of the store's keyspaces before the store is opened.
 //!
-//! In: the store's directory. Out: nothing, or which file is not what was written. The
-//! store writes a checksum of each keyspace's manifest (`vN`) into its file `current`
-//! and never looks at it again: it deletes a keyspace without `current`, and a damaged
-//! manifest ends the process by an assertion whose unwinding panics once more. So both
-//! are found here, while everything still lies where it was. While keyspaces are made or
-//! removed, a file beside the store says which others must be whole whatever happens.
+//! In: the store's directory. Out: nothing, or the damaged file. The store writes a checksum of each
+//! keyspace's manifest (`vN`) into its file `current`, but never verifies it: it deletes a keyspace
+//! without `current`, and a damaged manifest aborts the process by a panic during unwinding. This
+//! check finds both before the store changes anything. While keyspaces are created or deleted, a
+//! file beside the store lists the others, which must stay complete.
 
 use std::{
     collections::BTreeSet,
@@ -18,33 +17,34 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// Why a store must not be opened.
 pub(super) enum Unfit {
-    /// This file is missing, or does not hold what was written.
+    /// The file is missing, or differs from what was written.
     Damaged(PathBuf),
     /// A file could not be read.
     Unreadable(io::Error),
 }
 
-/// The file that says which keyspaces must be whole; without it all must be.
+/// Lists the keyspaces that must be complete while others change; without it all must be complete.
 const CHANGING: &str = "changing";
-const CHANGING_FRESH: &str = "changing.new";
+const CHANGING_UNFINISHED: &str = "changing.new";
 
-/// Says that keyspaces are made or removed from now on: all but `gone` must be whole.
-pub(super) fn begin_change(directory: &Path, store: &Path, gone: &[u64]) -> io::Result<()> {
-    let mut whole = String::new();
+/// Records that keyspaces are being created or deleted: all existing ones but `deleted` must stay
+/// complete.
+pub(super) fn begin_change(directory: &Path, store: &Path, deleted: &[u64]) -> io::Result<()> {
+    let mut complete = String::new();
     for entry in fs::read_dir(store.join("keyspaces"))? {
         let number = entry?.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
-        if let Some(number) = number.filter(|number| !gone.contains(number)) {
-            whole.push_str(&format!("{number}\n"));
+        if let Some(number) = number.filter(|number| !deleted.contains(number)) {
+            complete.push_str(&format!("{number}\n"));
         }
     }
-    let fresh = directory.join(CHANGING_FRESH);
-    fs::write(&fresh, whole)?;
-    fs::File::open(&fresh)?.sync_all()?;
-    fs::rename(fresh, directory.join(CHANGING))?;
+    let unfinished = directory.join(CHANGING_UNFINISHED);
+    fs::write(&unfinished, complete)?;
+    fs::File::open(&unfinished)?.sync_all()?;
+    fs::rename(unfinished, directory.join(CHANGING))?;
     fs::File::open(directory)?.sync_all()
 }
 
-/// Says that they were: every keyspace that is there must be whole.
+/// Records that the change is done: every keyspace must be complete again.
 pub(super) fn end_change(directory: &Path) -> io::Result<()> {
     match fs::remove_file(directory.join(CHANGING)) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
@@ -52,7 +52,7 @@ pub(super) fn end_change(directory: &Path) -> io::Result<()> {
     }
 }
 
-fn must_be_whole(directory: &Path) -> Result<Option<BTreeSet<u64>>, Unfit> {
+fn must_be_complete(directory: &Path) -> Result<Option<BTreeSet<u64>>, Unfit> {
     match fs::read_to_string(directory.join(CHANGING)) {
         Ok(text) => Ok(Some(text.lines().filter_map(|line| line.parse().ok()).collect())),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -60,9 +60,9 @@ fn must_be_whole(directory: &Path) -> Result<Option<BTreeSet<u64>>, Unfit> {
     }
 }
 
-/// Checks the manifests of the keyspaces of the store in `path`, a part of `directory`.
+/// Checks the manifests of the store in `path`, a subdirectory of `directory`.
 pub(super) fn check(directory: &Path, path: &Path) -> Result<(), Unfit> {
-    let whole = must_be_whole(directory)?;
+    let complete = must_be_complete(directory)?;
     let keyspaces = path.join("keyspaces");
     for file in [path.join("version"), keyspaces.clone()] {
         if !file.try_exists().map_err(Unfit::Unreadable)? {
@@ -77,7 +77,7 @@ pub(super) fn check(directory: &Path, path: &Path) -> Result<(), Unfit> {
         let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok()) else {
             return Err(Unfit::Damaged(entry.path()));
         };
-        if whole.as_ref().is_some_and(|whole| !whole.contains(&number)) {
+        if complete.as_ref().is_some_and(|complete| !complete.contains(&number)) {
             continue;
         }
         check_keyspace(&entry.path())?;
@@ -85,7 +85,7 @@ pub(super) fn check(directory: &Path, path: &Path) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// `current`: the number of the manifest, its XXH3 of 128 bits, the kind of checksum.
+/// The file `current` holds the manifest's number, its 128-bit XXH3, and the kind of checksum (0).
 fn check_keyspace(keyspace: &Path) -> Result<(), Unfit> {
     let current = keyspace.join("current");
     let bytes = read(&current)?;

@@ -1,35 +1,7 @@
-//! The log in a directory of this machine, for one process at a time.
+//! The embedded log: turn events and transactions into the store, records out of it.
 //!
-//! In: turn events and transactions. Out: records by offset. Guarantees:
-//! - A write is there as a whole or not at all, also after `kill -9` or a power cut.
-//! - With `fsync = "commit"` a write is on the disk before it is acknowledged, one sync a
-//!   call. With `"system"` it is with the operating system: a killed process loses
-//!   nothing, a power cut may lose the last seconds, always from the end backwards.
-//! - A call that returns an error leaves its write in doubt: after the next start it is
-//!   there as a whole or not at all. Nothing is written after it until then.
-//! - Loss is never silent. Every write has a number; the log refuses to open when a
-//!   number is missing, or when fewer are there than `acknowledged` says (with
-//!   `"system"`: than there were at the last orderly close). That file, deleted by hand,
-//!   is how a user says that what is left will do.
-//! - A second writer is refused, as is another partition count or a newer format.
-//!
-//! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store:
-//! `turns`, `memory`, `dead_letters` (partition and offset to record), `memory_index`
-//! (partition and key to the live record's offset), `positions` (ends and read
-//! positions), `writes` (numbers of the writes since the last start), `meta`. A
-//! superseded memory record is removed in the transaction that supersedes it; a null
-//! stays as a marker for readers that are behind, until the next start. A later generation
-//! of the memory has keyspaces of its own, `memory-2` and `memory_index-2`; `meta` says which
-//! one counts.
-
-mod acknowledged;
-mod manifest;
-mod record;
-mod store;
-mod writer_lock;
-
-#[cfg(test)]
-mod tests;
+//! In: calls of [`Log`]. Out: records, ends and read positions, which become visible only once their
+//! write has succeeded. One write at a time; reads never wait for a write.
 
 use std::{
     collections::HashMap,
@@ -40,40 +12,43 @@ use std::{
 use fjall::{OwnedWriteBatch, PersistMode};
 use jiff::Timestamp;
 
-use self::{
+use super::{
     acknowledged::Acknowledged,
-    record::{decode, encode, offset_of, place},
-    store::{Ends, MemoryKeyspaces, Store},
+    record::{self, decode, encode, offset_of, record_key},
+    store::{self, Ends, MemoryKeyspaces, Store, persist_mode},
     writer_lock::{Refused, WriterLock},
 };
-use super::{Batch, LiveKey, Log, LogError, Record, Rewritten, Topic, Transaction, Whole, memory_name, partition_of};
 use crate::{
     config::{Fsync, LogSettings},
+    log::{
+        Batch, KeyedValue, LiveKey, Log, LogError, Record, Topic, Transaction, TransactionEnd, memory_name,
+        partition_of,
+    },
     model::{DeadLetter, ModelRef, TurnEvent},
     sync,
 };
 
-/// Longest key of a memory record, in bytes. Ours stay under 700.
+/// Longest key of a memory record, in bytes. This project's keys stay under 700.
 const MAX_KEY_BYTES: usize = 32_768;
-/// Records of one read of a replay.
+/// Records that a replay reads at once.
 const REPLAYED_AT_ONCE: usize = 64;
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 30;
 
 /// A log in a directory.
 pub struct EmbeddedLog {
-    // Dropped in this order: the store is closed before the lock is released.
+    // Fields drop in this order: the store closes before the lock is released.
     writer: Mutex<Writer>,
     ends: Mutex<Ends>,
-    store: Store,
-    /// The next generation of the memory, where it was begun.
+    pub(super) store: Store,
+    /// The next generation of the memory, once it was begun.
     next: Mutex<Option<MemoryKeyspaces>>,
     fsync: Fsync,
     directory: PathBuf,
     _lock: WriterLock,
 }
 
-/// What only the one who writes may touch; held while a write is on its way to the disk.
+/// The state of writing, locked during each write.
 struct Writer {
     acknowledged: Acknowledged,
     /// Number of the last write.
@@ -81,21 +56,21 @@ struct Writer {
 }
 
 impl EmbeddedLog {
-    /// Opens the log of a directory, or makes it.
+    /// Opens the log of a directory, or creates it.
     ///
     /// # Errors
-    /// [`LogError`]: in use by another process, made with another partition count or by
-    /// a later build, damaged, or refused by the file system.
+    /// [`LogError`]: in use by another process, created with another partition count or by a later
+    /// build, damaged, or a failed file operation.
     pub fn open(settings: &LogSettings) -> Result<Self, LogError> {
         let directory = settings.directory.clone();
-        std::fs::create_dir_all(&directory).map_err(|e| store::disk(&directory, "making the directory", e))?;
+        std::fs::create_dir_all(&directory).map_err(|e| store::disk(&directory, "creating the directory", e))?;
         let lock = WriterLock::take(&directory.join("writer.lock")).map_err(|refused| match refused {
-            Refused::Held(holder) => LogError::InUse { directory: directory.clone(), holder },
+            Refused::InUse(holder) => LogError::InUse { directory: directory.clone(), holder },
             Refused::Failed(e) => store::disk(&directory, "locking the directory", e),
         })?;
         let acknowledged = Acknowledged::read(&directory).map_err(|e| {
             if e.kind() == std::io::ErrorKind::InvalidData {
-                store::cut_short(&directory, "the file acknowledged does not hold what was written".to_owned())
+                store::truncated(&directory, "the file acknowledged differs from what was written".to_owned())
             } else {
                 store::disk(&directory, "reading the file acknowledged", e)
             }
@@ -127,14 +102,14 @@ impl EmbeddedLog {
         self.store.database.batch().durability(Some(persist_mode(self.fsync)))
     }
 
-    /// Writes `batch`, all or nothing, and then lets others see the new `ends`.
+    /// Writes `batch`, all or nothing, and then publishes the new `ends`.
     fn write(&self, writer: &mut Writer, mut batch: OwnedWriteBatch, ends: Ends) -> Result<(), LogError> {
         let number = writer.writes + 1;
         batch.insert(&self.store.writes, number.to_be_bytes(), []);
         batch.commit().map_err(|e| store::failed(&self.directory, "a write", e))?;
         writer.writes = number;
         if self.fsync == Fsync::Commit {
-            // The write is on the disk; a count that lags behind only weakens a later check.
+            // The write is on the disk. A count that is too low only weakens a later check.
             let _ = writer.acknowledged.write(number);
         }
         *self.ends() = ends;
@@ -150,18 +125,18 @@ impl EmbeddedLog {
         store::damaged(&self.directory, format!("{topic}/{partition}: offset {offset} {problem}"), None)
     }
 
-    /// Memory records of a transaction to a generation, whose `end` moves on.
+    /// Adds memory records to `batch`, for a generation whose end is `end`.
     fn put_memory(
         &self,
         batch: &mut OwnedWriteBatch,
         to: &MemoryKeyspaces,
         end: &mut u64,
         partition: u32,
-        memory: &[Rewritten],
+        memory: &[KeyedValue],
         now: i64,
     ) -> Result<(), LogError> {
-        // A batch may not write a key and remove it again, so that of a key that comes
-        // twice only the last record is written; the first one's offset stays unused.
+        // The store cannot write a key and remove it in one batch, so only the last record of a key
+        // is written. The offsets of earlier ones stay unused.
         let last: HashMap<&[u8], usize> =
             memory.iter().enumerate().map(|(index, (key, _))| (key.as_slice(), index)).collect();
         for (index, (key, value)) in memory.iter().enumerate() {
@@ -181,14 +156,14 @@ impl EmbeddedLog {
                         .ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "has an unreadable index entry"))
                 })
                 .transpose()?;
-            // A null for a key that is not there, or is null already, says nothing new.
+            // Deleting a key that has no live record changes nothing.
             if value.is_none() && before.is_none_or(|(_, live)| !live) {
                 continue;
             }
             if let Some((superseded, _)) = before {
-                batch.remove(&to.records, place(partition, superseded));
+                batch.remove(&to.records, record_key(partition, superseded));
             }
-            batch.insert(&to.records, place(partition, offset), encode(now, key, value.as_deref()));
+            batch.insert(&to.records, record_key(partition, offset), encode(now, key, value.as_deref()));
             batch.insert(&to.index, index_key, record::encode_index(offset, value.is_some()));
             *end += 1;
         }
@@ -209,7 +184,7 @@ impl EmbeddedLog {
     ) -> Result<(), LogError> {
         for (index, letter) in letters.iter().enumerate() {
             let json = json_of(Topic::DeadLetters, 0, index, letter)?;
-            batch.insert(&self.store.dead_letters, place(0, ends.dead_letters), encode(now, b"", Some(&json)));
+            batch.insert(&self.store.dead_letters, record_key(0, ends.dead_letters), encode(now, b"", Some(&json)));
             ends.dead_letters += 1;
         }
         if !letters.is_empty() {
@@ -239,7 +214,7 @@ impl Log for EmbeddedLog {
             let end = ends.turns(partition);
             batch.insert(
                 &self.store.turns,
-                place(partition, *end),
+                record_key(partition, *end),
                 encode(now, event.bank().as_str().as_bytes(), Some(&json)),
             );
             *end += 1;
@@ -262,13 +237,13 @@ impl Log for EmbeddedLog {
         self.write(&mut writer, batch, ends)
     }
 
-    /// The lock on the directory keeps every other process out.
+    /// The directory's lock already excludes other processes.
     fn own(&self, partition: u32) -> Result<(), LogError> {
         self.check_partition(Topic::Memory, partition)
     }
 
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
-        // Events are appended to their banks' partitions only: there is none to forward.
+        // `append_turns` always chooses the bank's partition, so there is nothing to forward.
         let Transaction { partition, next_offset, memory, dead_letters, forwards: _ } = transaction;
         let (partition, next_offset) = (*partition, *next_offset);
         self.check_partition(Topic::Memory, partition)?;
@@ -297,7 +272,7 @@ impl Log for EmbeddedLog {
 
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
         self.check_partition(topic, partition)?;
-        // Both at once: the position belongs to this end.
+        // Under one lock, because the position belongs to this end.
         let (end, position) = {
             let mut ends = self.ends();
             (ends.end(topic, partition), *ends.position(partition))
@@ -311,25 +286,25 @@ impl Log for EmbeddedLog {
             Topic::NextMemory => self.next()?.records,
             Topic::DeadLetters => self.store.dead_letters.clone(),
         };
-        let replaced = matches!(topic, Topic::Memory | Topic::NextMemory);
+        let compacted = matches!(topic, Topic::Memory | Topic::NextMemory);
         let mut records = Vec::with_capacity(limit.min(1_024));
         let mut expected = from;
-        for row in keyspace.range(place(partition, from)..place(partition, end)).take(limit) {
+        for row in keyspace.range(record_key(partition, from)..record_key(partition, end)).take(limit) {
             let (key, value) = row.into_inner().map_err(|e| store::failed(&self.directory, "a read", e))?;
             let offset = offset_of(&key)
                 .ok_or_else(|| self.damaged(topic, partition, expected, "is followed by an unreadable key"))?;
-            if !replaced && offset != expected {
+            if !compacted && offset != expected {
                 return Err(self.damaged(topic, partition, expected, "is missing"));
             }
             records
                 .push(decode(offset, &value).ok_or_else(|| self.damaged(topic, partition, offset, "is unreadable"))?);
             expected = offset + 1;
         }
-        if !replaced && records.len() < limit && expected < end {
+        if !compacted && records.len() < limit && expected < end {
             return Err(self.damaged(topic, partition, expected, "is missing"));
         }
-        let whole = replaced && expected == end;
-        let covers = if whole { vec![(partition, position)] } else { Vec::new() };
+        let at_end = compacted && expected == end;
+        let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
         Ok(Batch { records, covers, next: expected })
     }
 
@@ -338,11 +313,11 @@ impl Log for EmbeddedLog {
         Ok(self.ends().end(topic, partition))
     }
 
-    fn whole(&self, topic: Topic, partition: u32) -> Result<Whole, LogError> {
-        Ok(Whole { end: self.end(topic, partition)?, position: Some(self.read_position(partition)?) })
+    fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {
+        Ok(TransactionEnd { end: self.end(topic, partition)?, position: Some(self.read_position(partition)?) })
     }
 
-    fn behind(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+    fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
         Ok(self.end(Topic::Turns, partition)?.saturating_sub(position))
     }
 
@@ -388,8 +363,8 @@ impl Log for EmbeddedLog {
         Ok(())
     }
 
-    /// The read position is the same for every generation: nobody reads turns meanwhile.
-    fn fill_next(&self, partition: u32, records: &[Rewritten], _next_offset: u64) -> Result<(), LogError> {
+    /// Ignores `next_offset`: all generations share the read position, and no turns are read meanwhile.
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], _next_offset: u64) -> Result<(), LogError> {
         self.check_partition(Topic::NextMemory, partition)?;
         let next = self.next()?;
         let mut writer = self.writer();
@@ -402,7 +377,7 @@ impl Log for EmbeddedLog {
         self.write(&mut writer, batch, ends)
     }
 
-    /// The lock on the directory keeps every other process out.
+    /// The directory's lock already excludes other writers.
     fn interrupt_next(&self) -> Result<(), LogError> {
         Ok(())
     }
@@ -426,27 +401,20 @@ impl Log for EmbeddedLog {
             }
         }
         if !old.is_empty() {
-            self.store.remove(&self.directory, old)?;
+            self.store.delete_generations(&self.directory, old)?;
         }
         Ok(dropped)
     }
 }
 
 impl Drop for EmbeddedLog {
-    /// An orderly close: everything is on the disk, and `acknowledged` says so.
+    /// Closes in order: syncs everything, and then counts it in `acknowledged`.
     fn drop(&mut self) {
         if self.store.database.persist(PersistMode::SyncAll).is_ok() {
             let writer = sync::get_mut(&mut self.writer);
-            // Nobody is left to tell; an old count is a weaker check, not a wrong one.
+            // A drop cannot report an error. An old count only weakens the next start's check.
             let _ = writer.acknowledged.write(writer.writes).and_then(|()| writer.acknowledged.sync());
         }
-    }
-}
-
-fn persist_mode(fsync: Fsync) -> PersistMode {
-    match fsync {
-        Fsync::Commit => PersistMode::SyncData,
-        Fsync::System => PersistMode::Buffer,
     }
 }
 
@@ -455,7 +423,7 @@ fn json_of<T: serde::Serialize>(topic: Topic, partition: u32, index: usize, valu
         topic,
         partition,
         index,
-        problem: format!("it has no JSON form ({e}); report this"),
+        problem: format!("it cannot be written as JSON ({e}); please report this"),
     })
 }
 

@@ -1,0 +1,38 @@
+//! The log in a local directory, for one process at a time.
+//!
+//! In: turn events and transactions. Out: records by offset. Guarantees:
+//! - A write is atomic, also across `kill -9` and power cuts.
+//! - With `fsync = "commit"` a write is synced to the disk before it is acknowledged, with one sync
+//!   a call. With `"system"` the operating system has it: a killed process loses nothing, a power
+//!   cut may lose the writes of the last seconds, the newest first.
+//! - When a call returns an error, its write is in doubt: the next start finds it whole or not at
+//!   all. Until then the log accepts no more writes.
+//! - Loss is never silent. Every write has a number; the log refuses to open when a number is
+//!   missing, or when there are fewer writes than the file `acknowledged` counts (with `"system"`:
+//!   than at the last orderly close). A user accepts such a loss by deleting that file.
+//! - A second writer, another partition count and a newer format are refused.
+//!
+//! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store: `turns`,
+//! `memory`, `dead_letters` (partition and offset to record), `memory_index` (partition and key to
+//! the offset of the key's record), `positions` (ends and read positions), `writes` (numbers of the
+//! writes since the last start), `meta`. The transaction that supersedes a memory record also
+//! removes it; a deletion stays as a marker until the next start, for readers that lag. A later
+//! generation of the memory has separate keyspaces, such as `memory-2` and `memory_index-2`; `meta`
+//! holds the number of the current one.
+//!
+//! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
+//! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
+//! - `acknowledged`: the count of synced writes; `writer_lock`: one process a directory
+//! - `record`: how records, keys and index entries are encoded
+
+mod acknowledged;
+mod log;
+mod record;
+mod store;
+mod store_manifest;
+mod writer_lock;
+
+#[cfg(test)]
+mod tests;
+
+pub use log::EmbeddedLog;
