@@ -8,9 +8,9 @@
 use serde::Deserialize;
 
 use super::{
-    decided::{Decided, decided},
+    bench::{Bench, EvalError},
+    llm_edges::{Decided, decided},
     result::{Budget, Row},
-    run::{Bench, EvalError},
     score::{Scored, figures, figures_by},
 };
 use crate::{

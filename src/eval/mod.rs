@@ -6,36 +6,36 @@
 //! silently dropped.
 
 mod ablation;
-pub mod answer;
+pub mod answer_metrics;
+mod bank_scaling;
+mod baselines;
+mod bench;
 mod calibrate;
 mod dataset;
-mod decided;
-mod heard;
-mod merged;
+mod generated_answer;
+mod llm_edges;
+mod memory_contents;
 mod paper;
 mod problems;
-mod remembered;
+mod recording_source;
 pub mod report;
 mod result;
-mod rivals;
-mod run;
 mod samples;
 mod score;
-mod spoken;
 mod table;
 pub mod tokens;
 mod vectors;
 
 pub use ablation::Ablation;
+pub use bench::{EvalError, Request, evaluate};
 pub use calibrate::{CHANCE, CalibrateError, Calibration, Sample, SweepRow, calibrate};
 pub use dataset::{DatasetError, Format};
+pub use generated_answer::Spoken;
 pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use result::{
     Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
     QuestionResult, Row, Run, SizeRow, VectorRow,
 };
-pub use run::{EvalError, Request, evaluate};
 pub use samples::{SampleError, samples};
 pub use score::{auc, percentile};
-pub use spoken::Spoken;
 pub use table::{budget, table};

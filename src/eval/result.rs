@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spoken::Spoken;
+use super::generated_answer::Spoken;
 use crate::model::{Bank, Evidence, UnitId};
 
 /// Version of the JSON form.

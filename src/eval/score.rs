@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use super::{
+    generated_answer::Spoken,
     result::{BySecondRound, Figures, QuestionResult},
-    spoken::Spoken,
 };
 use crate::{
     language::{

@@ -8,9 +8,9 @@
 use std::time::Instant;
 
 use super::{
-    remembered::Remembered,
+    bench::{Bench, EvalError},
+    memory_contents::Remembered,
     result::VectorRow,
-    run::{Bench, EvalError},
     score::figures,
 };
 use crate::{

@@ -79,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eval::heard::tests::heard;
+    use crate::eval::recording_source::tests::heard;
 
     #[test]
     fn question_files_are_read_in_order_and_a_half_one_is_an_error() {

@@ -110,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eval::heard::{Heard, tests::heard};
+    use crate::eval::recording_source::{Heard, tests::heard};
 
     fn damaged() -> Vec<Value> {
         let Value::Array(list) = json!([
@@ -202,7 +202,7 @@ mod tests {
         };
         let mut heard = Heard::default();
         let mut source = crate::source::open(&settings, None).unwrap();
-        let mut listening = crate::eval::heard::Listening::to(&mut *source, &mut heard, true);
+        let mut listening = crate::eval::recording_source::Listening::to(&mut *source, &mut heard, true);
         while crate::source::Source::next(&mut listening, 1_000).unwrap().is_some() {}
         let mut dataset = super::super::read(Format::Locomo, &path, &[], 0).unwrap();
         assert_eq!((heard.count(), dataset.questions.len()), (2_760, 999));

@@ -126,7 +126,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eval::heard::tests::heard;
+    use crate::eval::recording_source::tests::heard;
 
     #[test]
     fn marked_turns_are_evidence_and_damage_is_counted() {

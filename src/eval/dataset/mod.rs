@@ -13,8 +13,8 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    heard::Heard,
     problems::{Kind as Damage, Problems},
+    recording_source::Heard,
 };
 use crate::model::{Bank, EventTime};
 

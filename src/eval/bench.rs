@@ -9,15 +9,14 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use super::{
     ablation::{self, Ablation},
+    bank_scaling, baselines,
     dataset::{self, Asked, Dataset, DatasetError, Format, Standing},
-    heard::{Heard, Listening},
-    merged,
+    generated_answer::{self, Spoken},
+    memory_contents::Remembered,
     problems::Kind as Damage,
-    remembered::Remembered,
+    recording_source::{Heard, Listening},
     result::{Build, EVAL_SCHEMA_VERSION, EvalResult, Latency, ModelUse, Piece, QuestionResult, Run},
-    rivals,
     score::{Comparable, Marks, Scored, Shown, auc, by_second_round, delivered, figures, figures_by, percentile},
-    spoken::{self, Spoken},
     tokens, vectors,
 };
 use crate::{
@@ -172,7 +171,7 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
     pipeline.snapshot.directory.clear();
     // The source speaks first of a file that is not of its format, or an unknown conversation.
     drop(open_source(request)?);
-    drop(request.filler.as_deref().map(|path| merged::filler(path, &request.zone)).transpose()?);
+    drop(request.filler.as_deref().map(|path| bank_scaling::filler(path, &request.zone)).transpose()?);
     let dataset = dataset::read(request.format, &request.path, &request.only, zone)?;
     let mut bench = Bench { pipeline, request: request.clone(), dataset, heard: Heard::default(), llm, directory };
 
@@ -208,11 +207,11 @@ pub fn evaluate(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result
         .map(|((asked, answer), first)| bench.question(asked, answer, first, &remembered))
         .collect();
     let scored: Vec<Scored> = questions.iter().map(Scored::from).collect();
-    let rivals = if request.rivals { rivals::rows(&bench, &remembered, &scored, progress)? } else { Vec::new() };
+    let rivals = if request.rivals { baselines::rows(&bench, &remembered, &scored, progress)? } else { Vec::new() };
     drop(remembered);
     let ablations = ablation::rows(&bench, &scored, progress)?;
     let vectors = if request.vectors { vectors::rows(&bench, progress)? } else { Vec::new() };
-    let sizes = merged::rows(&bench, &build, progress)?;
+    let sizes = bank_scaling::rows(&bench, &build, progress)?;
     let result = EvalResult { reading, ..bench.result(build, &questions, &scored)? };
     Ok(Run { result: EvalResult { rivals, ablations, vectors, sizes, ..result }, questions })
 }
@@ -344,7 +343,7 @@ impl Bench {
     /// this one.
     fn spoken(&self, asked: &Asked, evidence: &Evidence) -> Result<Result<Option<Spoken>, LlmError>, EvalError> {
         let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(Ok(None)) };
-        match spoken::spoken(llm, asked, evidence) {
+        match generated_answer::spoken(llm, asked, evidence) {
             Ok(spoken) => Ok(Ok(Some(spoken))),
             Err(error @ (LlmError::Unusable { .. } | LlmError::Declined { .. })) => Ok(Err(error)),
             // What is wrong with one question's is wrong with all.

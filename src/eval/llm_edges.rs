@@ -21,7 +21,7 @@ use crossbeam_channel::unbounded;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::run::{Bench, EvalError};
+use super::bench::{Bench, EvalError};
 use crate::{
     config::{MemorySettings, Pipeline},
     llm::{Contract, Llm, LlmError, Meter, Request, RestsOn},

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use self::corpus::{Corpus, Item, Query};
 use super::{
+    bench::{Bench, EvalError, question, share},
     dataset::Asked,
-    remembered::Remembered,
+    memory_contents::Remembered,
     result::{Budget, Row},
-    run::{Bench, EvalError, question, share},
     score::{Comparable, Scored, Shown, figures, figures_by},
     tokens,
 };

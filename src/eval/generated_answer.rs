@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    answer::{bleu1, f1, f1_of_lists},
+    answer_metrics::{bleu1, f1, f1_of_lists},
     dataset::{Asked, Standing},
 };
 use crate::{

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::run::EvalError;
+use super::bench::EvalError;
 use crate::{
     log::{Log, Topic},
     model::{Bank, MemoryRecord, UnitId},

@@ -12,10 +12,10 @@ use std::{
 
 use super::{
     ablation::Ablation,
+    bench::{Answer, Bench, EvalError, open_source, share},
     dataset::Dataset,
-    heard::Heard,
+    recording_source::Heard,
     result::{Build, Latency, SizeRow},
-    run::{Answer, Bench, EvalError, open_source, share},
     score::{Recollected, Scored, figures, figures_by, percentile},
 };
 use crate::{
