@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use ripplemem::{
     config::{Pipeline, SnapshotSettings, SourceSettings},
-    eval::{self, Ablation, Format},
+    eval::{self, Ablation, BenchmarkFormat},
     model::Bank,
     serve,
     snapshot::AsOf,
@@ -292,9 +292,9 @@ pub(crate) struct EvalArgs {
     /// The profile: default, paper, paper-longmemeval or paper-evermembench.
     #[arg(long)]
     pub(crate) profile: Option<String>,
-    /// Ask other retrievers over the same memory as well.
-    #[arg(long)]
-    pub(crate) rivals: bool,
+    /// Compare with other retrievers over the same memory.
+    #[arg(long, alias = "rivals")]
+    pub(crate) baselines: bool,
     /// Leave parts out, one after another: structural-cues, graph-expansion, planned-recollection,
     /// second-round, longer-first-hop, open-windows, model-edges (which asks the model of [llm]), or
     /// all, which takes model-edges in where [llm] names a model.
@@ -327,8 +327,8 @@ pub(crate) struct EvalArgs {
 }
 
 impl EvalArgs {
-    pub(crate) fn request(self) -> Result<eval::Request> {
-        let format = Format::parse(&self.format).with_context(|| {
+    pub(crate) fn request(self) -> Result<eval::EvalRequest> {
+        let format = BenchmarkFormat::parse(&self.format).with_context(|| {
             format!("{:?} is not a benchmark; write locomo, longmemeval or evermembench", self.format)
         })?;
         let pipeline = match (&self.pipeline, &self.profile) {
@@ -351,14 +351,14 @@ impl EvalArgs {
                 }
             }
         }
-        Ok(eval::Request {
+        Ok(eval::EvalRequest {
             format,
             path: self.path,
             only: self.conversations,
             limit: self.limit,
             zone: self.zone,
             pipeline,
-            rivals: self.rivals,
+            baselines: self.baselines,
             ablations,
             vectors: self.vectors,
             sizes: self.sizes,

@@ -541,7 +541,7 @@ fn told(digest: &ExportDigest) -> String {
 }
 
 fn evaluate(
-    request: &eval::Request,
+    request: &eval::EvalRequest,
     json: bool,
     report: Option<&Path>,
     calibration: Option<&Path>,

@@ -8,7 +8,7 @@
 use std::{fmt::Write, fs};
 
 use ripplemem::{
-    eval::{self, Format},
+    eval::{self, BenchmarkFormat},
     recall,
 };
 
@@ -23,14 +23,14 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     // deterministic embedder finds no meaning, so that nothing is too far for a link.
     let extra = "profile = \"paper\"\nwindow.sessions = true\nextract.extractor = \"llm\"\nrecall.planner = \"llm\"\n\
                  recall.cues_by = \"llm\"\nrecall.semantic = 2\nrecall.lexical = 2\nrecall.cue = 1\nrecall.support_floor = -1.0";
-    let request = eval::Request {
-        format: Format::parse("locomo").unwrap(),
+    let request = eval::EvalRequest {
+        format: BenchmarkFormat::parse("locomo").unwrap(),
         path: data("readers.json"),
         only: Vec::new(),
         limit: None,
         zone: "+00:00".to_owned(),
         pipeline: server.pipeline(home.path(), "scripted", extra),
-        rivals: false,
+        baselines: false,
         ablations: Vec::new(),
         vectors: false,
         sizes: Vec::new(),
@@ -55,10 +55,10 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
         writeln!(page, "==== {contract}\n{}", input.trim_end()).unwrap();
     }
     let question = &run.questions[0];
-    let spoken = question.spoken.as_ref().unwrap();
+    let generated = question.generated.as_ref().unwrap();
     writeln!(page, "==== trace\n{}", recall::trace(&question.answer)).unwrap();
     writeln!(page, "==== context\n{}", question.answer.context).unwrap();
-    writeln!(page, "==== answer\n{}", spoken.answer).unwrap();
+    writeln!(page, "==== answer\n{}", generated.answer).unwrap();
     let figures = &run.result.overall;
     let marks = [figures.f1, figures.bleu1, figures.judge_accuracy].map(|f| format!("{:.3}", f.unwrap()));
     writeln!(page, "F1 {}, BLEU-1 {}, judge {}", marks[0], marks[1], marks[2]).unwrap();
@@ -78,5 +78,5 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     // The same evaluation again: everything is known, and counts as it did.
     let again = eval::evaluate(&request, &mut |_| {}).unwrap();
     assert_eq!(again.result.build.llm_tokens, run.result.build.llm_tokens);
-    assert_eq!((again.questions[0].spoken.as_ref(), server.requests().len()), (Some(spoken), 7));
+    assert_eq!((again.questions[0].generated.as_ref(), server.requests().len()), (Some(generated), 7));
 }

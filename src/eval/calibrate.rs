@@ -1,16 +1,17 @@
-//! A model's thresholds from unlabelled dialogue: how dense is the graph, what is chance?
+//! A model's thresholds from unlabelled dialogue.
 //!
-//! In: the vectors of units, bank by bank, and a target. Out: the semantic threshold at
-//! which a unit has the target's mean number of semantic choices, and the scale on which a
-//! unit answers a question, with a sweep that shows what other thresholds would give. A unit's
-//! choices are its best units of the same bank, at most `choices`, at or above the
-//! threshold (decision 11); cosines are the fixed-point ones that the memory compares.
-//! The questions are the dialogue's own, embedded as a question to the memory is. The floor
-//! is the [`CHANCE`] percentile of matches of one with a random unit of its bank: a unit that
-//! matches no better says nothing of it. The ceiling is the same percentile of what the best
-//! unit of other turns matches: one that matches better says what is asked, not what merely
-//! comes nearest. No question and no answer of a benchmark is looked at, no file, no clock;
-//! the same vectors in any order give the same figures.
+//! In: the vectors of units, bank by bank, and a target. Out: the semantic threshold at which a
+//! unit has the target's mean number of semantic choices, the scale on which a unit matches a
+//! question, and a sweep of other thresholds. Never looks at a benchmark's questions or answers,
+//! at a file or at a clock; the same vectors in any order give the same figures.
+//!
+//! A unit's choices are the best units of its bank, at most `choices`, at or above the threshold
+//! (decision 11). Cosines are fixed-point, as in the memory. The questions are those that the
+//! dialogue itself asks, embedded as questions to the memory are. The floor of the scale is the
+//! [`CHANCE`] percentile of the cosines of a question with a random unit of its bank: a unit at
+//! or below it says nothing about the question. The ceiling is the same percentile of each
+//! question's best cosine with a unit of other turns: a unit above it says what is asked, and is
+//! not merely the nearest one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +20,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::score::percentile;
+use super::{error::CalibrateError, score::percentile};
 use crate::{
     memory::{FixedVector, dot_reference, quantise},
     model::{Bank, Score, Unit},
@@ -27,28 +28,28 @@ use crate::{
 
 /// The share of random pairs of a question and a unit that lie at or below the floor.
 pub const CHANCE: f64 = 0.95;
-/// Pairs of a question and a unit that are drawn, about; all where there are no more.
+/// About this number of pairs of a question and a unit is drawn; all pairs when there are fewer.
 const PAIRS: usize = 200_000;
-/// Steps of the thresholds that are tried.
+/// Step between the thresholds that are tried.
 const STEP: f64 = 0.001;
-/// Steps of the sweep that is shown, in steps of the thresholds.
+/// Step between the thresholds of the sweep, in [`STEP`]s.
 const SHOWN: i32 = 20;
 
 /// The vectors of one unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
-    /// What edges compare.
+    /// The unit's vector, which semantic edges compare.
     pub vector: FixedVector,
-    /// Those of its parts: a match takes the best of all.
+    /// The vectors of its parts: a question is matched with the best of all.
     pub parts: Vec<FixedVector>,
-    /// The turns that it was made from.
+    /// The turns that it was extracted from.
     pub turns: BTreeSet<String>,
-    /// Questions of its turns, as text with a vector of a question.
+    /// The vectors of the questions in its turns.
     pub questions: Vec<FixedVector>,
 }
 
 impl Sample {
-    /// A unit, with the vectors of what its turns ask.
+    /// A unit, with the vectors of the questions in its turns.
     #[must_use]
     pub fn of(unit: &Unit, questions: Vec<FixedVector>) -> Self {
         let parts = unit.parts.iter().flat_map(|p| p.vectors.iter().chain(&p.pair));
@@ -66,78 +67,50 @@ impl Sample {
     }
 }
 
-/// What one threshold gives.
+/// The figures of one threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SweepRow {
     /// The threshold.
     pub threshold: f64,
-    /// Mean semantic choices a unit.
+    /// Mean number of semantic choices of a unit.
     pub choices: f64,
     /// Share of the units without a semantic choice.
     pub without: f64,
 }
 
-/// A model's calibrated figures.
+/// A model's calibrated thresholds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The model's name in the configuration.
     pub model: String,
-    /// Banks that were looked at.
+    /// The number of banks.
     pub banks: usize,
-    /// Units in them.
+    /// The number of units in them.
     pub units: usize,
-    /// Semantic choices a unit, at most.
+    /// Most semantic choices of a unit.
     pub most_choices: usize,
-    /// The mean that was asked for.
+    /// The target for the mean number of choices.
     pub target_choices: f64,
-    /// The threshold that comes nearest to it, in thousandths; of equals the highest.
+    /// The threshold whose mean comes nearest to the target, rounded to thousandths; the highest of equals.
     pub semantic_threshold: f64,
-    /// The mean that it gives.
+    /// The mean number of choices at the threshold.
     pub choices: f64,
-    /// Where a unit says nothing of a question, in thousandths.
+    /// The cosine up to which a unit says nothing about a question, rounded to thousandths.
     pub question_floor: f64,
-    /// Where it says what is asked, in thousandths.
+    /// The cosine from which a unit says what is asked, rounded to thousandths.
     pub question_ceiling: f64,
     /// The share of random pairs at or below the floor.
     pub chance: f64,
-    /// Questions that were looked at.
+    /// The number of questions.
     pub questions: usize,
-    /// Thresholds from where nearly every unit is full to where nearly none has a choice.
+    /// Thresholds from one at which nearly every unit has all its choices to one at which nearly none has any.
     pub sweep: Vec<SweepRow>,
 }
 
-/// Why thresholds cannot be set.
-#[derive(Debug, thiserror::Error)]
-pub enum CalibrateError {
-    /// No bank has two units.
-    #[error("calibrate: {units} units and no two of them in one bank; give it a longer dialogue")]
-    NoPairs {
-        /// Units that there are.
-        units: usize,
-    },
-    /// Nobody asks anything.
-    #[error("calibrate: no question in {units} units; give it a dialogue in which people ask each other")]
-    NoQuestions {
-        /// Units that there are.
-        units: usize,
-    },
-    /// The target cannot be met.
-    #[error(
-        "calibrate: a unit has at most {most:.2} choices in this dialogue, fewer than the target of {target}; give it \
-         more dialogue, or lower memory.target_semantic_choices"
-    )]
-    OutOfReach {
-        /// Mean choices without a threshold.
-        most: f64,
-        /// The target.
-        target: f64,
-    },
-}
-
-/// Sets a model's thresholds: at most `most_choices` a unit, `target` of them on average.
+/// Sets a model's thresholds: at most `most_choices` choices a unit, `target` on average.
 ///
 /// # Errors
-/// [`CalibrateError`] when there are too few units.
+/// [`CalibrateError`] when there are too few units or questions, or no threshold reaches the target.
 pub fn calibrate(
     model: &str,
     banks: &BTreeMap<Bank, Vec<Sample>>,
@@ -185,7 +158,7 @@ fn thousandths(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 
-/// For each unit the cosines of its nearest, at most `most`, in any order.
+/// For each unit the cosines of its nearest units, at most `most`, highest first.
 fn nearest(samples: &[Sample], most: usize) -> Vec<Vec<i32>> {
     let mut best: Vec<Vec<i32>> = vec![Vec::with_capacity(most + 1); samples.len()];
     for (i, a) in samples.iter().enumerate() {
@@ -198,7 +171,7 @@ fn nearest(samples: &[Sample], most: usize) -> Vec<Vec<i32>> {
     best
 }
 
-/// Keeps the highest scores, highest first.
+/// Inserts a score; keeps the highest `most`, highest first.
 fn keep(best: &mut Vec<i32>, score: i32, most: usize) {
     if best.len() < most || best.last().is_some_and(|least| score > *least) {
         best.insert(best.partition_point(|s| *s >= score), score);
@@ -206,12 +179,12 @@ fn keep(best: &mut Vec<i32>, score: i32, most: usize) {
     }
 }
 
-/// How many choices there are at a threshold.
+/// The number of choices at any threshold.
 struct Density {
     units: f64,
-    /// Every unit's nearest, ascending.
+    /// The cosines of every unit's choices, ascending.
     all: Vec<i32>,
-    /// Every unit's very nearest, ascending.
+    /// The cosine of every unit's best choice, ascending.
     first: Vec<i32>,
 }
 
@@ -257,14 +230,14 @@ fn at_or_above(ascending: &[i32], threshold: f64) -> f64 {
     (ascending.len() - ascending.partition_point(|s| *s < least)) as f64
 }
 
-/// Where the scale of a question begins and ends, and how many questions there were.
+/// The floor and ceiling of the scale, and the number of questions.
 fn question_scale(banks: &BTreeMap<Bank, Vec<Sample>>) -> Option<(f64, f64, usize)> {
     let (mut chance, mut best) = (Vec::new(), Vec::new());
     let asked: usize = banks.values().flatten().map(|sample| sample.questions.len()).sum();
     let draws = PAIRS.div_ceil(asked.max(1));
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for samples in banks.values() {
-        // Sorted, so that the draw does not depend on the order in which units were read.
+        // Sorted, so that the draw does not depend on the order of reading.
         let mut sorted: Vec<&Sample> = samples.iter().collect();
         sorted.sort_unstable();
         for asking in &sorted {
@@ -294,7 +267,7 @@ fn draw(state: &mut u64) -> u64 {
 }
 
 impl Calibration {
-    /// The lines to paste into a pipeline file; with `new`, those of an entry that is not there yet.
+    /// The lines to paste into a pipeline file; with `new`, of an entry that the file lacks.
     #[must_use]
     pub fn toml(&self, new: bool) -> String {
         let plain = self.model.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
@@ -311,7 +284,7 @@ impl Calibration {
         )
     }
 
-    /// The sweep as a table, the chosen threshold in its place.
+    /// The sweep as a table, with the chosen threshold.
     #[must_use]
     pub fn table(&self) -> String {
         let mut out = "threshold  choices a unit  units without\n".to_owned();
@@ -340,8 +313,8 @@ impl Calibration {
 mod tests {
     use super::*;
 
-    /// A unit in the plane at an angle in degrees, which asks for just that: cosines are those
-    /// of differences.
+    /// A unit in the plane at an angle in degrees, whose question has the same vector. A cosine
+    /// is that of the difference of two angles.
     fn at(turn: usize, degrees: f32) -> Sample {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let vector = quantise(&[cos, sin]);
@@ -403,7 +376,7 @@ mod tests {
         assert_eq!(c.question_floor, 1.0);
     }
 
-    /// A question's own turn answers nothing, also where another unit quotes it.
+    /// A question is not matched with its own turn, nor with another unit made from that turn.
     #[test]
     fn a_question_is_matched_with_units_of_other_turns() {
         let mut banks = banks(&[&[0.0, 0.0, 60.0]]);
@@ -416,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_units_changes_nothing_and_many_pairs_are_drawn() {
+    fn the_order_of_units_does_not_matter() {
         let angles: Vec<f32> = (0..700).map(|i| (i * i % 1_009) as f32 / 7.0).collect();
         let backwards: Vec<f32> = angles.iter().rev().copied().collect();
         let c = calibrate("m", &banks(&[&angles]), 6, 3.0).unwrap();
@@ -425,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_dialogue_is_said() {
+    fn too_little_dialogue_is_an_error() {
         let message = |angles: &[&[f32]], target| calibrate("m", &banks(angles), 6, target).unwrap_err().to_string();
         assert!(message(&[&[0.0], &[1.0]], 3.0).contains("2 units and no two of them in one bank"));
         assert!(message(&[&[0.0, 1.0, 2.0]], 3.0).contains("at most 2.00 choices"));
@@ -437,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_can_be_pasted() {
+    fn the_printed_lines_can_be_pasted_into_a_pipeline() {
         let mut c = calibrate("all-MiniLM-L6-v2", &banks(&[&[0.0, 10.0, 30.0, 60.0]]), 2, 1.0).unwrap();
         let text = format!("version = 1\nembed.model = \"all-MiniLM-L6-v2\"\n{}", c.toml(false));
         let model = crate::config::Pipeline::parse(&text).unwrap().model();

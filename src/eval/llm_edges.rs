@@ -1,13 +1,12 @@
-//! Edges that a language model decides, in the place of the thresholds (paper, appendix on
-//! the replacement of edge construction).
+//! Edges that a language model decides instead of thresholds (paper, appendix on the replacement
+//! of edge construction). For evaluation alone.
 //!
-//! In: a built memory and a language model. Out: the same memory with other edges. For each
-//! unit the model sees, in one request, all that the semantic index and the cue index would
-//! take into their pools, and says of each whether the two are linked, and how. Of what it
-//! links, each unit keeps as many a channel as the thresholds would have left it, best first
-//! by the channel's own score, which stays the edge's weight. The decisions stand in a
-//! snapshot, from which the memory starts as from any other; the model's own words are kept
-//! with its other responses, so that nothing is asked twice. For evaluation alone.
+//! In: a built memory and a language model. Out: the same memory with other edges. In one request
+//! a unit, the model sees all candidates of the semantic index and the cue index, and says of
+//! each whether the two units are linked, and how. Each unit keeps the best linked candidates of
+//! a channel, at most as many as the settings allow; the channel's score stays the weight of the
+//! edge. The decisions are written as a snapshot, from which the memory starts as usual. The
+//! model's responses are cached, so that no request is paid twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -21,7 +20,7 @@ use crossbeam_channel::unbounded;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::bench::{Bench, EvalError};
+use super::{bench::Bench, error::EvalError};
 use crate::{
     config::{MemorySettings, Pipeline},
     llm::{Contract, Llm, LlmError, Meter, Request, RestsOn},
@@ -35,23 +34,23 @@ use crate::{
     snapshot::{Restored, SnapshotError},
 };
 
-/// The paper's pools: candidates of a unit by each index.
+/// Candidates of a unit from each index, as in the paper.
 const POOL: usize = 20;
 
-/// A memory with decided edges.
-pub(crate) struct Decided {
-    /// Opens it.
+/// A memory whose edges the language model decided.
+pub(crate) struct LlmEdges {
+    /// The settings that open it.
     pub(crate) pipeline: Pipeline,
     /// Units that had candidates.
     pub(crate) asked: usize,
-    /// Those of them whose decisions could not be used; they choose nothing.
+    /// Units whose decisions could not be used; they choose nothing.
     pub(crate) undecided: usize,
-    /// What the decisions took, now or before.
+    /// The model's use, cached responses included.
     pub(crate) usage: Usage,
 }
 
-/// Has the model decide the edges of the bench's memory.
-pub(crate) fn decided(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<Decided, EvalError> {
+/// Has the language model decide the edges of the bench's memory.
+pub(crate) fn decide_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<LlmEdges, EvalError> {
     let llm = bench.llm.as_ref().ok_or(LlmError::NotSet)?;
     let mut pipeline = bench.pipeline.clone();
     pipeline.snapshot.directory = bench.directory.path().join("decided").display().to_string();
@@ -68,17 +67,17 @@ pub(crate) fn decided(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Resu
     let meter = Meter::default();
     let (decisions, undecided) = decisions(llm, &meter, &banks, &units, &pairs, progress)?;
     let mut chosen: ChoiceChanges = Vec::new();
-    for (from, kinds) in decisions {
+    for (from, links) in decisions {
         let Some(unit) = units.get(&from) else { continue };
         let linked =
-            kinds.into_iter().filter_map(|(to, kind)| Some((*units.get(&UnitKey { bank: from.bank, id: to })?, kind)));
+            links.into_iter().filter_map(|(to, kind)| Some((*units.get(&UnitKey { bank: from.bank, id: to })?, kind)));
         let of_unit = choices(&pipeline.memory, unit, linked);
         chosen.extend(of_unit.into_iter().map(|choice| ((from.bank, choice), 1)));
     }
     let mut writer = place.writer(Some(&restored), "decided".to_owned(), 0).map_err(PipelineError::from)?;
     writer.rechoose(&restored, chosen, |bank| partition_of(bank, partitions));
     writer.snapshot(jiff::Timestamp::now().as_millisecond()).map_err(PipelineError::from)?;
-    Ok(Decided { pipeline, asked: pairs.len(), undecided, usage: meter.total() })
+    Ok(LlmEdges { pipeline, asked: pairs.len(), undecided, usage: meter.total() })
 }
 
 fn units_of(record: &crate::snapshot::RestoredRecord) -> impl Iterator<Item = (UnitKey, &LiveUnit)> {
@@ -86,7 +85,7 @@ fn units_of(record: &crate::snapshot::RestoredRecord) -> impl Iterator<Item = (U
     record.extraction.units.iter().map(move |unit| (UnitKey { bank, id: unit.id }, &**unit))
 }
 
-/// For each unit the pools of both indexes as one set, whatever their scores.
+/// For each unit the candidates of both indexes, whatever their scores.
 fn candidates(
     settings: &MemorySettings,
     restored: &Restored,
@@ -98,8 +97,8 @@ fn candidates(
         structural_threshold: 0.0,
         ..settings.clone()
     };
-    let (told, changes) = unbounded();
-    let listeners = Listeners { choices: Some(told), ..Listeners::default() };
+    let (sender, changes) = unbounded();
+    let listeners = Listeners { choices: Some(sender), ..Listeners::default() };
     let memory = MemoryHandle::start(&pools, Score(-Score::ONE.0), listeners)?;
     let records = restored.records.iter();
     let changed = records.map(|record| (RecordKey::from(&record.key), Some(Arc::clone(&record.extraction))));
@@ -112,10 +111,10 @@ fn candidates(
     Ok(pairs)
 }
 
-/// What the model says of a unit's candidates.
-type Kinds = Vec<(UnitId, Kind)>;
+/// The model's decisions about one unit's candidates.
+type Links = Vec<(UnitId, LinkKind)>;
 
-/// What the model says of each unit, and of how many units nothing that can be used.
+/// The model's decisions about each unit, and the number of units whose decisions could not be used.
 fn decisions(
     llm: &Llm,
     meter: &Meter,
@@ -123,7 +122,7 @@ fn decisions(
     units: &HashMap<UnitKey, &LiveUnit>,
     pairs: &BTreeMap<UnitKey, BTreeSet<UnitId>>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Vec<(UnitKey, Kinds)>, usize), EvalError> {
+) -> Result<(Vec<(UnitKey, Links)>, usize), EvalError> {
     let todo: Vec<(&UnitKey, &BTreeSet<UnitId>)> = pairs.iter().collect();
     let next = AtomicUsize::new(0);
     let (done, finished) = unbounded();
@@ -138,7 +137,7 @@ fn decisions(
                         .iter()
                         .filter_map(|id| units.get(&UnitKey { bank: from.bank, id: *id }).copied())
                         .collect();
-                    // Whoever no longer listens has met an error.
+                    // The receiver is dropped when another request failed.
                     if done.send((**from, decide(llm, meter, bank, unit, &others))).is_err() {
                         return;
                     }
@@ -146,12 +145,12 @@ fn decisions(
             });
         }
         drop(done);
-        for (from, decided) in &finished {
-            match decided {
-                Ok(kinds) => decisions.push((from, kinds)),
+        for (from, decision) in &finished {
+            match decision {
+                Ok(links) => decisions.push((from, links)),
                 Err(LlmError::Unusable { .. } | LlmError::Declined { .. }) => undecided += 1,
                 Err(error) => {
-                    // The others find nothing more to do.
+                    // Stops the other threads.
                     next.store(todo.len(), Ordering::Relaxed);
                     return Err(error);
                 }
@@ -164,7 +163,7 @@ fn decisions(
     Ok((decisions, undecided))
 }
 
-fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&LiveUnit]) -> Result<Kinds, LlmError> {
+fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&LiveUnit]) -> Result<Links, LlmError> {
     let labels: Vec<String> = (1..=others.len()).map(|n| n.to_string()).collect();
     let candidates: Vec<Value> =
         labels.iter().zip(others).map(|(label, other)| described(other, Some(label))).collect();
@@ -181,18 +180,18 @@ fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&Liv
         keep: true,
         meter,
     };
-    llm.ask(&request, &mut |said: Said| {
-        let mut kinds: BTreeMap<UnitId, Kind> = BTreeMap::new();
-        for Link { label, kind } in said.links {
+    llm.ask(&request, &mut |reply: EdgesReply| {
+        let mut links: BTreeMap<UnitId, LinkKind> = BTreeMap::new();
+        for Link { label, kind } in reply.links {
             let at = labels.iter().position(|l| *l == label);
             let Some(other) = at.and_then(|at| others.get(at)) else {
                 return Err(format!("{label:?} is no label of a candidate"));
             };
-            if kinds.insert(other.id, kind).is_some() {
+            if links.insert(other.id, kind).is_some() {
                 return Err(format!("candidate {label} is named twice"));
             }
         }
-        Ok(kinds.into_iter().collect())
+        Ok(links.into_iter().collect())
     })
 }
 
@@ -209,40 +208,40 @@ fn described(unit: &LiveUnit, label: Option<&str>) -> Value {
 }
 
 #[derive(Debug, Deserialize)]
-struct Said {
+struct EdgesReply {
     links: Vec<Link>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Link {
     label: String,
-    kind: Kind,
+    kind: LinkKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum LinkKind {
     Semantic,
     Structural,
     Both,
     None,
 }
 
-/// Of what is linked, as many as a unit may choose, best first (decision 11).
+/// The best of a unit's linked candidates, at most as many as it may choose (decision 11).
 fn choices<'u>(
     settings: &MemorySettings,
     unit: &LiveUnit,
-    linked: impl Iterator<Item = (&'u LiveUnit, Kind)>,
+    linked: impl Iterator<Item = (&'u LiveUnit, LinkKind)>,
 ) -> Vec<GraphChoice> {
     let structural = Structural::new(settings);
     let mut semantic_choices = Vec::new();
     let mut structural_choices = Vec::new();
     for (other, kind) in linked {
         let choice = |score| Choice::new(score, &unit.place, &other.place, other.id);
-        if matches!(kind, Kind::Semantic | Kind::Both) {
+        if matches!(kind, LinkKind::Semantic | LinkKind::Both) {
             semantic_choices.push(choice(Score(dot_reference(unit.vector(), other.vector()))));
         }
-        if matches!(kind, Kind::Structural | Kind::Both) {
+        if matches!(kind, LinkKind::Structural | LinkKind::Both) {
             structural_choices.push(choice(structural.score(&unit.cues, &other.cues).unwrap_or(Score::ZERO)));
         }
     }

@@ -1,12 +1,12 @@
-//! What the memory log holds, read back after a build.
+//! The contents of a memory topic, read back after a build.
 //!
 //! In: a log. Out: for each bank, which units name which turn as a source, and, for the
-//! rivals, the units and the turns themselves with their vectors. What a later record
-//! replaced or removed is not there.
+//! baselines, the units and turns with their vectors. Records that a later record replaced or
+//! deleted are left out.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::bench::EvalError;
+use super::error::EvalError;
 use crate::{
     log::{Log, Topic},
     model::{Bank, MemoryRecord, UnitId},
@@ -15,18 +15,18 @@ use crate::{
 /// Records read at once.
 const READ_RECORDS: usize = 64;
 
-/// The live records of a memory log.
-pub(crate) struct Remembered {
-    holders: HashMap<(Bank, String), Vec<UnitId>>,
+/// The live records of a memory topic.
+pub(crate) struct MemoryContents {
+    citing: HashMap<(Bank, String), Vec<UnitId>>,
     units: u64,
-    /// By bank, in the order of their keys; empty when only the holders were asked for.
+    /// By bank, in the order of their keys; empty unless read with `keep_records`.
     pub(crate) records: BTreeMap<Bank, Vec<MemoryRecord>>,
 }
 
-impl Remembered {
-    /// Reads a log to its end; `whole` keeps the records.
-    pub(crate) fn read(log: &dyn Log, whole: bool) -> Result<Self, EvalError> {
-        let mut live: BTreeMap<Vec<u8>, Kept> = BTreeMap::new();
+impl MemoryContents {
+    /// Reads a log's memory topic to its end.
+    pub(crate) fn read(log: &dyn Log, keep_records: bool) -> Result<Self, EvalError> {
+        let mut live: BTreeMap<Vec<u8>, LiveRecord> = BTreeMap::new();
         for partition in 0..log.partitions() {
             let mut from = 0;
             loop {
@@ -43,49 +43,49 @@ impl Remembered {
                         offset: record.offset,
                         problem: e.to_string(),
                     })?;
-                    live.insert(record.key, Kept::of(read, whole));
+                    live.insert(record.key, LiveRecord::of(read, keep_records));
                 }
             }
         }
-        let mut remembered = Self { holders: HashMap::new(), units: 0, records: BTreeMap::new() };
-        for kept in live.into_values() {
-            remembered.units += kept.units.len() as u64;
-            for (id, sources) in kept.units {
+        let mut contents = Self { citing: HashMap::new(), units: 0, records: BTreeMap::new() };
+        for LiveRecord { bank, units, record } in live.into_values() {
+            contents.units += units.len() as u64;
+            for (id, sources) in units {
                 for turn in sources {
-                    remembered.holders.entry((kept.bank.clone(), turn)).or_default().push(id);
+                    contents.citing.entry((bank.clone(), turn)).or_default().push(id);
                 }
             }
-            if let Some(record) = kept.record {
-                remembered.records.entry(kept.bank).or_default().push(record);
+            if let Some(record) = record {
+                contents.records.entry(bank).or_default().push(record);
             }
         }
-        Ok(remembered)
+        Ok(contents)
     }
 
     /// The units that name a turn as a source.
-    pub(crate) fn holders(&self, bank: &Bank, turn: &str) -> Vec<UnitId> {
-        self.holders.get(&(bank.clone(), turn.to_owned())).cloned().unwrap_or_default()
+    pub(crate) fn units_citing(&self, bank: &Bank, turn: &str) -> Vec<UnitId> {
+        self.citing.get(&(bank.clone(), turn.to_owned())).cloned().unwrap_or_default()
     }
 
-    /// How many units there are.
+    /// The number of units.
     pub(crate) fn units(&self) -> u64 {
         self.units
     }
 }
 
-/// What is kept of one record.
-struct Kept {
+/// One live record: its units' ids and sources, and the record itself when it is kept.
+struct LiveRecord {
     bank: Bank,
     units: Vec<(UnitId, Vec<String>)>,
     record: Option<MemoryRecord>,
 }
 
-impl Kept {
-    fn of(record: MemoryRecord, whole: bool) -> Self {
+impl LiveRecord {
+    fn of(record: MemoryRecord, keep_record: bool) -> Self {
         Self {
             bank: record.bank.clone(),
             units: record.units.iter().map(|u| (u.id, u.sources.clone())).collect(),
-            record: whole.then_some(record),
+            record: keep_record.then_some(record),
         }
     }
 }

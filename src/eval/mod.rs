@@ -1,24 +1,36 @@
 //! How good the memory is: benchmark files in, figures out.
 //!
-//! In: a benchmark file in its published form, and a pipeline. Out: figures over its
-//! questions, asked of a memory that was built through the real path. What is damaged in
-//! the file is repaired where that is documented, otherwise counted and reported, never
-//! silently dropped.
+//! In: a benchmark file in its published form, and a pipeline. Out: figures over its questions,
+//! which are asked of a memory that was built through the real path. Damage in the file is
+//! repaired where that is documented, otherwise counted and reported; nothing is dropped
+//! silently.
+//!
+//! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
+//! `answer_metrics` and `generated_answer` score; `recording_source` and `merged_source` feed the
+//! memory; `bench` is the built memory that is asked; `baselines`, `ablation_rows`, `llm_edges`,
+//! `vectors` and `bank_scaling` compare on a bench; `evaluate` runs it all. `samples` and
+//! `calibrate` set a model's thresholds; `table` and `report` show results beside `paper`.
 
 mod ablation;
+mod ablation_rows;
 pub mod answer_metrics;
 mod bank_scaling;
 mod baselines;
 mod bench;
 mod calibrate;
 mod dataset;
+mod delivery;
+mod error;
+mod evaluate;
 mod generated_answer;
 mod llm_edges;
 mod memory_contents;
+mod merged_source;
 mod paper;
 mod problems;
 mod recording_source;
 pub mod report;
+mod request;
 mod result;
 mod samples;
 mod score;
@@ -27,15 +39,16 @@ pub mod tokens;
 mod vectors;
 
 pub use ablation::Ablation;
-pub use bench::{EvalError, Request, evaluate};
-pub use calibrate::{CHANCE, CalibrateError, Calibration, Sample, SweepRow, calibrate};
-pub use dataset::{DatasetError, Format};
-pub use generated_answer::Spoken;
+pub use calibrate::{CHANCE, Calibration, Sample, SweepRow, calibrate};
+pub use dataset::{BenchmarkFormat, DatasetError};
+pub use error::{CalibrateError, EvalError, SampleError};
+pub use evaluate::evaluate;
 pub use paper::{Paper, PaperCost, PaperRow, paper};
+pub use request::EvalRequest;
 pub use result::{
-    Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, EvalResult, Figures, Latency, ModelUse, Piece, Problem,
-    QuestionResult, Row, Run, SizeRow, VectorRow,
+    Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
+    GeneratedAnswer, Latency, ModelUse, Problem, QuestionResult, SizeRow, VectorRow,
 };
-pub use samples::{SampleError, samples};
+pub use samples::samples;
 pub use score::{auc, percentile};
 pub use table::{budget, table};

@@ -24,7 +24,7 @@ pub struct Paper {
 pub struct PaperRow {
     /// `locomo`, `longmemeval` or `evermembench`.
     pub dataset: String,
-    /// Our name for the same thing: `recollection`, or that of a rival or ablation.
+    /// Our name for the same thing: `recollection`, or that of a baseline or ablation.
     pub name: String,
     /// What it was, and by which models.
     pub about: String,

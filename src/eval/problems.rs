@@ -1,31 +1,31 @@
-//! What was damaged in a benchmark file, and what was done about it.
+//! What is damaged in a benchmark file, and how the evaluation treats it.
 //!
-//! In: mishaps with their place. Out: for each kind how many, the first five places, and
-//! the treatment. Nothing that a file holds goes missing without a mark here.
+//! In: damage with its place. Out: for each kind its count, the first five places, and the
+//! treatment. Nothing in a file is left out without being counted here.
 
 use std::collections::BTreeMap;
 
 use super::result::Problem;
 
-/// Examples that are kept of a kind.
+/// Examples kept for each kind.
 const EXAMPLES: usize = 5;
 
 /// A kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Damage {
     /// A turn, a session or a conversation that the source rejected.
     Rejected,
-    /// Something in the place of a question that is none.
+    /// A question that cannot be read.
     NotAQuestion,
-    /// The same question again.
+    /// A question with the text, bank and category of an earlier one.
     Duplicate,
     /// A category that the dataset does not define.
     UnknownCategory,
-    /// A damaged evidence string whose meaning is plain.
+    /// A damaged evidence string that still names turns clearly.
     RepairedEvidence,
     /// An evidence string that names no turn of the conversation.
     LostEvidence,
-    /// A question of which no evidence is left.
+    /// A question whose evidence is all lost.
     NoEvidence,
     /// A question without a reference answer.
     NoAnswer,
@@ -33,11 +33,11 @@ pub(crate) enum Kind {
     NoDate,
     /// A question about a conversation that the memory does not hold.
     NoConversation,
-    /// A question that the language model did not answer, or whose answer it did not judge.
+    /// A question that the language model did not answer, or did not judge.
     Unanswered,
 }
 
-impl Kind {
+impl Damage {
     fn name(self) -> &'static str {
         match self {
             Self::Rejected => "rejected_turns",
@@ -56,17 +56,17 @@ impl Kind {
 
     fn treatment(self) -> &'static str {
         match self {
-            Self::Rejected => "left out of the memory; the reason is the dead letter's",
+            Self::Rejected => "left out of the memory; the dead letter gives the reason",
             Self::NotAQuestion => "left out",
-            Self::Duplicate => "asked and counted again, so that counts stay those of the published file",
-            Self::UnknownCategory => "asked and shown by itself, left out of the overall figures",
-            Self::RepairedEvidence => "read as the turns that it plainly names",
+            Self::Duplicate => "asked and counted again, as in the published counts",
+            Self::UnknownCategory => "asked and shown separately, left out of the overall figures",
+            Self::RepairedEvidence => "read as the turns that it clearly names",
             Self::LostEvidence => "this piece is left out, the question's other pieces count",
-            Self::NoEvidence => "not asked: there is nothing to score it by",
+            Self::NoEvidence => "not asked: it has no evidence to be scored by",
             Self::NoAnswer => "asked and scored by its evidence only",
-            Self::NoDate => "asked without a date: words such as \"yesterday\" mean nothing in it",
+            Self::NoDate => "asked without a date: words such as \"yesterday\" cannot be resolved",
             Self::NoConversation => "not asked: the memory holds none of its turns",
-            Self::Unanswered => "scored by its evidence, without marks for an answer",
+            Self::Unanswered => "scored by its evidence only, without scores of an answer",
         }
     }
 }
@@ -76,8 +76,8 @@ impl Kind {
 pub(crate) struct Problems(BTreeMap<String, Problem>);
 
 impl Problems {
-    /// Marks one mishap; `place` says where and what.
-    pub(crate) fn note(&mut self, kind: Kind, place: impl Into<String>) {
+    /// Counts one piece of damage; `place` says where it is and what was found.
+    pub(crate) fn note(&mut self, kind: Damage, place: impl Into<String>) {
         let problem = self
             .0
             .entry(kind.name().to_owned())
@@ -88,14 +88,14 @@ impl Problems {
         }
     }
 
-    /// All of it.
+    /// The JSON form: problems by kind.
     pub(crate) fn into_inner(self) -> BTreeMap<String, Problem> {
         self.0
     }
 
-    /// How many of a kind.
+    /// The count of a kind.
     #[cfg(test)]
-    pub(crate) fn count(&self, kind: Kind) -> u64 {
+    pub(crate) fn count(&self, kind: Damage) -> u64 {
         self.0.get(kind.name()).map_or(0, |p| p.count)
     }
 }
@@ -108,7 +108,7 @@ mod tests {
     fn five_examples_are_kept_and_all_are_counted() {
         let mut problems = Problems::default();
         for i in 0..9 {
-            problems.note(Kind::Duplicate, format!("q{i}"));
+            problems.note(Damage::Duplicate, format!("q{i}"));
         }
         let all = problems.into_inner();
         assert_eq!((all["duplicate_question"].count, all["duplicate_question"].examples.len()), (9, 5));

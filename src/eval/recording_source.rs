@@ -1,86 +1,86 @@
-//! A source that is listened to on its way into the memory.
+//! A source that records the turns it hands to the memory.
 //!
-//! In: any source. Out: the same batches, unchanged, and a list of every turn and every
-//! reject that passed, so that evidence can be checked against what the memory was given
-//! and not against another reading of the file.
+//! In: any source. Out: the same batches, and every turn and reject that passed. Evidence is
+//! checked against these turns, not against a second reading of the file. The batches are
+//! unchanged, unless the marks that close windows are to be left out.
 
 use std::collections::BTreeMap;
 
-use super::score::Wanted;
+use super::delivery::RequiredText;
 use crate::{
     model::{Bank, DeadLetter, Turn, TurnEvent},
     source::{Batch, Progress, Source, SourceError},
 };
 
-/// What a source gave.
+/// The turns and rejects of a source.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct RecordedTurns {
     /// The turns of each bank, by id.
-    pub(crate) turns: BTreeMap<Bank, BTreeMap<String, HeardTurn>>,
-    /// What was rejected.
+    pub(crate) turns: BTreeMap<Bank, BTreeMap<String, RecordedTurn>>,
+    /// The rejects.
     pub(crate) rejects: Vec<DeadLetter>,
 }
 
-/// One turn that was given to the memory.
+/// One turn that the memory was given.
 #[derive(Debug, Clone)]
-pub(crate) struct HeardTurn {
+pub(crate) struct RecordedTurn {
     /// Who said it.
     pub(crate) speaker: String,
-    /// What was said, captions behind it.
+    /// Its text, followed by its captions.
     pub(crate) text: String,
-    /// What of it a context must hold.
-    pub(crate) wanted: Wanted,
+    /// The text that a context must hold to deliver it.
+    pub(crate) required: RequiredText,
 }
 
-impl Heard {
+impl RecordedTurns {
     /// A turn of a bank.
-    pub(crate) fn turn(&self, bank: &Bank, id: &str) -> Option<&HeardTurn> {
+    pub(crate) fn turn(&self, bank: &Bank, id: &str) -> Option<&RecordedTurn> {
         self.turns.get(bank)?.get(id)
     }
 
-    /// How many turns there are.
+    /// The number of turns.
     pub(crate) fn count(&self) -> u64 {
         self.turns.values().map(|t| t.len() as u64).sum()
     }
 
-    fn take(&mut self, turn: &Turn) {
+    fn add(&mut self, turn: &Turn) {
         let captions: Vec<&str> = turn.captions().collect();
         let text = std::iter::once(turn.text.trim()).chain(captions.iter().copied()).collect::<Vec<_>>().join(" ");
-        let heard = HeardTurn { speaker: turn.speaker.clone(), text, wanted: Wanted::of(&turn.text, &captions) };
-        self.turns.entry(turn.bank.clone()).or_default().insert(turn.turn.clone(), heard);
+        let required = RequiredText::of(&turn.text, &captions);
+        let recorded = RecordedTurn { speaker: turn.speaker.clone(), text, required };
+        self.turns.entry(turn.bank.clone()).or_default().insert(turn.turn.clone(), recorded);
     }
 }
 
-/// A source with a listener.
-pub(crate) struct Listening<'s> {
+/// A source whose turns are recorded.
+pub(crate) struct RecordingSource<'s> {
     inner: &'s mut dyn Source,
-    heard: &'s mut Heard,
-    /// False: marks that close windows are held back.
-    closing: bool,
+    recorded: &'s mut RecordedTurns,
+    close_windows: bool,
 }
 
-impl<'s> Listening<'s> {
-    /// Listens to a source. Without `closing`, the marks that end sessions and close
-    /// windows are left out, as in a dialogue that still goes on.
-    pub(crate) fn to(inner: &'s mut dyn Source, heard: &'s mut Heard, closing: bool) -> Self {
-        Self { inner, heard, closing }
+impl<'s> RecordingSource<'s> {
+    /// Records a source. Without `close_windows`, the marks that end sessions and close windows
+    /// are left out, as in a dialogue that is still going on.
+    pub(crate) fn new(inner: &'s mut dyn Source, recorded: &'s mut RecordedTurns, close_windows: bool) -> Self {
+        Self { inner, recorded, close_windows }
     }
 }
 
-impl Source for Listening<'_> {
+impl Source for RecordingSource<'_> {
     fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
         loop {
             let Some(mut batch) = self.inner.next(limit)? else { return Ok(None) };
             for event in &batch.events {
                 if let TurnEvent::Turn(turn) = event {
-                    self.heard.take(turn);
+                    self.recorded.add(turn);
                 }
             }
-            self.heard.rejects.extend(batch.rejects.iter().cloned());
-            if !self.closing {
+            self.recorded.rejects.extend(batch.rejects.iter().cloned());
+            if !self.close_windows {
                 batch.events.retain(|e| !matches!(e, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)));
             }
-            // A batch is never empty.
+            // A source never gives an empty batch.
             if !(batch.events.is_empty() && batch.rejects.is_empty()) {
                 return Ok(Some(batch));
             }
@@ -104,12 +104,12 @@ impl Source for Listening<'_> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Turns of these ids, given to one bank.
-    pub(crate) fn heard(bank: &str, ids: &[&str]) -> Heard {
-        let mut heard = Heard::default();
-        let turn = HeardTurn { speaker: "Ada".into(), text: "said".into(), wanted: Wanted::of("said", &[]) };
+    /// Turns with these ids, all of one bank.
+    pub(crate) fn recorded(bank: &str, ids: &[&str]) -> RecordedTurns {
+        let mut recorded = RecordedTurns::default();
+        let turn = RecordedTurn { speaker: "Ada".into(), text: "said".into(), required: RequiredText::of("said", &[]) };
         let turns = ids.iter().map(|id| ((*id).to_owned(), turn.clone())).collect();
-        heard.turns.insert(Bank::parse(bank).unwrap(), turns);
-        heard
+        recorded.turns.insert(Bank::parse(bank).unwrap(), turns);
+        recorded
     }
 }

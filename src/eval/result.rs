@@ -1,23 +1,22 @@
-//! What an evaluation found: the stable form that `--json` prints and a report reads.
+//! The figures of an evaluation: the stable form that `--json` prints and a report reads.
 //!
-//! In: nothing; these are the nouns. Out: values with one JSON form
+//! These types have no logic of the evaluation. They have one JSON form
 //! (`schemas/eval.v1.json`). Shares are fractions from 0 to 1, times are in the unit that
-//! their name ends with, and a figure that nothing was measured for is null, never 0.
+//! their name ends with, and a figure that was not measured is null, never 0.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::generated_answer::Spoken;
 use crate::model::{Bank, Evidence, UnitId};
 
 /// Version of the JSON form.
 pub const EVAL_SCHEMA_VERSION: u32 = 1;
 
-/// One evaluation: the figures that are printed, and every question behind them.
+/// One evaluation: the printed figures, and every question behind them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct EvalRun {
     /// The figures.
     pub result: EvalResult,
     /// Every question that was asked, in the order of the file.
@@ -35,12 +34,12 @@ pub struct EvalResult {
     pub file: String,
     /// The profile of the pipeline.
     pub profile: String,
-    /// Over the questions whose answer the dialogue supports (LoCoMo: categories 1 to 4).
+    /// Figures over the questions whose answer the dialogue supports (LoCoMo: categories 1 to 4).
     #[serde(flatten)]
     pub overall: Figures,
-    /// How well the sufficiency figure tells questions that the dialogue supports from those
-    /// that it does not: the chance that one of the former has the higher figure. Null
-    /// without questions of both kinds.
+    /// How well sufficiency separates questions that the dialogue supports from those that it
+    /// does not, as an AUC: the probability that a supported question has the higher figure.
+    /// Null without questions of both kinds.
     pub sufficiency_auc: Option<f64>,
     /// The same figures by the dataset's categories, unsupported ones included.
     pub by_category: BTreeMap<String, Figures>,
@@ -48,26 +47,26 @@ pub struct EvalResult {
     pub by_conversation: BTreeMap<String, Figures>,
     /// The same figures by whether a second round ran, over the supported questions.
     pub by_second_round: BySecondRound,
-    /// What making the memory took.
+    /// The cost of building the memory.
     pub build: Build,
-    /// How long a question took.
+    /// Latency of the questions.
     pub latency_ms: Latency,
-    /// What plans took of a language model, as the paper counts its controller.
+    /// Language-model use of the plans, as the paper counts its controller.
     pub reading: ModelUse,
-    /// The settings of the pipeline, all of them.
+    /// All settings of the pipeline.
     pub config: serde_json::Value,
-    /// What was damaged or left out in the file, by kind; empty for a sound file.
+    /// What was damaged or left out in the file, by kind; empty for an undamaged file.
     pub problems: BTreeMap<String, Problem>,
-    /// Other retrievers over the same memory, when asked for.
+    /// Baselines: other retrievers over the same memory, with `--baselines`.
+    #[serde(rename = "rivals", default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<ComparisonRow>,
+    /// The same system without one of its parts, with `--ablate`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rivals: Vec<Row>,
-    /// The same system with one part taken away, when asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ablations: Vec<Row>,
-    /// Other ways to make vectors of a turn, when asked for.
+    pub ablations: Vec<ComparisonRow>,
+    /// Other ways to make vectors of a turn, with `--vectors`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vectors: Vec<VectorRow>,
-    /// The same questions to one bank of several sizes, when asked for.
+    /// The same questions to one bank of several sizes, with `--sizes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizeRow>,
 }
@@ -75,40 +74,40 @@ pub struct EvalResult {
 /// All conversations merged into one bank of some size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeRow {
-    /// Units that were asked for; the bank holds fewer where the turns ended before.
+    /// The requested size in units; the bank holds fewer when there are not enough turns.
     pub asked_units: u64,
     /// Units in the bank.
     pub units_held: u64,
-    /// Turns in it.
+    /// Turns in the bank.
     pub turns: u64,
-    /// Over the supported questions of the conversations that the least size has room for.
+    /// Figures over the supported questions of the conversations that fit into the smallest size.
     #[serde(flatten)]
     pub overall: Figures,
     /// The same figures by category.
     pub by_category: BTreeMap<String, Figures>,
-    /// The same where a round finds nothing along the edges.
+    /// The same figures when a round follows no edges.
     pub without_graph: Figures,
-    /// Likewise, by category.
+    /// Those figures by category.
     pub without_graph_by_category: BTreeMap<String, Figures>,
-    /// How long a question took.
+    /// Latency of the questions.
     pub latency_ms: Latency,
 }
 
-/// One way to make vectors of a turn, by the whole path.
+/// One way to make vectors of a turn, measured through the whole path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VectorRow {
     /// The model.
     pub model: String,
     /// What is embedded.
     pub way: String,
-    /// Vectors that the memory keeps for a turn, on average; those of whole units count.
+    /// Mean vectors that the memory keeps for a turn, vectors of whole units included.
     pub vectors_per_turn: f64,
-    /// Over the questions whose answer the dialogue supports.
+    /// Figures over the questions whose answer the dialogue supports.
     #[serde(flatten)]
     pub overall: Figures,
-    /// Seconds from the file to the last edge, the model's loading included.
+    /// Seconds from the file to the last edge, loading of the model included.
     pub ingest_seconds: f64,
-    /// The same over the seconds of one vector a turn at full precision, taken just before.
+    /// Those seconds divided by the seconds of one vector a turn at full precision, measured just before.
     pub ingest_over_raw: f64,
 }
 
@@ -117,7 +116,7 @@ pub struct VectorRow {
 pub struct Figures {
     /// Questions that were asked.
     pub questions: u64,
-    /// Those whose evidence turns are known, over which the shares below are averaged.
+    /// Questions whose evidence turns are known; the shares below are means over them.
     pub scored: u64,
     /// Mean share of a question's evidence turns that were delivered.
     pub evidence_recall: Option<f64>,
@@ -135,7 +134,7 @@ pub struct Figures {
     pub first_hop_tokens: Option<f64>,
     /// Share of the questions for which a second round ran.
     pub second_round_rate: Option<f64>,
-    /// Mean sufficiency figure.
+    /// Mean sufficiency.
     pub sufficiency: Option<f64>,
     /// Token F1 of the answers; null without a language model.
     pub f1: Option<f64>,
@@ -148,24 +147,24 @@ pub struct Figures {
 /// Figures by whether a round of expansion ran after the first hop.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BySecondRound {
-    /// It ran.
+    /// The round ran.
     pub ran: Figures,
     /// Recollection stopped at the first hop.
     pub stopped: Figures,
 }
 
-/// What making the memory took, over all conversations.
+/// The cost of building the memory, over all conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
-    /// Conversations, each in a bank of its own.
+    /// Conversations, each in its own bank.
     pub conversations: u64,
-    /// Turns that were taken.
+    /// Turns that were ingested.
     pub turns: u64,
     /// Turns that were rejected; the dead letters say why.
     pub rejected: u64,
-    /// Units that the memory held at the end.
+    /// Units in the memory at the end.
     pub units: u64,
-    /// From the first turn read to the last record in the memory.
+    /// Seconds from the first turn read to the last record in the memory.
     pub seconds: f64,
     /// Turns per second over that time.
     pub turns_per_second: f64,
@@ -175,47 +174,48 @@ pub struct Build {
     pub llm_tokens: u64,
 }
 
-/// How long a question took, in milliseconds, embedding included.
+/// Latency of the questions in milliseconds, embedding included.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// Half of the questions took at most this.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100 took at most this.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
-/// Calls of a language model.
+/// Use of a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ModelUse {
-    /// How many calls.
+    /// Calls.
     pub llm_calls: u64,
     /// Tokens of those calls, prompts and completions.
     pub llm_tokens: u64,
 }
 
-/// A kind of damage and where it was met.
+/// A kind of damage and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// How often.
+    /// How often it was found.
     pub count: u64,
-    /// What was done about it.
+    /// What the evaluation does about it.
     pub treatment: String,
-    /// The first five, with their place in the file.
+    /// The first five, with their places in the file.
     pub examples: Vec<String>,
 }
 
 /// One row of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Row {
-    /// What it is called on the command line.
+#[schemars(rename = "Row")]
+pub struct ComparisonRow {
+    /// Name of the baseline or ablation.
     pub name: String,
     /// What it does, in a sentence, with its source.
     pub about: String,
-    /// What is retrieved: `units` or `turns`.
+    /// What it retrieves: `units` or `turns`.
     pub over: String,
     /// How much it may deliver.
     pub budget: Budget,
-    /// Over the supported questions.
+    /// Figures over the supported questions.
     #[serde(flatten)]
     pub overall: Figures,
     /// The same figures by category.
@@ -226,13 +226,13 @@ pub struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", content = "most", rename_all = "snake_case")]
 pub enum Budget {
-    /// So many units or turns.
+    /// At most this number of units or turns.
     Units(usize),
-    /// As many as fit into so many tokens.
+    /// As many as fit into this number of tokens.
     Tokens(usize),
     /// As many units as recollection returned for the same question.
     Matched,
-    /// All there is.
+    /// The whole dialogue.
     Everything,
 }
 
@@ -251,20 +251,20 @@ pub struct QuestionResult {
     pub supported: Option<bool>,
     /// The reference answer.
     pub reference: Option<String>,
-    /// Each evidence turn and what became of it; empty when the file names none.
-    pub pieces: Vec<Piece>,
+    /// The evidence turns, each delivered or not; empty when the file names none.
+    pub pieces: Vec<EvidenceTurn>,
     /// o200k tokens of the context.
     pub context_tokens: usize,
     /// Whether a round of expansion ran.
     pub second_round: bool,
     /// o200k tokens of the first hop's context.
     pub first_hop_tokens: usize,
-    /// Milliseconds until the evidence was there.
+    /// Milliseconds from the question to its evidence.
     pub latency_ms: f64,
-    /// The answer in words with its marks, where a language model was asked for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spoken: Option<Spoken>,
-    /// What a language model took for this question: cues, plans, the answer and its verdict.
+    /// The language model's answer in words, with its scores, when answers are requested.
+    #[serde(rename = "spoken", default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<GeneratedAnswer>,
+    /// Language-model use for this question: cues, plans, the answer and its verdict.
     #[serde(default)]
     pub llm: ModelUse,
     /// The evidence with its whole trace.
@@ -278,7 +278,7 @@ impl QuestionResult {
         share(&self.pieces, |p| p.delivered)
     }
 
-    /// The same of the first hop alone.
+    /// The same share for the first hop alone.
     #[must_use]
     pub fn first_hop_recall(&self) -> Option<f64> {
         share(&self.pieces, |p| p.delivered_by_first_hop)
@@ -287,7 +287,7 @@ impl QuestionResult {
 
 /// One evidence turn of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct EvidenceTurn {
     /// The turn, as the source names it.
     pub turn: String,
     /// Who said it.
@@ -302,6 +302,19 @@ pub struct Piece {
     pub held_by: Vec<UnitId>,
 }
 
-fn share(pieces: &[Piece], met: impl Fn(&Piece) -> bool) -> Option<f64> {
+/// A language model's answer in words, and its scores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeneratedAnswer {
+    /// The model's answer.
+    pub answer: String,
+    /// Token F1 against the reference; absent without one.
+    pub f1: Option<f64>,
+    /// BLEU-1 against the reference; absent without one.
+    pub bleu1: Option<f64>,
+    /// Whether the judge accepted it; absent without a reference.
+    pub correct: Option<bool>,
+}
+
+fn share(pieces: &[EvidenceTurn], met: impl Fn(&EvidenceTurn) -> bool) -> Option<f64> {
     (!pieces.is_empty()).then(|| pieces.iter().filter(|p| met(p)).count() as f64 / pieces.len() as f64)
 }

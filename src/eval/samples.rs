@@ -1,51 +1,29 @@
-//! The units of a memory, as its topic holds them.
+//! The units of a memory topic, as samples for a calibration.
 //!
-//! In: a log, a way to embed questions. Out: every live unit's vectors and those of what its
-//! turns ask, by bank; an unreadable record is an error with its partition and offset, never
-//! skipped. Writes nothing.
+//! In: a log, and a way to embed questions. Out: by bank, every unit's vectors and the vectors of
+//! the questions in its turns. An unreadable record is an error with its partition and offset,
+//! never skipped. Writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::calibrate::Sample;
+use super::{calibrate::Sample, error::SampleError};
 use crate::{
     embed::EmbedError,
     language::sentences::{has_content, is_question, sentences},
-    log::{Log, LogError, Topic},
+    log::{Log, Topic},
     memory::quantise,
     model::{Bank, MemoryRecord, Unit, UnitId, Vector},
 };
 
-/// Content words of a question that is about something, at least.
+/// Fewest content words of a question that is used.
 const QUESTION_WORDS: usize = 3;
 /// Records read at once.
 const READ_RECORDS: usize = 64;
 
-/// Why the units could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum SampleError {
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// A question could not be embedded.
-    #[error(transparent)]
-    Embed(#[from] EmbedError),
-    /// A record of the memory topic cannot be used.
-    #[error("memory partition {partition}, offset {offset}: not a memory record; restore the log from a copy")]
-    Record {
-        /// The partition.
-        partition: u32,
-        /// The offset.
-        offset: u64,
-        /// What is wrong.
-        #[source]
-        source: serde_json::Error,
-    },
-}
-
-/// Reads the live units of every bank; `embed` gives the vector of a question.
+/// Reads the units of every bank; `embed` gives the vector of a question.
 ///
 /// # Errors
-/// [`SampleError`] when the log cannot be read, or a question not embedded.
+/// [`SampleError`] when the log cannot be read, or a question cannot be embedded.
 pub fn samples(
     log: &dyn Log,
     embed: &mut dyn FnMut(&str) -> Result<Vector, EmbedError>,
@@ -60,16 +38,16 @@ pub fn samples(
             next = last.offset + 1;
             for record in &records {
                 let Some(value) = &record.value else { continue };
-                let held: MemoryRecord = serde_json::from_slice(value).map_err(|source| SampleError::Record {
+                let read: MemoryRecord = serde_json::from_slice(value).map_err(|source| SampleError::Record {
                     partition,
                     offset: record.offset,
                     source,
                 })?;
-                for unit in &held.units {
-                    if seen.insert((held.bank.clone(), unit.id)) {
-                        let questions = asked(unit).map(|text| Ok(quantise(&embed(text)?.0)));
+                for unit in &read.units {
+                    if seen.insert((read.bank.clone(), unit.id)) {
+                        let questions = questions(unit).map(|text| Ok(quantise(&embed(text)?.0)));
                         let sample = Sample::of(unit, questions.collect::<Result<_, EmbedError>>()?);
-                        banks.entry(held.bank.clone()).or_default().push(sample);
+                        banks.entry(read.bank.clone()).or_default().push(sample);
                     }
                 }
             }
@@ -78,8 +56,8 @@ pub fn samples(
     Ok(banks)
 }
 
-/// What a unit's turns ask, sentence by sentence.
-fn asked(unit: &Unit) -> impl Iterator<Item = &str> {
+/// The questions in a unit's turns, sentence by sentence.
+fn questions(unit: &Unit) -> impl Iterator<Item = &str> {
     let asking = unit.parts.iter().filter(|part| part.marks.asks);
     let all = asking.flat_map(|part| sentences(&part.text).into_iter().filter_map(|range| part.text.get(range)));
     all.filter(|sentence| is_question(sentence) && has_content(sentence, QUESTION_WORDS))

@@ -1,183 +1,78 @@
-//! Delivered or not, and what that adds up to.
+//! Scores of questions, and means over them.
 //!
-//! In: what a context quotes, and the turns that hold a question's evidence. Out: which of
-//! them were delivered, and means over questions. A turn is delivered when a unit of the
-//! context names it as a source and the words which that unit quotes of the turn hold every
-//! sentence of the turn that has a content word, and every caption; and so does the text of
-//! the context itself. A unit in a language model's words quotes nothing: it delivers the turns
-//! that it names, as far as the model can be believed, where the context holds its words. Texts are compared without regard to case, white space and resolved
-//! dates in square brackets.
+//! In: one score a question, whichever retriever found its evidence. Out: means, overall and by
+//! group. A mean over nothing is absent, never 0.
 
 use std::collections::BTreeMap;
 
-use super::{
-    generated_answer::Spoken,
-    result::{BySecondRound, Figures, QuestionResult},
-};
-use crate::{
-    language::{
-        sentences::{has_content, sentences},
-        shared::named,
-    },
-    model::EvidenceUnit,
-};
+use super::result::{BySecondRound, Figures, GeneratedAnswer, QuestionResult};
 
-/// What of a turn a context must hold for the turn to count as delivered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted(Vec<String>);
-
-impl Wanted {
-    /// The sentences of a turn that have a content word, and its captions.
-    pub(crate) fn of(text: &str, captions: &[&str]) -> Self {
-        let line = one_line(text);
-        let said = sentences(&line).into_iter().filter_map(|r| line.get(r)).filter(|s| has_content(s, 1));
-        Self(said.chain(captions.iter().copied()).map(normalised).filter(|s| !s.is_empty()).collect())
-    }
-
-    /// Whether these words hold all of it.
-    fn is_in(&self, words: &Comparable) -> bool {
-        self.0.iter().all(|s| words.0.contains(s.as_str()))
-    }
-}
-
-/// A text in the form in which it is compared.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Comparable(String);
-
-impl Comparable {
-    /// The text's.
-    pub(crate) fn of(text: &str) -> Self {
-        Self(normalised(text))
-    }
-
-    fn holds(&self, words: &str) -> bool {
-        self.0.contains(&normalised(words))
-    }
-}
-
-/// What a context shows of one unit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shown<'a> {
-    /// The turns that it names as sources.
-    pub(crate) sources: &'a [String],
-    /// The words that it quotes, by turn.
-    pub(crate) quoted: Vec<(&'a str, &'a str)>,
-    /// What it says, where that is nobody's words.
-    pub(crate) restated: Option<&'a str>,
-}
-
-impl<'a> From<&'a EvidenceUnit> for Shown<'a> {
-    fn from(unit: &'a EvidenceUnit) -> Self {
-        let quoted = unit.excerpts.iter().map(|e| (e.turn.as_str(), e.text.as_str())).collect();
-        let restated = match unit.excerpts.as_slice() {
-            [only] if only.text == unit.restatement => Some(unit.restatement.as_str()),
-            _ => None,
-        };
-        Self { sources: &unit.sources, quoted, restated }
-    }
-}
-
-/// Whether one of these units delivers the turn, and the context that was made of them
-/// really holds what the unit says it quotes.
-pub(crate) fn delivered(turn: &str, wanted: &Wanted, units: &[Shown<'_>], context: &Comparable) -> bool {
-    let named = || units.iter().filter(|u| u.sources.iter().any(|s| s == turn));
-    if named().filter_map(|u| u.restated).any(|words| context.holds(words)) {
-        return true;
-    }
-    let quotes = named().any(|u| {
-        let quoted: Vec<&str> = u.quoted.iter().filter(|(t, _)| *t == turn).map(|(_, text)| *text).collect();
-        !quoted.is_empty() && wanted.is_in(&Comparable::of(&quoted.join(" ")))
-    });
-    quotes && wanted.is_in(context)
-}
-
-/// The text as it is compared: lower case, single spaces, no resolved dates.
-fn normalised(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('[') {
-        out.push_str(before);
-        match after.split_once(']') {
-            // A resolved date has no name and colon in front of it, as what was shared has.
-            Some((inside, tail)) if !inside.contains(['[', '\n']) && named(&format!("[{inside}]")).is_none() => {
-                out.truncate(out.trim_end().len());
-                rest = tail;
-            }
-            _ => {
-                out.push('[');
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    one_line(&out).to_lowercase()
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// One question's figures, whoever retrieved for it.
+/// One question's score, whichever retriever found its evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Scored {
+pub(crate) struct QuestionScore {
     /// Share of the evidence turns delivered; absent when none are known.
     pub(crate) recall: Option<f64>,
     /// Tokens of the context.
     pub(crate) tokens: usize,
     /// Units in it.
     pub(crate) units: usize,
-    /// What only recollection has.
-    pub(crate) recollected: Option<Recollected>,
-    /// The marks of an answer in words.
-    pub(crate) marks: Marks,
+    /// Figures that only recollection has.
+    pub(crate) recollection: Option<RecollectionScore>,
+    /// Scores of the answer in words.
+    pub(crate) answer: AnswerScores,
 }
 
-/// The marks of an answer in words; absent where none was asked for.
+/// Scores of an answer in words; absent without one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Marks {
+pub(crate) struct AnswerScores {
     f1: Option<f64>,
     bleu1: Option<f64>,
     correct: Option<bool>,
 }
 
-impl From<&Spoken> for Marks {
-    fn from(spoken: &Spoken) -> Self {
-        Self { f1: spoken.f1, bleu1: spoken.bleu1, correct: spoken.correct }
+impl From<&GeneratedAnswer> for AnswerScores {
+    fn from(generated: &GeneratedAnswer) -> Self {
+        Self { f1: generated.f1, bleu1: generated.bleu1, correct: generated.correct }
     }
 }
 
-/// What only recollection has.
+/// Figures that only recollection has.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Recollected {
+pub(crate) struct RecollectionScore {
     pub(crate) first_hop_recall: Option<f64>,
     pub(crate) first_hop_tokens: usize,
     pub(crate) second_round: bool,
     pub(crate) sufficiency: f64,
 }
 
-impl From<&QuestionResult> for Scored {
+impl From<&QuestionResult> for QuestionScore {
     fn from(q: &QuestionResult) -> Self {
         Self {
             recall: q.recall(),
             tokens: q.context_tokens,
             units: q.answer.units.len(),
-            recollected: Some(Recollected {
+            recollection: Some(RecollectionScore {
                 first_hop_recall: q.first_hop_recall(),
                 first_hop_tokens: q.first_hop_tokens,
                 second_round: q.second_round,
                 sufficiency: q.answer.sufficiency,
             }),
-            marks: q.spoken.as_ref().map(Marks::from).unwrap_or_default(),
+            answer: q.generated.as_ref().map(AnswerScores::from).unwrap_or_default(),
         }
     }
 }
 
+/// The share of true values; absent when there are none.
+pub(crate) fn share(met: &[bool]) -> Option<f64> {
+    (!met.is_empty()).then(|| met.iter().filter(|m| **m).count() as f64 / met.len() as f64)
+}
+
 /// Means over questions.
-pub(crate) fn figures<'s>(scored: impl IntoIterator<Item = &'s Scored>) -> Figures {
-    let all: Vec<&Scored> = scored.into_iter().collect();
-    let recollected: Vec<Recollected> = all.iter().filter_map(|s| s.recollected).collect();
+pub(crate) fn figures<'s>(scored: impl IntoIterator<Item = &'s QuestionScore>) -> Figures {
+    let all: Vec<&QuestionScore> = scored.into_iter().collect();
+    let recollection: Vec<RecollectionScore> = all.iter().filter_map(|s| s.recollection).collect();
     let recalls: Vec<f64> = all.iter().filter_map(|s| s.recall).collect();
-    let first: Vec<f64> = recollected.iter().filter_map(|r| r.first_hop_recall).collect();
+    let first: Vec<f64> = recollection.iter().filter_map(|r| r.first_hop_recall).collect();
     Figures {
         questions: all.len() as u64,
         scored: recalls.len() as u64,
@@ -187,16 +82,16 @@ pub(crate) fn figures<'s>(scored: impl IntoIterator<Item = &'s Scored>) -> Figur
         units: mean(all.iter().map(|s| s.units as f64)),
         first_hop_recall: mean(first.iter().copied()),
         first_hop_full_evidence: mean(first.iter().map(|r| full(*r))),
-        first_hop_tokens: mean(recollected.iter().map(|r| r.first_hop_tokens as f64)),
-        second_round_rate: mean(recollected.iter().map(|r| f64::from(u8::from(r.second_round)))),
-        sufficiency: mean(recollected.iter().map(|r| r.sufficiency)),
-        f1: mean(all.iter().filter_map(|s| s.marks.f1)),
-        bleu1: mean(all.iter().filter_map(|s| s.marks.bleu1)),
-        judge_accuracy: mean(all.iter().filter_map(|s| s.marks.correct).map(|c| f64::from(u8::from(c)))),
+        first_hop_tokens: mean(recollection.iter().map(|r| r.first_hop_tokens as f64)),
+        second_round_rate: mean(recollection.iter().map(|r| f64::from(u8::from(r.second_round)))),
+        sufficiency: mean(recollection.iter().map(|r| r.sufficiency)),
+        f1: mean(all.iter().filter_map(|s| s.answer.f1)),
+        bleu1: mean(all.iter().filter_map(|s| s.answer.bleu1)),
+        judge_accuracy: mean(all.iter().filter_map(|s| s.answer.correct).map(|c| f64::from(u8::from(c)))),
     }
 }
 
-/// A share of turns is a whole only when it is all of them.
+/// 1 when every turn was delivered, otherwise 0.
 fn full(recall: f64) -> f64 {
     f64::from(u8::from(recall >= 1.0))
 }
@@ -206,24 +101,26 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (n > 0).then(|| sum / n as f64)
 }
 
-/// Figures by a key.
-pub(crate) fn figures_by<'s, 'k>(scored: impl IntoIterator<Item = (&'k str, &'s Scored)>) -> BTreeMap<String, Figures> {
-    let mut groups: BTreeMap<&str, Vec<&Scored>> = BTreeMap::new();
+/// Means over the questions of each key.
+pub(crate) fn figures_by<'s, 'k>(
+    scored: impl IntoIterator<Item = (&'k str, &'s QuestionScore)>,
+) -> BTreeMap<String, Figures> {
+    let mut groups: BTreeMap<&str, Vec<&QuestionScore>> = BTreeMap::new();
     for (key, one) in scored {
         groups.entry(key).or_default().push(one);
     }
     groups.into_iter().map(|(key, group)| (key.to_owned(), figures(group))).collect()
 }
 
-/// Figures by whether a second round ran.
-pub(crate) fn by_second_round(scored: &[&Scored]) -> BySecondRound {
+/// Means by whether a second round ran.
+pub(crate) fn by_second_round(scored: &[&QuestionScore]) -> BySecondRound {
     let of =
-        |ran: bool| figures(scored.iter().copied().filter(|s| s.recollected.is_some_and(|r| r.second_round == ran)));
+        |ran: bool| figures(scored.iter().copied().filter(|s| s.recollection.is_some_and(|r| r.second_round == ran)));
     BySecondRound { ran: of(true), stopped: of(false) }
 }
 
-/// The chance that a figure of `high` is greater than one of `low`, ties counted half: the
-/// area under the curve of Mann and Whitney. Absent when one of them is empty.
+/// Area under the ROC curve: the probability that a value of `high` exceeds one of `low`, where a
+/// tie counts half (Mann and Whitney). Absent when either is empty.
 #[must_use]
 pub fn auc(high: &[f64], low: &[f64]) -> Option<f64> {
     if high.is_empty() || low.is_empty() {
@@ -242,7 +139,7 @@ pub fn auc(high: &[f64], low: &[f64]) -> Option<f64> {
     Some(wins / (high.len() as f64 * low.len() as f64))
 }
 
-/// The least value that at least this share of the values do not exceed; 0 of none.
+/// The smallest value that at least this share (0 to 1) of the values do not exceed; 0 when empty.
 #[must_use]
 pub fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -271,54 +168,15 @@ mod tests {
         assert_eq!((percentile(&[7.0], 0.5), percentile(&[7.0], 0.99), percentile(&[], 0.5)), (7.0, 7.0, 0.0));
     }
 
-    fn check(text: &str, captions: &[&str], quoted: &[(&str, &str)], expected: bool) {
-        let sources = ["t1".to_owned()];
-        let shown = [Shown { sources: &sources, quoted: quoted.to_vec(), restated: None }];
-        let wanted = Wanted::of(text, captions);
-        let lines: Vec<String> = quoted.iter().map(|(_, words)| format!("[13:56] Ada: {words}\n")).collect();
-        let context = Comparable::of(&lines.concat());
-        assert_eq!(delivered("t1", &wanted, &shown, &context), expected, "{text} by {quoted:?}");
-        assert!(!delivered("t2", &wanted, &shown, &context), "another turn is not delivered");
-        let empty = Comparable::of("## 8 May 2023\n");
-        assert!(!delivered("t1", &wanted, &shown, &empty), "what the context does not hold is not delivered");
-    }
-
-    #[test]
-    fn a_turn_is_delivered_when_a_unit_that_names_it_quotes_its_informative_sentences() {
-        let said = "Oh wow! I bought a red kayak yesterday. It leaks.";
-        check(said, &[], &[("t1", "Oh wow! I bought a red kayak yesterday. It leaks.")], true);
-        check(said, &[], &[("t1", "i bought  a red KAYAK\nyesterday [7 May 2023]. It leaks.")], true);
-        check(said, &[], &[("t1", "I bought a red kayak [the one] yesterday. It leaks.")], true);
-        check(said, &[], &[("t1", "I bought a red kayak yesterday.")], false);
-        check(said, &[], &[("t1", "I bought a red kayak yesterday."), ("t1", "It leaks.")], true);
-        check(said, &[], &[("t0", said)], false);
-        check(said, &[], &[], false);
-        check("Wait [what? A kayak sank.", &[], &[("t1", "Wait [what? A kayak sank."), ("t1", "[14:02] Yes")], true);
-        check("Look at this", &["a photo of a boat"], &[("t1", "Look at this")], false);
-        check("Look at this", &["a photo of a boat"], &[("t1", "Look at this [photo: a photo of a boat]")], true);
-    }
-
-    #[test]
-    fn a_restatement_delivers_the_turns_that_it_names() {
-        let sources = ["t1".to_owned(), "t2".to_owned()];
-        let said = "Ada bought a red kayak on 7 May 2023.";
-        let shown = [Shown { sources: &sources, quoted: vec![("t1", said)], restated: Some(said) }];
-        let wanted = Wanted::of("I bought a red kayak yesterday.", &[]);
-        let context = Comparable::of(&format!("## 8 May 2023\n[13:56] {said} (7 May 2023)\n"));
-        assert!(delivered("t1", &wanted, &shown, &context) && delivered("t2", &wanted, &shown, &context));
-        assert!(!delivered("t3", &wanted, &shown, &context));
-        assert!(!delivered("t1", &wanted, &shown, &Comparable::of("[13:56] Ada bought a kayak.")));
-    }
-
-    fn scored(recall: Option<f64>, tokens: usize, second: bool) -> Scored {
-        let recollected = Recollected {
+    fn scored(recall: Option<f64>, tokens: usize, second: bool) -> QuestionScore {
+        let recollection = RecollectionScore {
             first_hop_recall: recall.map(|r| r / 2.0),
             first_hop_tokens: tokens / 2,
             second_round: second,
             sufficiency: 0.5,
         };
-        let marks = Marks { f1: recall, bleu1: None, correct: recall.map(|r| r >= 1.0) };
-        Scored { recall, tokens, units: 3, recollected: Some(recollected), marks }
+        let answer = AnswerScores { f1: recall, bleu1: None, correct: recall.map(|r| r >= 1.0) };
+        QuestionScore { recall, tokens, units: 3, recollection: Some(recollection), answer }
     }
 
     #[test]
@@ -329,7 +187,7 @@ mod tests {
         assert_eq!((f.evidence_recall, f.full_evidence, f.context_tokens), (Some(0.75), Some(0.5), Some(200.0)));
         assert_eq!((f.first_hop_recall, f.first_hop_full_evidence), (Some(0.375), Some(0.0)));
         assert!((f.second_round_rate.unwrap() - 1.0 / 3.0).abs() < 1e-12);
-        assert_eq!((f.f1, f.bleu1, f.judge_accuracy), (Some(0.75), None, Some(0.5)), "over those that were marked");
+        assert_eq!((f.f1, f.bleu1, f.judge_accuracy), (Some(0.75), None, Some(0.5)), "over the scored answers");
         let split = by_second_round(&all.iter().collect::<Vec<_>>());
         assert_eq!((split.ran.questions, split.stopped.questions), (1, 2));
         assert_eq!(split.ran.evidence_recall, Some(1.0));

@@ -1,18 +1,12 @@
 //! Ways to make vectors of a turn: what each finds, and what it costs.
 //!
-//! In: a bench. Out: a row for each way and precision, the whole path each time: another
-//! memory of the same file, the same questions. Its seconds stand over those of the least
-//! that there is, one vector a turn by the model at full precision, taken just before it, so
-//! that both meet the same machine.
+//! In: a bench. Out: a row for each way and precision. Each one is measured through the whole
+//! path: a new memory of the same file, and the same questions. Its seconds are divided by those
+//! of one vector a turn at full precision, measured just before under the same load.
 
 use std::time::Instant;
 
-use super::{
-    bench::{Bench, EvalError},
-    memory_contents::Remembered,
-    result::VectorRow,
-    score::figures,
-};
+use super::{bench::Bench, error::EvalError, memory_contents::MemoryContents, result::VectorRow, score::figures};
 use crate::{
     config::Pipeline,
     embed::{self, render_parts},
@@ -20,10 +14,10 @@ use crate::{
     pipeline::Progress,
 };
 
-/// What a model's name ends in where its weights are in 8 bits.
+/// Suffix of a model's name when its weights have 8 bits.
 const INT8: &str = "-int8";
 
-/// What is embedded: a name, turns a pass, words of the least sentence, pairs.
+/// What is embedded: name, `block_turns`, `sentence_words` and `pairs` of the settings.
 const WAYS: [(&str, usize, usize, bool); 4] = [
     ("each turn", 1, 0, false),
     ("turns in blocks of two", 2, 0, false),
@@ -31,7 +25,7 @@ const WAYS: [(&str, usize, usize, bool); 4] = [
     ("and each sentence of 8 words", 2, 8, true),
 ];
 
-/// Every way, at every precision that the pipeline's model comes in.
+/// A row for every way, at each precision of the pipeline's model that the settings know.
 pub(crate) fn rows(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<Vec<VectorRow>, EvalError> {
     let own = &bench.pipeline.embed.model;
     let named = own.strip_suffix(INT8).unwrap_or(own);
@@ -58,9 +52,9 @@ pub(crate) fn rows(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<
             let embed = &mut pipeline.embed;
             (embed.block_turns, embed.sentence_words, embed.pairs) = (block_turns, sentence_words, pairs);
             let name = format!("vectors-{}", rows.len());
-            let (service, ingest_seconds) = bench.another(&name, &mut pipeline, true, progress)?;
-            let vectors = vectors(&Remembered::read(service.log(), true)?);
-            let scored = bench.scores(&service, progress)?;
+            let (service, ingest_seconds) = bench.build_variant(&name, &mut pipeline, true, progress)?;
+            let vectors = count_vectors(&MemoryContents::read(service.log(), true)?);
+            let scored = bench.score(&service, progress)?;
             let counted = bench.dataset.questions.iter().zip(&scored).filter(|(q, _)| q.counts());
             rows.push(VectorRow {
                 model: model.clone(),
@@ -75,16 +69,16 @@ pub(crate) fn rows(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<
     Ok(rows)
 }
 
-/// Every turn as it is rendered, by itself.
+/// Each turn as the model's template renders it.
 fn raw_turns(pipeline: &Pipeline, bench: &Bench) -> Vec<SpannedText> {
     let template = pipeline.model().turn_template;
-    let turns = bench.heard.turns.values().flat_map(|turns| turns.values());
+    let turns = bench.recorded.turns.values().flat_map(|turns| turns.values());
     turns.map(|turn| render_parts(&template, &[(turn.speaker.as_str(), turn.text.as_str())])).collect()
 }
 
-/// Vectors of units and of their parts.
-fn vectors(remembered: &Remembered) -> usize {
-    let units = remembered.records.values().flatten().flat_map(|record| &record.units);
+/// The number of vectors of units and of their parts.
+fn count_vectors(contents: &MemoryContents) -> usize {
+    let units = contents.records.values().flatten().flat_map(|record| &record.units);
     let parts = |part: &crate::model::Part| part.vectors.len() + usize::from(part.pair.is_some());
     units.map(|unit| 1 + unit.parts.iter().map(parts).sum::<usize>()).sum()
 }

@@ -1,28 +1,28 @@
 //! BM25 with k1 1.2 and b 0.75 over English stems without stop words (Robertson and
 //! Zaragoza, The Probabilistic Relevance Framework, 2009).
 //!
-//! In: stem counts, which may be fractions. Out: a score an item.
+//! In: stem counts, which may be fractional. Out: a score for each item.
 
 use std::collections::BTreeMap;
 
-use super::corpus::{Corpus, Query, ranked};
+use super::corpus::{BaselineQuery, Corpus, ranked};
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
 /// The items by BM25.
-pub(super) fn rank(corpus: &Corpus, query: &Query) -> Vec<usize> {
+pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery) -> Vec<usize> {
     ranked(&scores(corpus, query))
 }
 
 /// BM25 of each item's own words.
-pub(super) fn scores(corpus: &Corpus, query: &Query) -> Vec<f64> {
+pub(super) fn scores(corpus: &Corpus, query: &BaselineQuery) -> Vec<f64> {
     let bags: Vec<&BTreeMap<u64, f64>> = corpus.items.iter().map(|i| &i.stems).collect();
     of_bags(&bags, query)
 }
 
 /// BM25 of bags of stems.
-pub(super) fn of_bags(bags: &[&BTreeMap<u64, f64>], query: &Query) -> Vec<f64> {
+pub(super) fn of_bags(bags: &[&BTreeMap<u64, f64>], query: &BaselineQuery) -> Vec<f64> {
     let all = bags.len() as f64;
     let lengths: Vec<f64> = bags.iter().map(|b| b.values().sum()).collect();
     let mean = lengths.iter().sum::<f64>() / all.max(1.0);
@@ -50,7 +50,7 @@ mod tests {
     fn bm25_by_hand() {
         let bag = |counts: &[(u64, f64)]| -> BTreeMap<u64, f64> { counts.iter().copied().collect() };
         let (a, b) = (bag(&[(1, 2.0), (2, 1.0)]), bag(&[(2, 1.0)]));
-        let query = Query { vector: Vec::new(), stems: vec![1, 9] };
+        let query = BaselineQuery { vector: Vec::new(), stems: vec![1, 9] };
         let found = of_bags(&[&a, &b], &query);
         // One of two bags holds stem 1: ln(1 + 1.5 / 1.5); lengths 3 and 1, mean 2.
         let norm = 1.2 * (0.25 + 0.75 * 3.0 / 2.0);

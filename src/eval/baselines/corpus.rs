@@ -1,8 +1,8 @@
-//! What the rivals search: one bank's turns, or its units, as flat lists.
+//! What the baselines search: one bank's turns, or its units, as flat lists.
 //!
-//! In: the records of the memory log. Out: items in the order of time, each with the vectors
-//! that the memory itself keeps, its words, its neighbours in the session, and the body by
-//! which the same renderer shows it. No text is embedded again.
+//! In: the records of the memory topic. Out: items in the order of time, each with the memory's
+//! own vectors, its words, its neighbours in the session, and the body that recollection's
+//! renderer takes. No text is embedded again.
 
 use std::collections::BTreeMap;
 
@@ -12,45 +12,45 @@ use crate::{
     model::{MemoryRecord, Part, Unit, UnitId, WindowTurn},
 };
 
-/// One thing that can be returned.
-pub(crate) struct Item {
-    /// As it is rendered.
+/// A turn or a unit.
+pub(crate) struct CorpusItem {
+    /// What the renderer shows.
     pub(crate) body: UnitBody,
-    /// Its vectors; an item is as near to a question as the nearest of them.
+    /// Its vectors; the nearest to the question decides.
     pub(crate) vectors: Vec<Vec<f32>>,
     /// The vector of the item before it and this one together.
     pub(crate) pair: Option<Vec<f32>>,
-    /// How often each stem occurs.
+    /// The number of occurrences of each stem.
     pub(crate) stems: BTreeMap<u64, f64>,
-    /// Its session, as a place in [`Corpus::sessions`].
+    /// The index of its session in [`Corpus::sessions`].
     pub(crate) session: usize,
 }
 
 /// One bank's turns or units, by time.
 pub(crate) struct Corpus {
     /// The items.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<CorpusItem>,
     /// The items of each session, in order.
     pub(crate) sessions: Vec<Vec<usize>>,
 }
 
-/// What the memory keeps of an item: its vectors, and that of it and the one before.
+/// The memory's vectors of an item: its own, and that of the item before it and this one together.
 #[derive(Clone, Default)]
 struct Vectors {
     own: Vec<Vec<f32>>,
     pair: Option<Vec<f32>>,
 }
 
-/// What a question is to a rival.
-pub(crate) struct Query {
+/// A question in the form that the baselines use.
+pub(crate) struct BaselineQuery {
     /// Its vector.
     pub(crate) vector: Vec<f32>,
     /// Its stems, each once.
     pub(crate) stems: Vec<u64>,
 }
 
-impl Query {
-    /// A question by its vector and words.
+impl BaselineQuery {
+    /// A question from its vector and text.
     pub(crate) fn of(vector: Vec<f32>, text: &str, words: &mut Words) -> Self {
         Self { vector, stems: words.count(text).terms().map(|(t, _)| t).collect() }
     }
@@ -67,7 +67,7 @@ impl Corpus {
         Self::of(units.collect(), words)
     }
 
-    /// The turns of a bank, each with the vectors of the parts that were made of it.
+    /// The turns of a bank, each with the vectors of the parts made from it.
     pub(crate) fn of_turns(records: &[MemoryRecord], words: &mut Words) -> Self {
         let mut vectors: BTreeMap<&str, Vectors> = BTreeMap::new();
         for unit in records.iter().flat_map(|r| &r.units) {
@@ -81,9 +81,9 @@ impl Corpus {
         }
         let mut items = Vec::new();
         for record in records {
-            for held in record.turns.iter().filter(|t| !t.context && !t.deleted) {
-                let known = vectors.get(held.turn.turn.as_str()).cloned().unwrap_or_default();
-                items.push((turn_body(held, &record.window.session.0, items.len()), known));
+            for turn in record.turns.iter().filter(|t| !t.context && !t.deleted) {
+                let known = vectors.get(turn.turn.turn.as_str()).cloned().unwrap_or_default();
+                items.push((turn_body(turn, &record.window.session.0, items.len()), known));
             }
         }
         Self::of(items, words)
@@ -95,9 +95,9 @@ impl Corpus {
         });
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         let mut sessions: Vec<Vec<usize>> = Vec::new();
-        let mut made: Vec<Item> = Vec::with_capacity(items.len());
+        let mut made: Vec<CorpusItem> = Vec::with_capacity(items.len());
         for (at, (body, Vectors { own, pair })) in items.into_iter().enumerate() {
-            // Where a bank is one session, as in the paper's profile, a day is a session.
+            // In the paper's profile a bank is one session: there each day counts as a session.
             let name = format!("{} {}", body.session, body.said_at.local().date());
             let session = *numbers.entry(name).or_insert_with(|| {
                 sessions.push(Vec::new());
@@ -105,18 +105,18 @@ impl Corpus {
             });
             let before = sessions.get(session).and_then(|s| s.last()).and_then(|i| made.get(*i));
             let pair = pair.or_else(|| sum(before.and_then(|b| b.vectors.first()), own.first()));
-            if let Some(held) = sessions.get_mut(session) {
-                held.push(at);
+            if let Some(items) = sessions.get_mut(session) {
+                items.push(at);
             }
             let stems = words.count(&body.restatement).terms().map(|(t, n)| (t, f64::from(n))).collect();
-            made.push(Item { body, vectors: own, pair, stems, session });
+            made.push(CorpusItem { body, vectors: own, pair, stems, session });
         }
         Self { items: made, sessions }
     }
 
-    /// Each item's best cosine with a vector; −1 without a vector of its own.
+    /// Each item's best cosine with a vector; −1 for an item without vectors.
     pub(crate) fn cosines(&self, vector: &[f32]) -> Vec<f64> {
-        let best = |item: &Item| item.vectors.iter().map(|v| dot(v, vector)).fold(-1.0, f64::max);
+        let best = |item: &CorpusItem| item.vectors.iter().map(|v| dot(v, vector)).fold(-1.0, f64::max);
         self.items.iter().map(best).collect()
     }
 
@@ -131,7 +131,7 @@ impl Corpus {
     }
 }
 
-/// The items by falling score; equal scores go by time.
+/// The items by descending score, ties in the order of time.
 pub(crate) fn ranked(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     let score = |i: usize| scores.get(i).copied().unwrap_or(f64::MIN);
@@ -139,12 +139,12 @@ pub(crate) fn ranked(scores: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The product of two vectors: their cosine, when both are of unit length.
+/// The dot product of two vectors: their cosine, as both have unit length.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
     f64::from(a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>())
 }
 
-/// The vector scaled to unit length; zeros stay.
+/// The vector scaled to unit length; a zero vector stays zero.
 pub(crate) fn unit_length(mut vector: Vec<f32>) -> Vec<f32> {
     let length = dot(&vector, &vector).sqrt();
     if length > 0.0 {
@@ -176,16 +176,16 @@ fn part_vectors(unit: &Unit, part: &Part) -> Vec<Vec<f32>> {
     part.vectors.iter().map(floats).collect()
 }
 
-/// A turn as a unit of its own, in the wording that the units have.
-fn turn_body(held: &WindowTurn, session: &str, number: usize) -> UnitBody {
-    let turn = &held.turn;
+/// A turn as a unit, worded as units are.
+fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody {
+    let turn = &window_turn.turn;
     let said = turn.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let captions = turn.captions().map(|c| shared(Some("photo"), c));
     let words: Vec<String> = std::iter::once(said).filter(|s| !s.is_empty()).chain(captions).collect();
     let text = words.join(" ");
     let part = PartBody {
         turn: turn.turn.clone(),
-        ordinal: held.ordinal,
+        ordinal: window_turn.ordinal,
         speaker: turn.speaker.clone(),
         said_at: turn.time,
         text: text.clone(),
@@ -197,7 +197,7 @@ fn turn_body(held: &WindowTurn, session: &str, number: usize) -> UnitBody {
         cues: crate::model::Cues::default(),
         said_at: turn.time,
         session: session.to_owned(),
-        ordinal: held.ordinal,
+        ordinal: window_turn.ordinal,
         sources: vec![turn.turn.clone()],
         parts: vec![part],
     }

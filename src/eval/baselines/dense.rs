@@ -1,8 +1,8 @@
-//! Dense retrieval: by cosine of the best vector, as every vector store does it.
+//! Dense retrieval: by the cosine of an item's best vector, as in any vector store.
 
-use super::corpus::{Corpus, Query, ranked};
+use super::corpus::{BaselineQuery, Corpus, ranked};
 
 /// The items by cosine.
-pub(super) fn rank(corpus: &Corpus, query: &Query) -> Vec<usize> {
+pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery) -> Vec<usize> {
     ranked(&corpus.cosines(&query.vector))
 }

@@ -2,30 +2,30 @@
 //! Memory: Personalizing LLM via Recollection-Familiarity Adaptive Retrieval, ICLR 2026).
 //!
 //! The mean of the best cosines and the entropy of their softmax say how familiar a question
-//! is. A familiar one gets the top K. Another one is recollected: the best candidates are
-//! clustered, the question is mixed with each cluster's centre, and what the mixed questions
-//! find joins the pool, for a few rounds; the pool is ordered by the best cosine with any of
-//! the questions asked. Its thresholds belong to a model's cosines; these are ours.
+//! is. A familiar question gets the top K. Any other is recollected in a few rounds: the best
+//! candidates are clustered, the question is mixed with each cluster's centre, and the items that
+//! the mixed questions find join the pool. The pool is ordered by the best cosine with any of the
+//! questions. Thresholds depend on the embedding model; these were chosen here, not in the paper.
 
-use super::corpus::{Corpus, Query, dot, ranked, unit_length};
+use super::corpus::{BaselineQuery, Corpus, dot, ranked, unit_length};
 
-/// Best cosines that are looked at.
+/// The number of best cosines that decide.
 const TOP: usize = 10;
-/// Mean at which a question is familiar, whatever the entropy.
+/// A question with at least this mean is familiar, whatever the entropy.
 const FAMILIAR: f64 = 0.60;
-/// Mean below which it is not, whatever the entropy.
+/// A question with at most this mean is not familiar, whatever the entropy.
 const STRANGE: f64 = 0.30;
-/// Between the two: entropy, as a share of the greatest possible, up to which it is familiar.
+/// Between the two, a question is familiar up to this entropy, a share of the maximum.
 const ENTROPY: f64 = 0.90;
 /// Sharpness of the softmax.
 const SHARPNESS: f64 = 20.0;
 const CLUSTERS: usize = 3;
 const ROUNDS: usize = 3;
-/// How much of the question stays in a mixed one.
+/// Weight of the question in a mixed question.
 const ALPHA: f64 = 0.5;
 
 /// The items for a question that wants `most` of them.
-pub(super) fn rank(corpus: &Corpus, query: &Query, most: usize) -> Vec<usize> {
+pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery, most: usize) -> Vec<usize> {
     let direct = corpus.cosines(&query.vector);
     let order = ranked(&direct);
     let top: Vec<f64> = order.iter().take(TOP).filter_map(|i| direct.get(*i).copied()).collect();
@@ -50,8 +50,8 @@ pub(super) fn rank(corpus: &Corpus, query: &Query, most: usize) -> Vec<usize> {
                 continue;
             }
             for (known, found) in best.iter_mut().zip(corpus.cosines(&mixed)) {
-                // A mixed question is nearer to everything in its cluster than the real one
-                // is: what it finds counts by the share of the question that is in it.
+                // A mixed question is nearer to its whole cluster than the real question is, so
+                // its cosines count only by the weight of the question in it.
                 *known = known.max(ALPHA * found + (1.0 - ALPHA) * *known);
             }
             questions.push(mixed);
@@ -64,13 +64,13 @@ pub(super) fn rank(corpus: &Corpus, query: &Query, most: usize) -> Vec<usize> {
     ranked(&best)
 }
 
-/// Whether the best cosines say that the question is familiar.
+/// Whether these best cosines make the question familiar.
 fn is_familiar(top: &[f64]) -> bool {
     let mean = top.iter().sum::<f64>() / top.len().max(1) as f64;
     mean >= FAMILIAR || (mean > STRANGE && entropy(top) <= ENTROPY)
 }
 
-/// Entropy of the softmax of some scores, 0 to 1.
+/// Entropy of the softmax of the scores, 0 to 1.
 fn entropy(scores: &[f64]) -> f64 {
     if scores.len() < 2 {
         return 0.0;
@@ -82,8 +82,8 @@ fn entropy(scores: &[f64]) -> f64 {
     bits / (scores.len() as f64).ln()
 }
 
-/// Centres of at most [`CLUSTERS`] clusters: k-means from the first vector and those
-/// farthest from the ones before, ten rounds.
+/// Centres of at most [`CLUSTERS`] clusters: ten rounds of k-means, which starts from the first
+/// vector and those farthest from the ones already chosen.
 fn centres(vectors: &[&Vec<f32>]) -> Vec<Vec<f32>> {
     let Some(first) = vectors.first() else { return Vec::new() };
     let mut centres: Vec<Vec<f32>> = vec![(*first).clone()];
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn familiarity_by_mean_and_entropy() {
+    fn mean_and_entropy_decide_familiarity() {
         assert!((entropy(&[0.5, 0.5, 0.5]) - 1.0).abs() < 1e-12);
         assert!(entropy(&[0.9, 0.1, 0.1]) < 0.01);
         assert!(is_familiar(&[0.7, 0.6, 0.6]), "near");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn two_bunches_have_two_centres() {
+    fn clusters_have_their_own_centres() {
         let vectors = [vec![1.0, 0.0, 0.0], vec![0.96, 0.28, 0.0], vec![0.0, 0.0, 1.0]];
         let found = centres(&vectors.iter().collect::<Vec<_>>());
         assert_eq!(found.len(), 3);

@@ -1,6 +1,6 @@
-//! The flat mixture: what one pass over a bank reaches with every cheap signal.
+//! The flat mixture: the best ranking that one pass over a bank gives without a graph.
 //!
-//! Source: our own baseline before the graph, with all its terms. Per item
+//! Source: this project's own baseline from before it had a graph. Per item
 //! `s0 = 1.25 · dense + 0.5 · window BM25 / its best`, where dense is the mean of the item's
 //! cosine and that of the item before it and this one together, and window BM25 counts the
 //! item's stems twice and those at ±1 and ±2 once. Then in the session
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::{
     bm25,
-    corpus::{Corpus, Query, dot, ranked},
+    corpus::{BaselineQuery, Corpus, dot, ranked},
 };
 
 const DENSE: f64 = 1.25;
@@ -21,11 +21,11 @@ const SESSION: f64 = 0.3;
 const SESSION_BEST: usize = 3;
 
 /// The items by the mixture.
-pub(super) fn rank(corpus: &Corpus, query: &Query) -> Vec<usize> {
+pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery) -> Vec<usize> {
     ranked(&scores(corpus, query))
 }
 
-fn scores(corpus: &Corpus, query: &Query) -> Vec<f64> {
+fn scores(corpus: &Corpus, query: &BaselineQuery) -> Vec<f64> {
     let own = corpus.cosines(&query.vector);
     let windows: Vec<BTreeMap<u64, f64>> = (0..corpus.items.len()).map(|at| window(corpus, at)).collect();
     let lexical = bm25::of_bags(&windows.iter().collect::<Vec<_>>(), query);
@@ -51,16 +51,16 @@ fn scores(corpus: &Corpus, query: &Query) -> Vec<f64> {
         .sessions
         .iter()
         .map(|items| {
-            let mut held: Vec<f64> = items.iter().map(|i| at(&smoothed, *i)).collect();
-            held.sort_by(|a, b| b.total_cmp(a));
-            held.truncate(SESSION_BEST);
-            held.iter().sum::<f64>() / held.len().max(1) as f64
+            let mut best: Vec<f64> = items.iter().map(|i| at(&smoothed, *i)).collect();
+            best.sort_by(|a, b| b.total_cmp(a));
+            best.truncate(SESSION_BEST);
+            best.iter().sum::<f64>() / best.len().max(1) as f64
         })
         .collect();
     corpus.items.iter().zip(&smoothed).map(|(item, s)| s + SESSION * at(&sessions, item.session)).collect()
 }
 
-/// An item's stems twice, and those of its neighbours once.
+/// An item's stems counted twice, and those of its neighbours once.
 fn window(corpus: &Corpus, at: usize) -> BTreeMap<u64, f64> {
     let mut bag = BTreeMap::new();
     let mut add = |item: usize, times: f64| {

@@ -1,29 +1,30 @@
-//! Whole sessions, in the manner of MemPalace's hybrid retrieval: a session is as near as
-//! its nearest item, lifted by the share of the question's words that the session holds
-//! (`distance · (1 − 0.30 · share)`), and sessions are returned as they are, in order of
-//! speaking. The budget may cut the last one short, which is kinder than leaving it out.
+//! Whole sessions, in the manner of MemPalace's hybrid retrieval.
+//!
+//! A session's distance is that of its nearest item, times `1 − 0.30 · share`, where `share` is
+//! the share of the question's words that occur in the session. Each session is returned whole,
+//! in the order of time. The budget may cut the last one short: leaving it out would score lower.
 
 use std::collections::BTreeSet;
 
-use super::corpus::{Corpus, Query, ranked};
+use super::corpus::{BaselineQuery, Corpus, ranked};
 
-/// How much full coverage of the question's words shortens the distance.
+/// By what share a session that holds all of the question's words is nearer.
 const WORDS: f64 = 0.30;
 
-/// The items, session by session.
-pub(super) fn rank(corpus: &Corpus, query: &Query) -> Vec<usize> {
+/// The items, session by session, nearest session first.
+pub(super) fn rank(corpus: &Corpus, query: &BaselineQuery) -> Vec<usize> {
     let cosines = corpus.cosines(&query.vector);
     let scores: Vec<f64> = corpus
         .sessions
         .iter()
         .map(|items| {
             let nearest = items.iter().filter_map(|i| cosines.get(*i).copied()).fold(-1.0, f64::max);
-            let held: BTreeSet<u64> = items
+            let shared: BTreeSet<u64> = items
                 .iter()
                 .filter_map(|i| corpus.items.get(*i))
                 .flat_map(|i| query.stems.iter().filter(|s| i.stems.contains_key(s)).copied())
                 .collect();
-            let share = held.len() as f64 / query.stems.len().max(1) as f64;
+            let share = shared.len() as f64 / query.stems.len().max(1) as f64;
             -((1.0 - nearest) * (1.0 - WORDS * share))
         })
         .collect();

@@ -1,62 +1,65 @@
 //! The questions of LoCoMo's `locomo10.json`.
 //!
-//! In: the list of conversations. Out: their questions, with the evidence strings as they
-//! stand in the file. Categories are numbers, named as the paper's tables name them: 1
-//! multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5 adversarial, for which the dialogue
-//! holds no support. An answer may be a number.
+//! In: the list of conversations. Out: their questions, with the file's evidence strings
+//! unchanged. Categories are numbers, with the names of the paper's tables: 1 multi-hop, 2
+//! temporal, 3 open-domain, 4 single-hop, 5 adversarial, which the dialogue does not support.
+//! An answer may be a number.
 
 use serde_json::Value;
 
-use super::{Asked, Dataset, Format, Standing, bank, words};
-use crate::eval::problems::{Kind, Problems};
+use super::{
+    format::BenchmarkFormat,
+    json::words,
+    question::{Answerability, Dataset, DatasetQuestion},
+};
+use crate::eval::problems::{Damage, Problems};
 
-/// Reads them.
+/// Reads the questions of all conversations, or of those in `only`.
 pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
     let mut dataset = Dataset { scorable: true, ..Dataset::default() };
     let mut seen: Vec<&str> = Vec::new();
     for (index, conversation) in conversations.iter().enumerate() {
         let Some(name) = conversation.get("sample_id").and_then(Value::as_str) else {
-            // The source says so of its turns as well.
-            dataset.problems.note(Kind::NoConversation, format!("[{index}]: sample_id is missing"));
+            dataset.problems.note(Damage::NoConversation, format!("[{index}]: sample_id is missing"));
             continue;
         };
         if !only.is_empty() && !only.iter().any(|o| o == name) {
             continue;
         }
         if seen.contains(&name) {
-            dataset.problems.note(Kind::NoConversation, format!("[{index}]: {name} comes twice"));
+            dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} comes twice"));
             continue;
         }
         seen.push(name);
-        let Some(bank) = bank(Format::Locomo, name) else {
-            dataset.problems.note(Kind::NoConversation, format!("[{index}]: {name:?} cannot name a bank"));
+        let Some(bank) = BenchmarkFormat::Locomo.bank(name) else {
+            dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name:?} cannot name a bank"));
             continue;
         };
         let questions = match conversation.get("qa") {
             Some(Value::Array(questions)) => questions.as_slice(),
             _ => {
-                dataset.problems.note(Kind::NotAQuestion, format!("{name}: qa is no list"));
+                dataset.problems.note(Damage::NotAQuestion, format!("{name}: qa is not a list"));
                 &[]
             }
         };
         for (number, value) in questions.iter().enumerate() {
             let id = format!("{name}#{number}");
             let Some(text) = words(value.get("question")) else {
-                dataset.problems.note(Kind::NotAQuestion, id);
+                dataset.problems.note(Damage::NotAQuestion, id);
                 continue;
             };
-            let (category, standing) = category(value.get("category"), &id, &mut dataset.problems);
+            let (category, answerability) = category(value.get("category"), &id, &mut dataset.problems);
             let evidence = evidence(value.get("evidence"), &id, &mut dataset.problems);
             let reference = words(value.get("answer"));
-            if reference.is_none() && standing == Standing::Supported {
-                dataset.problems.note(Kind::NoAnswer, &id);
+            if reference.is_none() && answerability == Answerability::Supported {
+                dataset.problems.note(Damage::NoAnswer, &id);
             }
-            dataset.questions.push(Asked {
+            dataset.questions.push(DatasetQuestion {
                 id,
                 conversation: name.to_owned(),
                 bank: bank.clone(),
                 category,
-                standing,
+                answerability,
                 text,
                 asked_at: None,
                 reference,
@@ -67,7 +70,7 @@ pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
     dataset
 }
 
-fn category(value: Option<&Value>, id: &str, problems: &mut Problems) -> (String, Standing) {
+fn category(value: Option<&Value>, id: &str, problems: &mut Problems) -> (String, Answerability) {
     let name = words(value);
     let known = match name.as_deref() {
         Some("1") => Some("multi-hop"),
@@ -78,17 +81,17 @@ fn category(value: Option<&Value>, id: &str, problems: &mut Problems) -> (String
         _ => None,
     };
     match known {
-        Some("adversarial") => ("adversarial".to_owned(), Standing::Unsupported),
-        Some(known) => (known.to_owned(), Standing::Supported),
+        Some("adversarial") => ("adversarial".to_owned(), Answerability::Unsupported),
+        Some(known) => (known.to_owned(), Answerability::Supported),
         None => {
             let name = name.unwrap_or_else(|| "none".to_owned());
-            problems.note(Kind::UnknownCategory, format!("{id}: {name}"));
-            (format!("category {name}"), Standing::Unknown)
+            problems.note(Damage::UnknownCategory, format!("{id}: {name}"));
+            (format!("category {name}"), Answerability::Unknown)
         }
     }
 }
 
-/// The strings; one that stands alone, outside a list, is taken too.
+/// The evidence strings; a single string outside a list counts too.
 fn evidence(value: Option<&Value>, id: &str, problems: &mut Problems) -> Vec<String> {
     let items = match value {
         None | Some(Value::Null) => return Vec::new(),
@@ -99,7 +102,7 @@ fn evidence(value: Option<&Value>, id: &str, problems: &mut Problems) -> Vec<Str
     for item in items {
         match item {
             Value::String(text) => strings.push(text.clone()),
-            other => problems.note(Kind::LostEvidence, format!("{id}: {other}")),
+            other => problems.note(Damage::LostEvidence, format!("{id}: {other}")),
         }
     }
     strings
@@ -110,7 +113,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eval::recording_source::{Heard, tests::heard};
+    use crate::eval::recording_source::{RecordedTurns, RecordingSource, tests::recorded};
 
     fn damaged() -> Vec<Value> {
         let Value::Array(list) = json!([
@@ -139,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_repaired_or_counted_and_never_silent() {
+    fn damage_is_repaired_or_counted_never_silent() {
         let mut dataset = read(&damaged(), &[]);
         dataset.mark_duplicates();
-        let given: Heard = heard("locomo/c1", &["D1:1", "D1:2", "D1:3"]);
+        let given: RecordedTurns = recorded("locomo/c1", &["D1:1", "D1:2", "D1:3"]);
         dataset.resolve(&given);
         let found: Vec<(&str, &str, Vec<&str>)> = dataset
             .questions
@@ -164,14 +167,14 @@ mod tests {
         );
         assert_eq!(dataset.questions[2].reference.as_deref(), Some("3"), "a number is an answer");
         let counts = [
-            (Kind::Duplicate, 1),
-            (Kind::RepairedEvidence, 3),
-            (Kind::LostEvidence, 3),
-            (Kind::NoEvidence, 2),
-            (Kind::UnknownCategory, 2),
-            (Kind::NotAQuestion, 3),
-            (Kind::NoConversation, 3),
-            (Kind::NoAnswer, 1),
+            (Damage::Duplicate, 1),
+            (Damage::RepairedEvidence, 3),
+            (Damage::LostEvidence, 3),
+            (Damage::NoEvidence, 2),
+            (Damage::UnknownCategory, 2),
+            (Damage::NotAQuestion, 3),
+            (Damage::NoConversation, 3),
+            (Damage::NoAnswer, 1),
         ];
         for (kind, count) in counts {
             assert_eq!(dataset.problems.count(kind), count, "{kind:?}: {:?}", dataset.problems);
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_a_conversations_and_in_file_order() {
+    fn a_limit_applies_to_each_conversation_in_file_order() {
         let mut dataset = read(&damaged(), &[]);
         dataset.limit(2);
         let ids: Vec<&str> = dataset.questions.iter().map(|q| q.id.as_str()).collect();
@@ -187,7 +190,7 @@ mod tests {
         assert_eq!(read(&damaged(), &["c3".to_owned()]).questions.len(), 1);
     }
 
-    /// The published figures of the data's own loader, where the data are at hand.
+    /// The counts that the data's own loader publishes; skipped without the data.
     #[test]
     fn the_development_file_has_the_counts_of_its_loader() {
         let Some(data) = std::env::var_os("RIPPLEMEM_DATA") else {
@@ -200,18 +203,18 @@ mod tests {
             zone: "+00:00".into(),
             only: Vec::new(),
         };
-        let mut heard = Heard::default();
+        let mut recorded = RecordedTurns::default();
         let mut source = crate::source::open(&settings, None).unwrap();
-        let mut listening = crate::eval::recording_source::Listening::to(&mut *source, &mut heard, true);
-        while crate::source::Source::next(&mut listening, 1_000).unwrap().is_some() {}
-        let mut dataset = super::super::read(Format::Locomo, &path, &[], 0).unwrap();
-        assert_eq!((heard.count(), dataset.questions.len()), (2_760, 999));
-        dataset.resolve(&heard);
+        let mut recording = RecordingSource::new(&mut *source, &mut recorded, true);
+        while crate::source::Source::next(&mut recording, 1_000).unwrap().is_some() {}
+        let mut dataset = crate::eval::dataset::read(BenchmarkFormat::Locomo, &path, &[], 0).unwrap();
+        assert_eq!((recorded.count(), dataset.questions.len()), (2_760, 999));
+        dataset.resolve(&recorded);
         let of = |name: &str| dataset.questions.iter().filter(|q| q.category == name).count();
         assert_eq!(
             ["multi-hop", "temporal", "open-domain", "single-hop", "adversarial"].map(of),
             [142, 156, 44, 418, 237]
         );
-        assert_eq!(dataset.problems.count(Kind::NoEvidence), 2);
+        assert_eq!(dataset.problems.count(Damage::NoEvidence), 2);
     }
 }

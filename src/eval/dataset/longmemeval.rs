@@ -1,15 +1,19 @@
 //! The questions of LongMemEval: one haystack of sessions each.
 //!
-//! In: the questions, one after another. Out: each in a bank of its own
-//! (`longmemeval/QUESTION_ID`) with the turns that `has_answer` marks, named as the source
-//! names them; "I" and "you" become the names that the source gives its anonymous roles. A
-//! question whose id ends in `_abs` asks for something that the haystack does not hold.
+//! In: the questions, one after another. Out: each in its own bank
+//! (`longmemeval/QUESTION_ID`), with the turns that `has_answer` marks, under the source's turn
+//! ids. "I" and "you" become the names that the source gives the anonymous roles. A question
+//! whose id ends in `_abs` asks for something that the haystack does not hold.
 
 use jiff::{civil::DateTime, tz::Offset};
 use serde_json::Value;
 
-use super::{Asked, Dataset, Format, Standing, bank, words};
-use crate::{eval::problems::Kind, model::EventTime, source::longmemeval};
+use super::{
+    format::BenchmarkFormat,
+    json::words,
+    question::{Answerability, Dataset, DatasetQuestion},
+};
+use crate::{eval::problems::Damage, model::EventTime, source::longmemeval};
 
 /// A date without its weekday, as in `2023/05/20 (Sat) 02:21`.
 const DATE_FORMAT: &str = "%Y/%m/%d %H:%M";
@@ -23,55 +27,55 @@ const TYPES: [&str; 6] = [
     "knowledge-update",
 ];
 
-/// Reads one of them. `only` chooses by question id.
+/// Reads one question. `only` selects by question id.
 pub(super) fn read(dataset: &mut Dataset, index: usize, item: &Value, only: &[String], zone_seconds: i32) {
     let Some(name) = words(item.get("question_id")) else {
-        return dataset.problems.note(Kind::NotAQuestion, format!("[{index}]: question_id is missing"));
+        return dataset.problems.note(Damage::NotAQuestion, format!("[{index}]: question_id is missing"));
     };
     if !only.is_empty() && !only.contains(&name) {
         return;
     }
     if dataset.questions.iter().any(|q| q.id == name) {
-        // The source takes the first history of an id only.
-        return dataset.problems.note(Kind::NoConversation, format!("[{index}]: {name} comes twice"));
+        // The source reads only the first history of an id.
+        return dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name} comes twice"));
     }
-    let (Some(text), Some(bank)) = (words(item.get("question")), bank(Format::LongMemEval, &name)) else {
-        return dataset.problems.note(Kind::NotAQuestion, name);
+    let (Some(text), Some(bank)) = (words(item.get("question")), BenchmarkFormat::LongMemEval.bank(&name)) else {
+        return dataset.problems.note(Damage::NotAQuestion, name);
     };
     let category = words(item.get("question_type")).unwrap_or_else(|| "none".to_owned());
-    let standing = if name.ends_with("_abs") {
-        Standing::Unsupported
+    let answerability = if name.ends_with("_abs") {
+        Answerability::Unsupported
     } else if TYPES.contains(&category.as_str()) {
-        Standing::Supported
+        Answerability::Supported
     } else {
-        dataset.problems.note(Kind::UnknownCategory, format!("{name}: {category}"));
-        Standing::Unknown
+        dataset.problems.note(Damage::UnknownCategory, format!("{name}: {category}"));
+        Answerability::Unknown
     };
     let asked_at = words(item.get("question_date")).and_then(|d| time(&d, zone_seconds));
     if asked_at.is_none() {
-        dataset.problems.note(Kind::NoDate, &name);
+        dataset.problems.note(Damage::NoDate, &name);
     }
     let reference = words(item.get("answer"));
     if reference.is_none() {
-        dataset.problems.note(Kind::NoAnswer, &name);
+        dataset.problems.note(Damage::NoAnswer, &name);
     }
-    let evidence = if standing == Standing::Unsupported { Vec::new() } else { evidence(item) };
-    dataset.questions.push(Asked {
+    let evidence = if answerability == Answerability::Unsupported { Vec::new() } else { evidence(item) };
+    dataset.questions.push(DatasetQuestion {
         id: name.clone(),
         conversation: name,
         bank,
         category,
-        standing,
-        text: named(&text),
+        answerability,
+        text: with_names(&text),
         asked_at,
         reference,
         evidence,
     });
 }
 
-/// The question with the names that the source gives the anonymous roles: who asks is its
-/// user, and "you" is its assistant (the paper maps both sides alike).
-fn named(question: &str) -> String {
+/// The question with the names that the source gives the anonymous roles: "I" is its user and
+/// "you" its assistant, as in the paper.
+fn with_names(question: &str) -> String {
     let (user, assistant) = (longmemeval::USER, longmemeval::ASSISTANT);
     let mut out = String::with_capacity(question.len());
     let mut word = String::new();
@@ -98,7 +102,7 @@ fn named(question: &str) -> String {
     out
 }
 
-/// The turns that are marked as holding the answer.
+/// The turns that the file marks as holding the answer.
 fn evidence(item: &Value) -> Vec<String> {
     let sessions = item.get("haystack_sessions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let ids = item.get("haystack_session_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -114,7 +118,7 @@ fn evidence(item: &Value) -> Vec<String> {
 }
 
 fn time(text: &str, zone_seconds: i32) -> Option<EventTime> {
-    // The weekday says nothing that the date does not, and is not always right.
+    // The weekday is redundant and sometimes wrong.
     let plain: Vec<&str> = text.split_whitespace().filter(|w| !w.starts_with('(')).collect();
     let local = DateTime::strptime(DATE_FORMAT, plain.join(" ")).ok()?;
     let moment = Offset::from_seconds(zone_seconds).and_then(|o| o.to_timestamp(local)).ok()?;
@@ -126,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eval::recording_source::tests::heard;
+    use crate::eval::recording_source::tests::recorded;
 
     #[test]
     fn marked_turns_are_evidence_and_damage_is_counted() {
@@ -155,31 +159,35 @@ mod tests {
         assert_eq!(dataset.questions[0].text, "What does Alice keep?");
         let at = dataset.questions[0].asked_at.unwrap();
         assert_eq!(at.to_string(), "2023-05-20T02:21:00+02:00");
-        let mut all = heard("longmemeval/q1", &["b:0"]);
-        all.turns.extend(heard("longmemeval/q2_abs", &["b:0"]).turns);
-        all.turns.extend(heard("longmemeval/q3", &["b:0"]).turns);
+        let mut all = recorded("longmemeval/q1", &["b:0"]);
+        all.turns.extend(recorded("longmemeval/q2_abs", &["b:0"]).turns);
+        all.turns.extend(recorded("longmemeval/q3", &["b:0"]).turns);
         dataset.resolve(&all);
-        let found: Vec<(&str, Standing, usize)> =
-            dataset.questions.iter().map(|q| (q.id.as_str(), q.standing, q.evidence.len())).collect();
+        let found: Vec<(&str, Answerability, usize)> =
+            dataset.questions.iter().map(|q| (q.id.as_str(), q.answerability, q.evidence.len())).collect();
         assert_eq!(
             found,
-            [("q1", Standing::Supported, 1), ("q2_abs", Standing::Unsupported, 0), ("q3", Standing::Unknown, 1)]
+            [
+                ("q1", Answerability::Supported, 1),
+                ("q2_abs", Answerability::Unsupported, 0),
+                ("q3", Answerability::Unknown, 1)
+            ]
         );
         for (kind, count) in
-            [(Kind::NotAQuestion, 2), (Kind::UnknownCategory, 1), (Kind::NoDate, 1), (Kind::NoConversation, 1)]
+            [(Damage::NotAQuestion, 2), (Damage::UnknownCategory, 1), (Damage::NoDate, 1), (Damage::NoConversation, 1)]
         {
             assert_eq!(dataset.problems.count(kind), count, "{kind:?}");
         }
     }
 
     #[test]
-    fn the_roles_have_names_in_questions_too() {
+    fn questions_name_the_roles_as_the_source_does() {
         for (asked, expected) in [
             ("Where did I leave my keys?", "Where did Alice leave Alice's keys?"),
             ("I\u{2019}m late; what did you tell me?", "Alice is late; what did Bob tell Alice?"),
             ("Is Mimi in the inn?", "Is Mimi in the inn?"),
         ] {
-            assert_eq!(named(asked), expected);
+            assert_eq!(with_names(asked), expected);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::question::{fenced, line};
 use crate::eval::{
     calibrate::Calibration,
     paper::{Paper, PaperRow, paper},
-    result::{EvalResult, Figures, QuestionResult, Row, Run, SizeRow, VectorRow},
+    result::{ComparisonRow, EvalResult, EvalRun, Figures, QuestionResult, SizeRow, VectorRow},
     table::{budget, worth},
 };
 
@@ -24,11 +24,11 @@ pub(super) const FULL: &str = "full_by_category.svg";
 pub(super) const SWEEP: &str = "calibration.svg";
 
 /// The page.
-pub(super) fn page(run: &Run, names: &[String], plots: &[&str], calibration: Option<&Calibration>) -> String {
+pub(super) fn page(run: &EvalRun, names: &[String], plots: &[&str], calibration: Option<&Calibration>) -> String {
     let mut page = Page { out: String::new(), result: &run.result, paper: paper(), plots };
     page.head();
     page.evidence();
-    page.rivals();
+    page.baselines();
     page.ablations();
     page.vectors();
     page.sizes();
@@ -127,15 +127,15 @@ impl Page<'_> {
         }
     }
 
-    fn rivals(&mut self) {
+    fn baselines(&mut self) {
         let r = self.result;
-        if r.rivals.is_empty() && r.ablations.is_empty() {
+        if r.baselines.is_empty() && r.ablations.is_empty() {
             self.plot(TOKENS, "Evidence recall against context tokens");
             return;
         }
-        self.say("## Rivals");
+        self.say("## Baselines");
         self.plot(TOKENS, "Evidence recall against context tokens");
-        if r.rivals.is_empty() {
+        if r.baselines.is_empty() {
             return;
         }
         self.say("Over the same memory, in the same run, with the same vectors, rendering and counting.");
@@ -164,18 +164,18 @@ impl Page<'_> {
             ours("**recollection**", &r.overall, recalls(&|c| r.by_category.get(c).copied()), "recollection"),
             ours("first hop alone", &first(&r.overall), recalls(&|c| r.by_category.get(c).map(first)), "first-hop"),
         ];
-        for rival in &r.rivals {
-            let mut row = vec![line(&rival.name), line(&rival.over), budget(rival.budget)];
-            row.extend(short(&rival.overall));
-            row.extend(recalls(&|c| rival.by_category.get(c).copied()));
-            row.push(self.papers_judge(&rival.name));
+        for baseline in &r.baselines {
+            let mut row = vec![line(&baseline.name), line(&baseline.over), budget(baseline.budget)];
+            row.extend(short(&baseline.overall));
+            row.extend(recalls(&|c| baseline.by_category.get(c).copied()));
+            row.push(self.papers_judge(&baseline.name));
             rows.push(row);
         }
         self.table(&head, &rows);
-        self.about(&r.rivals);
+        self.about(&r.baselines);
     }
 
-    fn about(&mut self, rows: &[Row]) {
+    fn about(&mut self, rows: &[ComparisonRow]) {
         let mut told: Vec<&str> = Vec::new();
         for row in rows {
             if !told.contains(&row.name.as_str()) {

@@ -27,7 +27,7 @@ const ABLATED: RGBColor = RGBColor(0x7a, 0x3e, 0x9d);
 const LINE: i32 = 19;
 
 /// Why a plot could not be drawn.
-pub(super) type Failure = Box<dyn Error + Send + Sync>;
+pub(super) type DrawError = Box<dyn Error + Send + Sync>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// One point of a plot: its name, tokens and recall in percent.
@@ -37,9 +37,9 @@ struct Point {
     colour: RGBColor,
 }
 
-/// Recall against the tokens that it cost: ours before and after expansion, rivals, ablations.
+/// Recall against the tokens that it cost: ours before and after expansion, baselines, ablations.
 /// Points are numbered as in the legend.
-pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String>, Failure> {
+pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String>, DrawError> {
     let points = points(result);
     let Some(low) = points.iter().map(|p| p.at.0).min_by(f64::total_cmp) else { return Ok(None) };
     let high = points.iter().map(|p| p.at.0).max_by(f64::total_cmp).unwrap_or(low);
@@ -88,7 +88,7 @@ fn points(result: &EvalResult) -> Vec<Point> {
         point("first hop alone".to_owned(), all.first_hop_tokens, all.first_hop_recall, BEFORE),
         point("recollection".to_owned(), all.context_tokens, all.evidence_recall, AFTER),
     ];
-    let rivals = result.rivals.iter().map(|r| {
+    let baselines = result.baselines.iter().map(|r| {
         let colour = if r.over == "turns" { TURNS } else { UNITS };
         let name = format!("{} ({}, {})", r.name, r.over, budget(r.budget));
         point(name, r.overall.context_tokens, r.overall.evidence_recall, colour)
@@ -97,7 +97,7 @@ fn points(result: &EvalResult) -> Vec<Point> {
         .ablations
         .iter()
         .map(|a| point(format!("ablation {}", a.name), a.overall.context_tokens, a.overall.evidence_recall, ABLATED));
-    ours.into_iter().chain(rivals).chain(ablations).flatten().collect()
+    ours.into_iter().chain(baselines).chain(ablations).flatten().collect()
 }
 
 /// A share of every category, before expansion and after it.
@@ -106,7 +106,7 @@ pub(super) fn before_and_after(
     result: &EvalResult,
     before: impl Fn(&Figures) -> Option<f64>,
     after: impl Fn(&Figures) -> Option<f64>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, DrawError> {
     let all = std::iter::once(("overall", &result.overall))
         .chain(result.by_category.iter().map(|(name, figures)| (name.as_str(), figures)));
     let bars: Vec<(&str, Option<f64>, Option<f64>)> = all
@@ -159,7 +159,7 @@ pub(super) fn before_and_after(
 }
 
 /// Choices a unit against the threshold, with the chosen one.
-pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, Failure> {
+pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, DrawError> {
     let (Some(first), Some(last)) = (calibration.sweep.first(), calibration.sweep.last()) else { return Ok(None) };
     let most = calibration.sweep.iter().map(|r| r.choices).fold(calibration.target_choices, f64::max);
     let (low, high) = (first.threshold, last.threshold.max(first.threshold + 0.001));
@@ -182,7 +182,7 @@ pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, Failure
     .map(Some)
 }
 
-fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<(), Failure>) -> Result<String, Failure> {
+fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<(), DrawError>) -> Result<String, DrawError> {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();

@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use crate::{
-    eval::result::{Piece, QuestionResult},
+    eval::result::{EvidenceTurn, QuestionResult},
     model::{Evidence, Seen, UnitId},
     recall::{self, way},
 };
@@ -100,14 +100,14 @@ pub(super) fn index(questions: &[QuestionResult], names: &[String]) -> String {
 }
 
 /// What became of each unit that holds the piece, in words.
-fn fates(piece: &Piece, answer: &Evidence) -> Vec<String> {
+fn fates(piece: &EvidenceTurn, answer: &Evidence) -> Vec<String> {
     if piece.held_by.is_empty() {
         return vec!["no unit of the memory names this turn as a source".to_owned()];
     }
     piece.held_by.iter().map(|id| format!("unit `{id}` {}", fate(*id, piece, answer))).collect()
 }
 
-fn fate(id: UnitId, piece: &Piece, answer: &Evidence) -> String {
+fn fate(id: UnitId, piece: &EvidenceTurn, answer: &Evidence) -> String {
     if let Some(place) = answer.units.iter().position(|u| u.id == id) {
         let unit = &answer.units[place];
         let ways: Vec<String> = unit.provenance.iter().map(way).collect();

@@ -1,14 +1,14 @@
-//! A small result, rendered; the golden files are written anew with `REWRITE=1`.
+//! A small result, rendered; `REWRITE=1` rewrites the golden files.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
-use super::*;
+use super::write;
 use crate::{
     eval::{
-        calibrate::{CHANCE, SweepRow},
+        calibrate::{CHANCE, Calibration, SweepRow},
         result::{
-            Budget, Build, BySecondRound, EVAL_SCHEMA_VERSION, Latency, ModelUse, Piece, Problem, QuestionResult, Row,
-            SizeRow, VectorRow,
+            Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn,
+            Figures, Latency, ModelUse, Problem, QuestionResult, SizeRow, VectorRow,
         },
     },
     model::{
@@ -38,8 +38,8 @@ fn time() -> EventTime {
     EventTime::parse("2024-05-01T10:00:00Z").unwrap()
 }
 
-/// One piece by the expansion, one that came up and was left out, one that no unit holds,
-/// one that never came up.
+/// Four evidence turns: one delivered by the expansion, one found but left out of the context,
+/// one without a unit, and one never found.
 fn question(id: &str) -> QuestionResult {
     let hop = |rank| Provenance::FirstHop { channel: Channel::Semantic, rank, score: 0.5 };
     let step = Step { from: UnitId(1), to: UnitId(2), channel: Channel::Semantic, weight: 0.8 };
@@ -78,7 +78,7 @@ fn question(id: &str) -> QuestionResult {
         target: None,
         note: None,
     };
-    let piece = |turn: &str, delivered: bool, held_by: &[u64]| Piece {
+    let piece = |turn: &str, delivered: bool, held_by: &[u64]| EvidenceTurn {
         turn: turn.to_owned(),
         speaker: "Mira".to_owned(),
         text: "I loved *Salt Road* | and\n~~~~ more.".to_owned(),
@@ -102,8 +102,8 @@ fn question(id: &str) -> QuestionResult {
         context_tokens: 40,
         second_round: true,
         first_hop_tokens: 20,
-        spoken: None,
-        llm: crate::eval::result::ModelUse { llm_calls: 3, llm_tokens: 900 },
+        generated: None,
+        llm: ModelUse { llm_calls: 3, llm_tokens: 900 },
         latency_ms: 7.25,
         answer: Evidence {
             schema: 1,
@@ -145,8 +145,8 @@ fn question(id: &str) -> QuestionResult {
     }
 }
 
-fn run() -> Run {
-    let row = |name: &str, over: &str, budget: Budget, recall: f64, tokens: f64| Row {
+fn run() -> EvalRun {
+    let row = |name: &str, over: &str, budget: Budget, recall: f64, tokens: f64| ComparisonRow {
         name: name.to_owned(),
         about: format!("{name}, as described in its source"),
         over: over.to_owned(),
@@ -159,7 +159,7 @@ fn run() -> Run {
     let mut unsupported = question("conv-1/1");
     unsupported.supported = Some(false);
     unsupported.category = "adversarial".to_owned();
-    Run {
+    EvalRun {
         result: EvalResult {
             schema: EVAL_SCHEMA_VERSION,
             dataset: "locomo".to_owned(),
@@ -189,7 +189,7 @@ fn run() -> Run {
                 "lost_evidence".to_owned(),
                 Problem { count: 1, treatment: "left out".to_owned(), examples: vec!["conv-1#0: D9:9".to_owned()] },
             )]),
-            rivals: vec![
+            baselines: vec![
                 row("dense", "turns", Budget::Matched, 0.625, 900.0),
                 row("everything", "units", Budget::Everything, 1.0, 20_000.0),
             ],
@@ -246,7 +246,7 @@ fn golden(name: &str, text: &str) {
         fs::write(&path, text).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, expected, "{} has changed; REWRITE=1 writes it anew", path.display());
+    assert_eq!(text, expected, "{} has changed; REWRITE=1 rewrites it", path.display());
 }
 
 /// Every element is closed in its order, every attribute is quoted, no bare ampersand.
@@ -280,7 +280,7 @@ fn well_formed(svg: &str) -> usize {
 #[test]
 fn a_small_result_is_rendered_the_same_every_time() {
     let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("made/anew");
+    let directory = home.path().join("made/here");
     write(&directory, &run(), Some(&calibration())).unwrap();
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
     golden("report.md", &read("report.md"));
@@ -300,7 +300,7 @@ fn a_small_result_is_rendered_the_same_every_time() {
 }
 
 #[test]
-fn every_question_has_a_page_and_no_two_share_one() {
+fn every_question_has_its_own_page() {
     let home = tempfile::tempdir().unwrap();
     write(home.path(), &run(), None).unwrap();
     let mut pages: Vec<_> = fs::read_dir(home.path().join("questions"))
@@ -314,14 +314,14 @@ fn every_question_has_a_page_and_no_two_share_one() {
 }
 
 #[test]
-fn an_empty_run_is_a_report_too() {
+fn an_empty_run_gives_a_report() {
     let home = tempfile::tempdir().unwrap();
     let mut run = run();
     run.questions.clear();
     run.result.overall = Figures::default();
     run.result.by_category.clear();
     run.result.by_conversation.clear();
-    run.result.rivals.clear();
+    run.result.baselines.clear();
     run.result.ablations.clear();
     run.result.problems.clear();
     run.result.build = Build::default();
@@ -331,7 +331,7 @@ fn an_empty_run_is_a_report_too() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named() {
+fn a_directory_that_cannot_be_written_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let message = write(file.path(), &run(), None).unwrap_err().to_string();
     assert!(message.contains(file.path().to_str().unwrap()) && message.contains("another directory"), "{message}");

@@ -1,0 +1,64 @@
+//! What to evaluate.
+//!
+//! In: the options of `ripplemem eval`, checked. Out: a request, and the sources that it names.
+
+use std::path::{Path, PathBuf};
+
+use super::{ablation::Ablation, dataset::BenchmarkFormat};
+use crate::{
+    config::{Pipeline, SourceSettings},
+    model::Bank,
+    source::{self, Source, SourceError},
+};
+
+/// The bank of filler turns that name none.
+const FILLER: &str = "filler";
+
+/// What to evaluate.
+#[derive(Debug, Clone)]
+pub struct EvalRequest {
+    /// The file's format.
+    pub format: BenchmarkFormat,
+    /// The file.
+    pub path: PathBuf,
+    /// Only these conversations; all when empty.
+    pub only: Vec<String>,
+    /// At most this many questions a conversation, in file order.
+    pub limit: Option<usize>,
+    /// Offset such as `+02:00` for times that name none.
+    pub zone: String,
+    /// The settings; the log's directory is ignored.
+    pub pipeline: Pipeline,
+    /// Whether to ask the baselines too.
+    pub baselines: bool,
+    /// The ablations to measure, in this order.
+    pub ablations: Vec<Ablation>,
+    /// Whether to compare ways to make vectors of a turn.
+    pub vectors: bool,
+    /// Sizes in units: all conversations are merged into one bank, which grows to each size.
+    pub sizes: Vec<u64>,
+    /// Turns as JSON lines that grow the bank once it holds every conversation.
+    pub filler: Option<PathBuf>,
+    /// Whether the language model answers every question in words and judges the answers.
+    pub answers: bool,
+}
+
+impl EvalRequest {
+    /// The file's turns.
+    pub(crate) fn open_source(&self) -> Result<Box<dyn Source>, SourceError> {
+        let settings = self.source_settings(self.format.name(), &self.path, self.only.clone());
+        source::open(&settings, None)
+    }
+
+    /// The filler's turns, where there is a filler.
+    pub(crate) fn open_filler(&self) -> Result<Option<Box<dyn Source>>, SourceError> {
+        let open = |path: &PathBuf| {
+            source::open(&self.source_settings("jsonl", path, Vec::new()), Bank::parse(FILLER).ok().as_ref())
+        };
+        self.filler.as_ref().map(open).transpose()
+    }
+
+    fn source_settings(&self, format: &str, path: &Path, only: Vec<String>) -> SourceSettings {
+        SourceSettings { format: format.to_owned(), path: path.to_owned(), zone: self.zone.clone(), only }
+    }
+}
