@@ -219,7 +219,7 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     service.kill();
 }
 
-/// Python with the client that the README names; the reader there, and a question as Spring
+/// Python with the client that docs/kafka.md names; the reader there, and a question as Spring
 /// and CloudEvents write it.
 #[test]
 fn another_client_reads_the_topics_and_asks() {
@@ -235,8 +235,8 @@ fn another_client_reads_the_topics_and_asks() {
     let expected = calm();
 
     let reader = fs::read_to_string(root.join("scripts/read_topics.py")).unwrap();
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    assert!(readme.contains(&reader), "the README shows the script as it is");
+    let page = fs::read_to_string(root.join("docs/kafka.md")).unwrap();
+    assert!(page.contains(&reader), "docs/kafka.md shows the script as it is");
     let reader = reader.replace("127.0.0.1:9092", broker.bootstrap()).replace("ripplemem.", "elsewhere.");
     let edges = format!("elsewhere.edges {} records", expected.semantic_edges + expected.structural_edges);
     let mut told = String::new();
