@@ -8,6 +8,7 @@ mod bucket_process;
 mod buckets;
 mod calibrate;
 mod containers;
+mod docs;
 mod eval;
 mod kafka;
 mod kafka_reading;
