@@ -28,7 +28,7 @@ use ripplemem::{
     config::Pipeline,
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
     model::{Bank, Question, TurnEvent},
-    pipeline::{Answerer, Beginning, Progressed, Replay, ReplayRequest, Service, extract},
+    pipeline::{Answerer, Beginning, ExtractionEvent, Replay, ReplayRequest, Service, extract},
     serve,
     snapshot::Table,
 };
@@ -197,7 +197,7 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOn
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let result = extract(pipeline, &log, &crossbeam_channel::never(), &stop, &mut |told| {
-                owned.fetch_add(usize::from(matches!(told, Progressed::TakenOver { .. })), Ordering::Relaxed);
+                owned.fetch_add(usize::from(matches!(told, ExtractionEvent::TakenOver { .. })), Ordering::Relaxed);
             });
             result.expect("extraction goes on");
         });

@@ -46,7 +46,7 @@ pub(crate) fn ask(
     } else {
         let mut service = open(pipeline)?;
         // A reading that a question begins would end with it, half paid for.
-        service.leave_unread();
+        service.pause_model();
         service.catch_up()?;
         service.take_warnings().iter().for_each(|w| say(w));
         match as_of {

@@ -14,7 +14,7 @@ use axum::{
 use tokio::sync::oneshot;
 
 use super::{ServeError, State};
-use crate::{model::Bank, pipeline::ReadAgain};
+use crate::{model::Bank, pipeline::ReextractRequest};
 
 /// Serves until the process ends.
 ///
@@ -79,7 +79,7 @@ async fn reextract(state: &State, bank: &str) -> (StatusCode, String) {
         Err(invalid) => return (StatusCode::BAD_REQUEST, format!("the body names the bank: {invalid}\n")),
     };
     let (reply, answer) = oneshot::channel();
-    drop(requests.send(ReadAgain { bank: bank.clone(), reply }));
+    drop(requests.send(ReextractRequest { bank: bank.clone(), reply }));
     match answer.await {
         Ok(Ok(windows)) => (StatusCode::OK, format!("bank {bank}: {windows} windows are read again\n")),
         Ok(Err(problem)) => (StatusCode::NOT_FOUND, format!("{problem}\n")),

@@ -23,7 +23,7 @@ use crate::{
     llm::{Contract, Llm},
     log::{KafkaLog, Log, LogError},
     model::Usage,
-    pipeline::{self, Answerer, Beginning, PipelineError, Progressed, ReadAgain, ReplayError},
+    pipeline::{self, Answerer, Beginning, ExtractionEvent, PipelineError, ReextractRequest, ReplayError},
     snapshot::Table,
     sync,
     telemetry::{Metrics, OfPartition, Purpose},
@@ -97,7 +97,7 @@ struct State {
     /// Whom to ask for a snapshot, where any are written.
     snapshots: Option<Sender<Reply>>,
     /// Whom to ask for windows to be read again, where a language model reads them.
-    rereads: Option<Sender<ReadAgain>>,
+    rereads: Option<Sender<ReextractRequest>>,
 }
 
 /// Takes what became of a snapshot that was asked for.
@@ -202,7 +202,7 @@ fn extract(
     pipeline: &Pipeline,
     log: &KafkaLog,
     state: &State,
-    to_reread: &Receiver<ReadAgain>,
+    to_reread: &Receiver<ReextractRequest>,
     over: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
@@ -212,15 +212,15 @@ fn extract(
         state.joined.store(true, Ordering::Relaxed);
         let mut positions = sync::lock(&state.positions);
         match told {
-            Progressed::Joined => {}
-            Progressed::TakenOver { partition, position, took } => {
+            ExtractionEvent::Joined => {}
+            ExtractionEvent::TakenOver { partition, position, took } => {
                 positions.insert(partition, position);
                 metrics.owned.set(positions.len() as i64);
                 metrics.takeover_seconds.set(took.as_secs_f64());
                 complained = None;
                 say(&format!("partition {partition}: ours, from offset {position} ({:.2} s)", took.as_secs_f64()));
             }
-            Progressed::Left { partition } => {
+            ExtractionEvent::Left { partition } => {
                 positions.remove(&partition);
                 metrics.owned.set(positions.len() as i64);
                 metrics.lag.remove(&OfPartition { partition });
@@ -228,7 +228,7 @@ fn extract(
                 metrics.watermark_seconds.remove(&OfPartition { partition });
                 say(&format!("partition {partition}: another instance has it"));
             }
-            Progressed::Committed {
+            ExtractionEvent::Committed {
                 partition,
                 position,
                 append_ms,
@@ -257,17 +257,17 @@ fn extract(
                     metrics.watermark_seconds.get_or_create(&of).set(append_ms as f64 / 1_000.0);
                 }
             }
-            Progressed::Waiting { partition, windows } => {
+            ExtractionEvent::Waiting { partition, windows } => {
                 metrics.llm_windows_waiting.get_or_create(&OfPartition { partition }).set(windows as i64);
             }
-            Progressed::Aborted { partition, problem } => {
+            ExtractionEvent::Aborted { partition, problem } => {
                 metrics.aborts.inc();
                 if complained.as_ref() != Some(&problem) {
                     say(&format!("partition {partition}: {problem}; trying again"));
                 }
                 complained = Some(problem);
             }
-            Progressed::Warning(warning) => say(&warning),
+            ExtractionEvent::Warning(warning) => say(&warning),
         }
     })?;
     Ok(())

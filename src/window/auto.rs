@@ -1,10 +1,9 @@
 //! The session of a turn that names none (decision 5).
 //!
-//! In: event times. Out: the number of the first session whose range of event times,
-//! widened by the gap on both sides, holds a time; else a new number. Sessions never
-//! merge, even when their ranges come to meet. Finding and growing cost the logarithm of
-//! the number of sessions; only an edit that moves a session's first or last time inwards
-//! costs all of them.
+//! In: event times. Out: the number of the first session whose range of event times, widened by
+//! the gap on both sides, contains a time; else a new number. Sessions never merge, even when
+//! their ranges come to overlap. Looking up and growing take logarithmic time in the number of
+//! sessions; an edit that moves a session's first or last time inwards takes linear time.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +11,16 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct AutoSessions {
     gap_ms: i64,
-    /// How many turns of a session have a time: the ends are the session's range.
+    /// By session: how many turns have each event time. First and last are the session's range.
     times: BTreeMap<u32, BTreeMap<i64, u32>>,
-    /// By first moment: stretches of time, apart from each other, with the lowest number
-    /// among the sessions whose widened range covers them.
+    /// By start: disjoint stretches of time, with the lowest number among the sessions whose
+    /// widened range covers them.
     cover: BTreeMap<i64, Stretch>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
-    /// The first moment after it.
+    /// Exclusive.
     end_ms: i64,
     session: u32,
 }
@@ -31,15 +30,15 @@ impl AutoSessions {
         Self { gap_ms, ..Self::default() }
     }
 
-    /// The session that a turn of this time joins; a new number when none holds it.
-    pub(super) fn holding(&self, time_ms: i64) -> u32 {
+    /// The session that a turn of this time joins; a new number where there is none.
+    pub(super) fn session_at(&self, time_ms: i64) -> u32 {
         match self.stretch_at(time_ms) {
             Some((_, stretch)) => stretch.session,
             None => self.times.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)),
         }
     }
 
-    /// Counts a turn's time into its session.
+    /// Adds a turn's time to its session.
     pub(super) fn add(&mut self, session: u32, time_ms: i64) {
         let times = self.times.entry(session).or_default();
         let before = range(times);
@@ -53,7 +52,7 @@ impl AutoSessions {
         }
     }
 
-    /// Replaces the time of a turn that was counted before.
+    /// Replaces the time of a turn that was added before.
     pub(super) fn retime(&mut self, session: u32, old_ms: i64, new_ms: i64) {
         let before = self.times.get(&session).and_then(range);
         self.add(session, new_ms);
@@ -78,7 +77,7 @@ impl AutoSessions {
         }
     }
 
-    /// The range that a session of these first and last times holds, its end exclusive.
+    /// A session's range, widened by the gap, with an exclusive end.
     fn widened(&self, first_ms: i64, last_ms: i64) -> (i64, i64) {
         (first_ms.saturating_sub(self.gap_ms), last_ms.saturating_add(self.gap_ms).saturating_add(1))
     }
@@ -88,7 +87,7 @@ impl AutoSessions {
         (time_ms < stretch.end_ms).then_some((*start, *stretch))
     }
 
-    /// Gives a session every moment of `[start, end)` that no earlier session covers.
+    /// Gives a session the parts of `[start, end)` that no earlier session covers.
     fn claim(&mut self, session: u32, start_ms: i64, end_ms: i64) {
         let mut at = start_ms;
         while at < end_ms {
@@ -112,7 +111,7 @@ impl AutoSessions {
         }
     }
 
-    /// Enters a stretch, joined with its neighbours of the same session.
+    /// Inserts a stretch, merged with adjacent ones of the same session.
     fn put(&mut self, start_ms: i64, end_ms: i64, session: u32) {
         if start_ms >= end_ms {
             return;
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule as decision 5 words it, by looking at every session.
+    /// Decision 5, by a scan of all sessions.
     fn plain(sessions: &[Vec<i64>], time: i64, gap: i64) -> u32 {
         let holds = |times: &Vec<i64>| {
             let (first, last) = (times.iter().min(), times.iter().max());
@@ -150,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_grows_over_a_later_one_takes_its_turns() {
+    fn a_session_that_grows_over_a_later_one_gets_the_turns_of_their_overlap() {
         let mut auto = AutoSessions::new(60);
         let found: Vec<u32> = [0, 100, 160, 50, 110, 170, 161, 235]
             .into_iter()
             .map(|time| {
-                let session = auto.holding(time);
+                let session = auto.session_at(time);
                 auto.add(session, time);
                 session
             })
@@ -167,7 +166,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn finds_what_a_scan_of_all_sessions_finds(
+        fn finds_the_session_that_a_scan_of_all_sessions_finds(
             steps in proptest::collection::vec((0i64..400, any::<prop::sample::Index>(), 0..5u8), 1..80),
             gap in 1i64..40,
         ) {
@@ -181,7 +180,7 @@ mod tests {
                     auto.retime(number as u32, old, time);
                 } else {
                     let number = plain(&sessions, time, gap);
-                    prop_assert_eq!(auto.holding(time), number);
+                    prop_assert_eq!(auto.session_at(time), number);
                     auto.add(number, time);
                     if number as usize == sessions.len() {
                         sessions.push(Vec::new());
@@ -189,7 +188,7 @@ mod tests {
                     sessions[number as usize].push(time);
                 }
                 for probe in -50..450 {
-                    prop_assert_eq!(auto.holding(probe), plain(&sessions, probe, gap), "at {}", probe);
+                    prop_assert_eq!(auto.session_at(probe), plain(&sessions, probe, gap), "at {}", probe);
                 }
             }
         }

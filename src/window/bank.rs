@@ -1,8 +1,7 @@
 //! One bank's turn events to its changed windows.
 //!
-//! In: events in the order of the log. Out: the windows that they changed. A version that
-//! does not win changes nothing, not even by its event time. Windows of a bank close by
-//! count, by a later turn, by an end mark or by an idle mark, and by nothing else.
+//! In: events in the order of the log. Out: the windows that they changed. A version that does not
+//! win changes nothing, not even by its event time. When a window closes is said in `closing`.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -10,14 +9,14 @@ use std::{
 };
 
 use super::{
-    Rules, UNSEEN_SESSION, WindowChange,
     auto::AutoSessions,
-    restore::Copies,
-    session::{Held, Session},
+    change::{UNSEEN_SESSION, WindowChange},
+    closing::Rules,
+    session::{Session, TurnVersion},
 };
 use crate::model::{Bank, Deletion, EventTime, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
 
-/// Who is said to have spoken a turn that was deleted before it was seen.
+/// The speaker in the record of a turn that was deleted before it arrived.
 const UNKNOWN_SPEAKER: &str = "-";
 
 /// The sessions and windows of one bank.
@@ -28,38 +27,47 @@ pub(super) struct BankWindows {
     pub(super) sessions: Vec<Session>,
     pub(super) names: HashMap<SessionId, usize>,
     pub(super) autos: AutoSessions,
-    /// Turn id to its place, for ever: an edit does not move a turn.
-    pub(super) places: HashMap<String, Place>,
-    /// Deletions of turns that were never seen, by turn id.
-    pub(super) unseen: BTreeMap<String, Unseen>,
-    /// Ids whose record in the reserved session is to be written, or removed when they
-    /// are no longer in `unseen`.
+    /// By turn id. An edit does not move a turn.
+    pub(super) positions: HashMap<String, TurnPosition>,
+    /// Deletions of turns that have not arrived, by turn id.
+    pub(super) unseen: BTreeMap<String, UnseenDeletion>,
+    /// Turn ids whose record in the reserved session is to be written, or to be removed where
+    /// `unseen` lacks them.
     changed_unseen: BTreeSet<String>,
-    /// Every open window by the latest event time of its own turns: (time, session).
+    /// The open windows: (latest event time of the own turns, session).
     pub(super) open: BTreeSet<(i64, usize)>,
-    /// Turns that were said differently or taken back since they were last asked for.
+    /// Turns that were edited or deleted since [`Self::take_revised`].
     revised: BTreeSet<String>,
     /// Windows with something to write: (session, start).
     pub(super) changed: BTreeSet<(usize, u32)>,
     /// Longest context of any window.
     pub(super) reach: u32,
-    /// What restored records say, until they are brought together.
-    pub(super) copies: Copies,
+    /// The turns of restored records, until [`Self::reconcile`].
+    pub(super) restored: Vec<RestoredTurn>,
 }
 
-/// Where a turn sits: a session by its index, and an ordinal.
+/// The position of a turn: the index of its session, and its ordinal there.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct TurnPosition {
     pub(super) session: usize,
     pub(super) ordinal: u32,
 }
 
-/// A deletion that came before its turn.
+/// A turn in one restored record, to find records that hold a replaced version.
 #[derive(Debug)]
-pub(super) struct Unseen {
+pub(super) struct RestoredTurn {
+    pub(super) position: TurnPosition,
+    /// Start of the record's window.
+    pub(super) start: u32,
+    pub(super) version: (u64, bool, u64),
+}
+
+/// A deletion that arrived before its turn.
+#[derive(Debug)]
+pub(super) struct UnseenDeletion {
     pub(super) version: u64,
     pub(super) source_offset: u64,
-    /// Its record is in the log.
+    /// Whether its record is in the memory log.
     pub(super) in_log: bool,
 }
 
@@ -71,30 +79,31 @@ impl BankWindows {
             sessions: Vec::new(),
             names: HashMap::new(),
             autos: AutoSessions::new(rules.gap_ms),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             unseen: BTreeMap::new(),
             changed_unseen: BTreeSet::new(),
             revised: BTreeSet::new(),
             open: BTreeSet::new(),
             changed: BTreeSet::new(),
             reach: rules.overlap,
-            copies: Copies::default(),
+            restored: Vec::new(),
         }
     }
 
     pub(super) fn apply(&mut self, offset: u64, event: &TurnEvent) {
         match event {
-            TurnEvent::Turn(turn) => self.take(offset, turn),
+            TurnEvent::Turn(turn) => self.apply_turn(offset, turn),
             TurnEvent::Deletion(deletion) => self.delete(offset, deletion),
-            TurnEvent::SessionEnd(end) if self.rules.sessions => {
-                for prefix in ["caller:", "thread:"] {
-                    if let Some(&session) = self.names.get(&SessionId(format!("{prefix}{}", end.session))) {
+            TurnEvent::SessionEnd(end) => {
+                for name in self.rules.ended_by(&end.session) {
+                    if let Some(&session) = self.names.get(&name) {
                         self.close(session);
                     }
                 }
             }
-            TurnEvent::SessionEnd(_) => {}
-            TurnEvent::Idle(idle) => self.close_while(|quiet_ms| quiet_ms <= idle.time.unix_ms),
+            TurnEvent::Idle(idle) => {
+                self.close_while(|rules, last_ms| rules.closes_at_idle(last_ms, idle.time.unix_ms));
+            }
         }
     }
 
@@ -163,30 +172,30 @@ impl BankWindows {
         Some(WindowChange { window, closed: false, write_open, remove_open })
     }
 
-    /// Something was said, or said differently.
-    fn take(&mut self, offset: u64, turn: &Turn) {
-        let held = |turn: &Turn| Held { turn: Arc::new(turn.clone()), deleted: false, source_offset: offset };
-        if let Some(&place) = self.places.get(&turn.turn) {
-            self.revise(place, held(turn));
+    /// A new turn, or a new version of one.
+    fn apply_turn(&mut self, offset: u64, turn: &Turn) {
+        let version = |turn: &Turn| TurnVersion { turn: Arc::new(turn.clone()), deleted: false, source_offset: offset };
+        if let Some(&position) = self.positions.get(&turn.turn) {
+            self.revise(position, version(turn));
             return;
         }
         if let Some(unseen) = self.unseen.get(&turn.turn) {
             if turn.version <= unseen.version {
                 return;
             }
-            self.forget_unseen(&turn.turn);
+            self.remove_unseen(&turn.turn);
         }
         self.close_before(turn.time);
         let session = self.session_of(turn);
-        self.seat(session, held(turn));
+        self.append(session, version(turn));
     }
 
-    /// A turn was taken back.
+    /// Deletes a turn, also one that has not arrived.
     pub(super) fn delete(&mut self, offset: u64, deletion: &Deletion) {
-        if let Some(&place) = self.places.get(&deletion.turn) {
-            let Some(held) = self.held(place) else { return };
-            let emptied = emptied(&held.turn, deletion.version);
-            self.revise(place, Held { turn: Arc::new(emptied), deleted: true, source_offset: offset });
+        if let Some(&position) = self.positions.get(&deletion.turn) {
+            let Some(current) = self.current(position) else { return };
+            let emptied = emptied(&current.turn, deletion.version);
+            self.revise(position, TurnVersion { turn: Arc::new(emptied), deleted: true, source_offset: offset });
             return;
         }
         let known = self.unseen.get(&deletion.turn);
@@ -194,13 +203,13 @@ impl BankWindows {
             return;
         }
         let in_log = known.is_some_and(|unseen| unseen.in_log);
-        let unseen = Unseen { version: deletion.version, source_offset: offset, in_log };
+        let unseen = UnseenDeletion { version: deletion.version, source_offset: offset, in_log };
         self.unseen.insert(deletion.turn.clone(), unseen);
         self.changed_unseen.insert(deletion.turn.clone());
     }
 
-    /// A turn was seen after its deletion: the reserved record goes.
-    pub(super) fn forget_unseen(&mut self, turn: &str) -> Option<Unseen> {
+    /// Removes a deletion from the reserved session: its turn has arrived.
+    pub(super) fn remove_unseen(&mut self, turn: &str) -> Option<UnseenDeletion> {
         let unseen = self.unseen.remove(turn)?;
         if unseen.in_log {
             self.changed_unseen.insert(turn.to_owned());
@@ -210,63 +219,64 @@ impl BankWindows {
         Some(unseen)
     }
 
-    fn held(&self, place: Place) -> Option<&Held> {
-        self.sessions.get(place.session)?.turns.get(&place.ordinal)
+    fn current(&self, position: TurnPosition) -> Option<&TurnVersion> {
+        self.sessions.get(position.session)?.turns.get(&position.ordinal)
     }
 
-    /// Puts a version in the place of the one held, when it wins (decision 4).
-    fn revise(&mut self, place: Place, new: Held) {
-        let Some(session) = self.sessions.get_mut(place.session) else { return };
-        let Some(held) = session.turns.get_mut(&place.ordinal) else { return };
-        if new.rank() < held.rank() || (new.rank() == held.rank() && new.turn == held.turn) {
+    /// Replaces the current version of a turn where the new one wins (decision 4).
+    fn revise(&mut self, position: TurnPosition, new: TurnVersion) {
+        let Some(session) = self.sessions.get_mut(position.session) else { return };
+        let Some(current) = session.turns.get_mut(&position.ordinal) else { return };
+        if new.rank() < current.rank() || (new.rank() == current.rank() && new.turn == current.turn) {
             return;
         }
-        let (old_time, time) = (held.turn.time.unix_ms, new.turn.time);
-        let said_again = !new.deleted;
+        let (old_time, time) = (current.turn.time.unix_ms, new.turn.time);
+        let is_text = !new.deleted;
         self.revised.insert(new.turn.turn.clone());
-        *held = new;
+        *current = new;
         if old_time != time.unix_ms
             && let Some(number) = session.auto
         {
             self.autos.retime(number, old_time, time.unix_ms);
         }
-        self.mark(place, old_time != time.unix_ms);
-        // Only a text counts as the bank going on; a deletion comes at any time.
-        if said_again {
+        self.mark(position, old_time != time.unix_ms);
+        // A deletion has no event time, so it closes no window.
+        if is_text {
             self.close_before(time);
         }
     }
 
-    /// Marks every window that holds a turn, and keeps its window's last event time.
-    fn mark(&mut self, place: Place, retimed: bool) {
-        let Some(session) = self.sessions.get_mut(place.session) else { return };
-        for start in session.closed_with_context(place.ordinal, self.reach) {
-            self.changed.insert((place.session, start));
+    /// Marks every window that holds a turn as changed, and updates the last event time of the
+    /// window that owns it.
+    fn mark(&mut self, position: TurnPosition, retimed: bool) {
+        let Some(session) = self.sessions.get_mut(position.session) else { return };
+        for start in session.closed_with_context(position.ordinal, self.reach) {
+            self.changed.insert((position.session, start));
         }
-        let Some(start) = session.owner(place.ordinal) else { return };
-        self.changed.insert((place.session, start));
+        let Some(start) = session.owner(position.ordinal) else { return };
+        self.changed.insert((position.session, start));
         if let Some(span) = session.windows.get_mut(&start).filter(|span| !span.closed) {
-            span.unwritten.insert(place.ordinal);
+            span.unwritten.insert(position.ordinal);
             let before = span.last_ms;
             if retimed && let Some(last) = session.retime(start) {
-                self.open.remove(&(before, place.session));
-                self.open.insert((last, place.session));
+                self.open.remove(&(before, position.session));
+                self.open.insert((last, position.session));
             }
         }
     }
 
-    /// Decision 5: the caller's thread or session, else one found by event time.
+    /// The session of a turn (decision 5): the caller's thread or session, else by event time.
     fn session_of(&mut self, turn: &Turn) -> usize {
         let name = match (self.rules.sessions, &turn.thread, &turn.session) {
             (false, _, _) => "bank".to_owned(),
             (true, Some(thread), _) => format!("thread:{thread}"),
             (true, None, Some(session)) => format!("caller:{session}"),
-            (true, None, None) => format!("auto:{}", self.autos.holding(turn.time.unix_ms)),
+            (true, None, None) => format!("auto:{}", self.autos.session_at(turn.time.unix_ms)),
         };
         self.session(&SessionId(name))
     }
 
-    /// The session of a name, made when it is new.
+    /// The index of a session by its name; adds a session that is new.
     pub(super) fn session(&mut self, id: &SessionId) -> usize {
         if let Some(&index) = self.names.get(id) {
             return index;
@@ -277,18 +287,18 @@ impl BankWindows {
         index
     }
 
-    /// Gives a turn its place for ever.
-    fn seat(&mut self, index: usize, held: Held) {
+    /// Appends a new turn to a session. Its position never changes.
+    fn append(&mut self, index: usize, version: TurnVersion) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         if let Some(number) = session.auto {
-            self.autos.add(number, held.turn.time.unix_ms);
+            self.autos.add(number, version.turn.time.unix_ms);
         }
         let ordinal = session.next_ordinal();
-        self.places.insert(held.turn.turn.clone(), Place { session: index, ordinal });
+        self.positions.insert(version.turn.turn.clone(), TurnPosition { session: index, ordinal });
         if let Some(span) = session.open().and_then(|start| session.windows.get(&start)) {
             self.open.remove(&(span.last_ms, index));
         }
-        let start = session.seat(held, &self.rules);
+        let start = session.append(version, &self.rules);
         if let Some(span) = session.windows.get(&start) {
             self.open.insert((span.last_ms, index));
         }
@@ -309,20 +319,15 @@ impl BankWindows {
         }
     }
 
-    /// A text of this time was applied: windows that were silent for longer than the gap
-    /// before it close. A turn from long before the others, as in the import of an old
-    /// export, closes nothing, and its window waits for the next turn after its own gap:
-    /// else each turn of such an import would be a window by itself.
+    /// Closes the open windows of the bank that a text of this time closes.
     fn close_before(&mut self, time: EventTime) {
-        if self.rules.sessions {
-            self.close_while(|quiet_ms| quiet_ms < time.unix_ms);
-        }
+        self.close_while(|rules, last_ms| rules.closes_at_text(last_ms, time.unix_ms));
     }
 
-    /// Closes windows as long as the last event time of the earliest, and the gap, is over.
-    fn close_while(&mut self, is_over: impl Fn(i64) -> bool) {
+    /// Closes open windows, earliest last event time first, until one stays open.
+    fn close_while(&mut self, closes: impl Fn(&Rules, i64) -> bool) {
         while let Some(&(last_ms, index)) = self.open.first()
-            && is_over(last_ms.saturating_add(self.rules.gap_ms))
+            && closes(&self.rules, last_ms)
         {
             self.open.pop_first();
             self.close(index);
@@ -330,7 +335,7 @@ impl BankWindows {
     }
 }
 
-/// What stays of a deleted turn: its identity and place, nothing of what was said.
+/// A deleted turn: its ids, speaker and time, without text, reply and attachments.
 fn emptied(turn: &Turn, version: u64) -> Turn {
     Turn {
         bank: turn.bank.clone(),

@@ -11,10 +11,10 @@ use std::{
 use proptest::{collection::vec, prelude::*, sample::Index};
 
 use super::{
+    UNSEEN_SESSION, Windower,
     tests::{Ledger, bank, minutes},
-    *,
 };
-use crate::model::*;
+use crate::{config::WindowSettings, model::*};
 
 const SESSIONS: [Option<&str>; 4] = [None, None, Some("S"), Some("R")];
 
@@ -131,7 +131,7 @@ fn step_by_step(settings: &WindowSettings, log: &[TurnEvent]) -> (Windower, Ledg
 
 /// The winning version of every turn, straight from decision 4: (version, deleted, text).
 fn winners(log: &[TurnEvent]) -> BTreeMap<(Bank, String), (u64, bool, String)> {
-    let mut held: BTreeMap<(Bank, String), (u64, bool, String)> = BTreeMap::new();
+    let mut winners: BTreeMap<(Bank, String), (u64, bool, String)> = BTreeMap::new();
     for event in log {
         let (bank, turn, new) = match event {
             TurnEvent::Turn(t) => (&t.bank, &t.turn, (t.version, false, t.text.clone())),
@@ -139,11 +139,11 @@ fn winners(log: &[TurnEvent]) -> BTreeMap<(Bank, String), (u64, bool, String)> {
             TurnEvent::SessionEnd(_) | TurnEvent::Idle(_) => continue,
         };
         let key = (bank.clone(), turn.clone());
-        if held.get(&key).is_none_or(|old| (old.0, old.1) <= (new.0, new.1)) {
-            held.insert(key, new);
+        if winners.get(&key).is_none_or(|old| (old.0, old.1) <= (new.0, new.1)) {
+            winners.insert(key, new);
         }
     }
-    held
+    winners
 }
 
 proptest! {
@@ -263,13 +263,13 @@ proptest! {
         let winners = winners(&log);
         let mut own = BTreeSet::new();
         for (key, record) in &ledger.0 {
-            for held in &record.turns {
-                let id = (key.bank.clone(), held.turn.turn.clone());
-                let found = (held.turn.version, held.deleted, held.turn.text.clone());
+            for turn in &record.turns {
+                let id = (key.bank.clone(), turn.turn.turn.clone());
+                let found = (turn.turn.version, turn.deleted, turn.turn.text.clone());
                 prop_assert_eq!(Some(&found), winners.get(&id));
-                prop_assert!(!held.deleted || held.turn.attachments.is_empty());
-                if !held.context {
-                    prop_assert!(own.insert(id), "{} is in two places", held.turn.turn);
+                prop_assert!(!turn.deleted || turn.turn.attachments.is_empty());
+                if !turn.context {
+                    prop_assert!(own.insert(id), "{} is in two places", turn.turn.turn);
                 }
             }
         }

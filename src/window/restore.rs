@@ -1,38 +1,27 @@
 //! Memory records back to the state that wrote them.
 //!
-//! In: the live records of a bank, in any order. Out: sessions, ordinals, versions,
-//! deletions and windows as they were, and as changes what the log left unfinished: a
-//! closed window without a final record, open records beside a final one, a record that
-//! holds a replaced version of a turn. Ends and idle marks are not stored: the window
-//! that they closed has its final record from the same transaction.
+//! In: the live records of a bank, in any order. Out: its sessions, ordinals, versions, deletions
+//! and windows; and, as changes, what the log left unfinished: a closed window without a final
+//! record, open records beside a final one, a record with a replaced version of a turn. End marks
+//! and idle marks are not stored: the transaction that applied one wrote the final record, too.
 
 use std::sync::Arc;
 
 use super::{
-    Rules, UNSEEN_SESSION,
-    bank::{BankWindows, Place, Unseen},
-    session::{Held, Session},
+    bank::{BankWindows, RestoredTurn, TurnPosition, UnseenDeletion},
+    change::UNSEEN_SESSION,
+    closing::Rules,
+    session::{Session, TurnVersion},
 };
 use crate::model::{Deletion, MemoryKey, WindowTurn};
 
-/// The version of every turn in every record, to find the records that are behind.
-#[derive(Debug, Default)]
-pub(super) struct Copies(Vec<Copy>);
-
-#[derive(Debug)]
-struct Copy {
-    place: Place,
-    start: u32,
-    version: (u64, bool, u64),
-}
-
 impl BankWindows {
-    /// Takes one record; [`Self::settle`] follows the last.
+    /// Takes one record; [`Self::reconcile`] follows the last.
     pub(super) fn restore(&mut self, key: &MemoryKey, turns: &[WindowTurn]) {
         if key.window.session.0 == UNSEEN_SESSION {
             for turn in turns {
                 let (version, source_offset) = (turn.turn.version, turn.source_offset);
-                let unseen = Unseen { version, source_offset, in_log: true };
+                let unseen = UnseenDeletion { version, source_offset, in_log: true };
                 self.unseen.insert(turn.turn.turn.clone(), unseen);
             }
             return;
@@ -46,7 +35,7 @@ impl BankWindows {
         let span = session.windows.entry(start).or_default();
         match &key.turn {
             Some(turn) => {
-                let ordinal = turns.first().map_or(start, |held| held.ordinal);
+                let ordinal = turns.first().map_or(start, |turn| turn.ordinal);
                 span.in_log.insert((ordinal, turn.clone()));
             }
             None => {
@@ -61,45 +50,46 @@ impl BankWindows {
     fn restore_turn(&mut self, index: usize, start: u32, turn: &WindowTurn) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         let version = (turn.turn.version, turn.deleted, turn.source_offset);
-        let held = Held { turn: Arc::clone(&turn.turn), deleted: turn.deleted, source_offset: turn.source_offset };
-        let best = session.turns.entry(turn.ordinal).or_insert_with(|| held.clone());
+        let restored =
+            TurnVersion { turn: Arc::clone(&turn.turn), deleted: turn.deleted, source_offset: turn.source_offset };
+        let best = session.turns.entry(turn.ordinal).or_insert_with(|| restored.clone());
         if version_of(best) < version {
-            *best = held;
+            *best = restored;
         }
-        let place = Place { session: index, ordinal: turn.ordinal };
-        self.places.insert(turn.turn.turn.clone(), place);
-        self.copies.0.push(Copy { place, start, version });
+        let position = TurnPosition { session: index, ordinal: turn.ordinal };
+        self.positions.insert(turn.turn.turn.clone(), position);
+        self.restored.push(RestoredTurn { position, start, version });
     }
 
-    /// Brings the restored records together.
-    pub(super) fn settle(&mut self) {
-        let later = LaterTurns::of(&self.sessions);
+    /// Reconciles the restored records with each other and with the settings.
+    pub(super) fn reconcile(&mut self) {
+        let later = LaterTexts::of(&self.sessions);
         for index in 0..self.sessions.len() {
-            self.settle_session(index, &later);
+            self.reconcile_session(index, &later);
         }
-        for copy in std::mem::take(&mut self.copies).0 {
-            self.settle_copy(&copy);
+        for turn in std::mem::take(&mut self.restored) {
+            self.rewrite_replaced(&turn);
         }
-        let seen: Vec<String> = self.unseen.keys().filter(|turn| self.places.contains_key(*turn)).cloned().collect();
+        let seen: Vec<String> = self.unseen.keys().filter(|turn| self.positions.contains_key(*turn)).cloned().collect();
         for turn in seen {
-            if let Some(unseen) = self.forget_unseen(&turn) {
+            if let Some(unseen) = self.remove_unseen(&turn) {
                 let deletion = Deletion { bank: self.bank.clone(), turn, version: unseen.version };
                 self.delete(unseen.source_offset, &deletion);
             }
         }
     }
 
-    fn settle_session(&mut self, index: usize, later: &LaterTurns) {
+    fn reconcile_session(&mut self, index: usize, later: &LaterTexts) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         if let Some(number) = session.auto {
-            for held in session.turns.values() {
-                self.autos.add(number, held.turn.time.unix_ms);
+            for version in session.turns.values() {
+                self.autos.add(number, version.turn.time.unix_ms);
             }
         }
         let starts: Vec<u32> = session.windows.keys().copied().collect();
         for start in starts {
             let Some(last_ms) = session.retime(start) else {
-                // Only a record without turns leads here: there is nothing to hold.
+                // A record without turns; an empty window does not exist.
                 session.windows.remove(&start);
                 continue;
             };
@@ -122,42 +112,44 @@ impl BankWindows {
         }
     }
 
-    /// A record that holds another version than the winning one is written again.
-    fn settle_copy(&mut self, copy: &Copy) {
-        let Some(session) = self.sessions.get_mut(copy.place.session) else { return };
-        let current = session.turns.get(&copy.place.ordinal).is_some_and(|held| version_of(held) == copy.version);
+    /// Marks the window of a record that holds a replaced version, so that it is written again.
+    fn rewrite_replaced(&mut self, turn: &RestoredTurn) {
+        let Some(session) = self.sessions.get_mut(turn.position.session) else { return };
+        let current =
+            session.turns.get(&turn.position.ordinal).is_some_and(|version| version_of(version) == turn.version);
         if current {
             return;
         }
-        if let Some(span) = session.windows.get_mut(&copy.start) {
+        if let Some(span) = session.windows.get_mut(&turn.start) {
             if !span.closed {
-                span.unwritten.insert(copy.place.ordinal);
+                span.unwritten.insert(turn.position.ordinal);
             }
-            self.changed.insert((copy.place.session, copy.start));
+            self.changed.insert((turn.position.session, turn.start));
         }
     }
 }
 
-/// Whether a window without a final record had closed, or closes under these settings:
-/// another follows it, it is full, or a turn from after its gap came after its turns.
-fn is_due(session: &Session, start: u32, rules: &Rules, later: &LaterTurns) -> bool {
+/// Whether a window without a final record had closed, or closes under the current settings:
+/// another follows it, it is full, or a later text closes it.
+fn is_due(session: &Session, start: u32, rules: &Rules, later: &LaterTexts) -> bool {
     let follows = session.open() != Some(start);
-    follows || session.is_full(start, rules) || (rules.sessions && went_silent(session, start, rules, later))
+    follows || session.is_full(start, rules) || closed_by_later_text(session, start, rules, later)
 }
 
-fn went_silent(session: &Session, start: u32, rules: &Rules, later: &LaterTurns) -> bool {
-    let Some(offset) = session.own(start).map(|(_, held)| held.source_offset).max() else { return false };
+fn closed_by_later_text(session: &Session, start: u32, rules: &Rules, later: &LaterTexts) -> bool {
+    let Some(offset) = session.own(start).map(|(_, version)| version.source_offset).max() else { return false };
     let Some(span) = session.windows.get(&start) else { return false };
-    later.latest_after(offset).is_some_and(|time_ms| span.last_ms.saturating_add(rules.gap_ms) < time_ms)
+    later.latest_after(offset).is_some_and(|text_ms| rules.closes_at_text(span.last_ms, text_ms))
 }
 
-/// For every text of a bank, by offset: the latest event time from there on.
-struct LaterTurns(Vec<(u64, i64)>);
+/// Every text of a bank: (offset, latest event time from that offset on), by offset.
+struct LaterTexts(Vec<(u64, i64)>);
 
-impl LaterTurns {
+impl LaterTexts {
     fn of(sessions: &[Session]) -> Self {
-        let texts = sessions.iter().flat_map(|session| session.turns.values()).filter(|held| !held.deleted);
-        let mut times: Vec<(u64, i64)> = texts.map(|held| (held.source_offset, held.turn.time.unix_ms)).collect();
+        let texts = sessions.iter().flat_map(|session| session.turns.values()).filter(|version| !version.deleted);
+        let mut times: Vec<(u64, i64)> =
+            texts.map(|version| (version.source_offset, version.turn.time.unix_ms)).collect();
         times.sort_unstable();
         let mut latest = i64::MIN;
         for (_, time) in times.iter_mut().rev() {
@@ -167,13 +159,13 @@ impl LaterTurns {
         Self(times)
     }
 
-    /// The latest event time among the texts that came after an offset.
+    /// The latest event time among the texts after an offset.
     fn latest_after(&self, offset: u64) -> Option<i64> {
         let next = self.0.partition_point(|(at, _)| *at <= offset);
         self.0.get(next).map(|(_, time)| *time)
     }
 }
 
-fn version_of(held: &Held) -> (u64, bool, u64) {
-    (held.turn.version, held.deleted, held.source_offset)
+fn version_of(turn: &TurnVersion) -> (u64, bool, u64) {
+    (turn.turn.version, turn.deleted, turn.source_offset)
 }

@@ -1,39 +1,39 @@
 //! One session: its turns by ordinal, and the windows that tile them.
 //!
-//! In: turns to seat, ordinals that changed, windows to close. Out: which windows hold a
-//! turn, and a window as the extractor sees it. Windows follow each other without holes;
-//! only the last may be open; a window without a turn of its own does not exist.
+//! In: turns to append, ordinals that changed, windows to close. Out: which windows hold a turn,
+//! and a window as the extractor sees it. Windows follow each other without gaps, only the last may
+//! be open, and each has at least one own turn.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use super::{Rules, WindowChange};
+use super::{change::WindowChange, closing::Rules};
 use crate::model::{Bank, SessionId, Turn, Window, WindowId, WindowTurn};
 
 /// The winning version of a turn.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
+pub(super) struct TurnVersion {
     pub(super) turn: Arc<Turn>,
     pub(super) deleted: bool,
     /// Offset in the turns topic of this version.
     pub(super) source_offset: u64,
 }
 
-impl Held {
-    /// Place in the order of versions: the higher wins, a deletion over a text (decision 4).
+impl TurnVersion {
+    /// The higher rank wins; at the same version a deletion wins over a text (decision 4).
     pub(super) fn rank(&self) -> (u64, bool) {
         (self.turn.version, self.deleted)
     }
 }
 
-/// A window without its turns: they lie in the session, from its start to the next's.
+/// A window without its turns: they are in the session, from the window's start to the next's.
 #[derive(Debug, Default)]
-pub(super) struct Span {
+pub(super) struct WindowSpan {
     pub(super) closed: bool,
-    /// Ordinals of leading context. Kept, not computed: a window made under another
-    /// setting still holds what it held, and a deletion must reach it.
+    /// Ordinals of leading context. Stored, since a window made under another setting keeps its
+    /// context, and a deletion must reach it.
     pub(super) context: u32,
     /// Latest event time among its own turns, in milliseconds since 1970.
     pub(super) last_ms: i64,
@@ -47,11 +47,11 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// N of `auto:N`.
+    /// N, of a session named `auto:N`.
     pub(super) auto: Option<u32>,
-    pub(super) turns: BTreeMap<u32, Held>,
+    pub(super) turns: BTreeMap<u32, TurnVersion>,
     /// By start.
-    pub(super) windows: BTreeMap<u32, Span>,
+    pub(super) windows: BTreeMap<u32, WindowSpan>,
 }
 
 impl Session {
@@ -69,27 +69,26 @@ impl Session {
         self.windows.last_key_value().filter(|(_, span)| !span.closed).map(|(start, _)| *start)
     }
 
-    /// Gives a turn the next ordinal and a place in the open window, opening one where
-    /// there is none. Returns the window's start.
-    pub(super) fn seat(&mut self, held: Held, rules: &Rules) -> u32 {
+    /// Appends a turn to the open window, or opens one. Gives the window's start.
+    pub(super) fn append(&mut self, version: TurnVersion, rules: &Rules) -> u32 {
         let ordinal = self.next_ordinal();
-        let time = held.turn.time.unix_ms;
+        let time = version.turn.time.unix_ms;
         let start = self.open().unwrap_or(ordinal);
-        let span = self.windows.entry(start).or_insert_with(|| Span {
+        let span = self.windows.entry(start).or_insert_with(|| WindowSpan {
             context: rules.overlap.min(ordinal),
             last_ms: time,
-            ..Span::default()
+            ..WindowSpan::default()
         });
         span.last_ms = span.last_ms.max(time);
         span.unwritten.insert(ordinal);
-        self.turns.insert(ordinal, held);
+        self.turns.insert(ordinal, version);
         start
     }
 
-    /// Whether a window has as many turns, its context included, as a window may have.
+    /// Whether a window is full; see [`Rules::is_full`].
     pub(super) fn is_full(&self, start: u32, rules: &Rules) -> bool {
         let context = self.windows.get(&start).map_or(0, |span| span.context);
-        context.saturating_add(self.end(start).saturating_sub(start)) >= rules.turns
+        rules.is_full(context.saturating_add(self.end(start).saturating_sub(start)))
     }
 
     /// The first ordinal after a window.
@@ -99,8 +98,8 @@ impl Session {
     }
 
     /// A window's own turns.
-    pub(super) fn own(&self, start: u32) -> impl Iterator<Item = (u32, &Held)> {
-        self.turns.range(start..self.end(start).max(start)).map(|(ordinal, held)| (*ordinal, held))
+    pub(super) fn own(&self, start: u32) -> impl Iterator<Item = (u32, &TurnVersion)> {
+        self.turns.range(start..self.end(start).max(start)).map(|(ordinal, version)| (*ordinal, version))
     }
 
     /// The start of the window that a turn belongs to.
@@ -108,7 +107,7 @@ impl Session {
         self.windows.range(..=ordinal).next_back().map(|(start, _)| *start)
     }
 
-    /// The closed windows that hold a turn as context; none has a context longer than `reach`.
+    /// The closed windows that hold a turn as context. No context is longer than `reach`.
     pub(super) fn closed_with_context(&self, ordinal: u32, reach: u32) -> Vec<u32> {
         self.windows
             .range(ordinal.saturating_add(1)..=ordinal.saturating_add(reach).max(ordinal.saturating_add(1)))
@@ -117,15 +116,15 @@ impl Session {
             .collect()
     }
 
-    /// Computes a window's last event time anew.
+    /// Recomputes a window's last event time; None for a window without own turns.
     pub(super) fn retime(&mut self, start: u32) -> Option<i64> {
-        let last = self.own(start).map(|(_, held)| held.turn.time.unix_ms).max()?;
+        let last = self.own(start).map(|(_, version)| version.turn.time.unix_ms).max()?;
         self.windows.get_mut(&start)?.last_ms = last;
         Some(last)
     }
 
-    /// What a changed window asks to be written; the window's open records count as
-    /// written or removed from here on. Nothing when there is nothing to write.
+    /// The records to write for a changed window; None where there are none. From here on its open
+    /// records count as written or removed.
     pub(super) fn drain(&mut self, bank: &Bank, start: u32) -> Option<WindowChange> {
         let span = self.windows.get_mut(&start)?;
         let unwritten = std::mem::take(&mut span.unwritten);
@@ -135,9 +134,9 @@ impl Session {
             remove_open.extend(std::mem::take(&mut span.in_log).into_iter().map(|(_, turn)| turn));
         } else {
             for ordinal in unwritten {
-                if let Some(held) = self.turns.get(&ordinal) {
-                    span.in_log.insert((ordinal, held.turn.turn.clone()));
-                    write_open.push(held.turn.turn.clone());
+                if let Some(version) = self.turns.get(&ordinal) {
+                    span.in_log.insert((ordinal, version.turn.turn.clone()));
+                    write_open.push(version.turn.turn.clone());
                 }
             }
             if write_open.is_empty() {
@@ -148,16 +147,16 @@ impl Session {
         Some(WindowChange { window: self.window(bank, start)?, closed, write_open, remove_open })
     }
 
-    /// A window as it is now, as the extractor sees it.
+    /// A window with its current turns, as the extractor sees it.
     pub(super) fn window(&self, bank: &Bank, start: u32) -> Option<Window> {
         let span = self.windows.get(&start)?;
         let from = start.saturating_sub(span.context);
-        let turns = self.turns.range(from..self.end(start).max(from)).map(|(ordinal, held)| WindowTurn {
-            turn: Arc::clone(&held.turn),
+        let turns = self.turns.range(from..self.end(start).max(from)).map(|(ordinal, version)| WindowTurn {
+            turn: Arc::clone(&version.turn),
             ordinal: *ordinal,
             context: *ordinal < start,
-            deleted: held.deleted,
-            source_offset: held.source_offset,
+            deleted: version.deleted,
+            source_offset: version.source_offset,
         });
         let id = WindowId { session: self.id.clone(), start };
         Some(Window { bank: bank.clone(), id, turns: turns.collect() })

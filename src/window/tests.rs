@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::*;
-use crate::model::*;
+use super::{WindowChange, Windower};
+use crate::{config::WindowSettings, model::*};
 
 /// The memory log as a consumer folds it: live records by key. Refuses writes that the
 /// contract excludes.

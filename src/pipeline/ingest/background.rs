@@ -1,10 +1,10 @@
-//! Windows that a language model reads while everything else goes on.
+//! Language model requests about closed windows, made while ingestion continues.
 //!
-//! In: closed windows, whose units are the rules' until then. Out: what the model made of
-//! them, in the order in which it was done. Threads of their own wait for the endpoint, and
-//! nobody waits for them: a slow or dead endpoint delays nothing but the model's own units.
-//! Where the endpoint is away, or the money is spent, nothing is sent for a while. A window
-//! that the endpoint does not take, though it takes others, keeps the rules' units.
+//! In: closed windows, whose units are the rules' until then. Out: the units that the model gives
+//! them, in the order in which it answers. Worker threads wait for the endpoint, so that a slow or
+//! unavailable one delays nothing but the model's own units. After a failure of the endpoint, or
+//! once the budget is spent, the workers back off. A window that the endpoint declines, while it
+//! accepts others, keeps the rules' units.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,31 +27,31 @@ use crate::{
 
 use super::PipelineError;
 
-/// What stands behind the rules' name in a record that waits for the model.
-const WAITS: &str = " until llm";
-/// What stands there where the model's units could not be used.
-const REFUSED: &str = " instead of ";
-/// How long nothing is sent after the endpoint was away.
-const REST: Duration = Duration::from_secs(30);
-/// Windows in a row that an endpoint may decline before it ever took one: past that the fault
-/// is taken to be with what is sent to it, not with the windows.
-const DECLINED: u32 = 8;
+/// Suffix of the rules' name in a record that waits for the model.
+const PROVISIONAL: &str = " until llm";
+/// Between the rules' name and the model's in a record for which the model's units could not be used.
+const FALLBACK: &str = " instead of ";
+/// Backoff after a failure of the endpoint.
+const BACKOFF: Duration = Duration::from_secs(30);
+/// An endpoint that declines this many windows before it accepts one is taken to be misconfigured,
+/// so the workers back off.
+const DECLINED_LIMIT: u32 = 8;
 
 /// The extractors of a pipeline.
-pub(super) struct Extractors {
+pub(in crate::pipeline) struct Extractors {
     pub(super) rules: RulesExtractor,
     /// Absent where the rules are the extractor.
-    pub(super) model: Option<Background>,
-    /// What this process keeps of what any part of it was told.
+    pub(in crate::pipeline) model: Option<Background>,
+    /// Its cache holds responses also where the rules are the extractor: planners ask it too.
     llm: Option<Arc<Llm>>,
 }
 
 impl Extractors {
-    /// Those that the pipeline names.
+    /// The extractors that the pipeline names.
     ///
     /// # Errors
     /// [`PipelineError::Llm`] when there is no key, or the cache of responses cannot be used.
-    pub(super) fn new(pipeline: &Pipeline) -> Result<Self, PipelineError> {
+    pub(in crate::pipeline) fn new(pipeline: &Pipeline) -> Result<Self, PipelineError> {
         let rules = RulesExtractor::new(&pipeline.extract);
         let set = pipeline.llm.is_set();
         let llm = if set { Some(Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?) } else { None };
@@ -63,21 +63,22 @@ impl Extractors {
         Ok(Self { rules, model, llm })
     }
 
-    /// Lets go of responses of banks that are not in these partitions.
+    /// Evicts the responses of banks whose partitions are not assigned to this process: only the
+    /// owner of a partition learns what is deleted there.
     pub(super) fn keep_partitions(&self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
         let ours = |bank: &Bank| ours(partition_of(bank, partitions));
         self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.keep_banks(ours)?))
     }
 
-    /// Lets go of responses about a closed window, but for the one to its turns as they are.
-    pub(super) fn release_window(&self, window: &Window) -> Result<(), PipelineError> {
+    /// Evicts the responses about a closed window, except the one to its current turns.
+    pub(super) fn evict_window(&self, window: &Window) -> Result<(), PipelineError> {
         let Some(llm) = &self.llm else { return Ok(()) };
         let keep = self.model.as_ref().map(|_| extract::llm::input(window));
         Ok(llm.release_window(&window.bank, &window.id, keep.as_deref())?)
     }
 
-    /// Lets go of responses that rest on turns which are not what they were.
-    pub(super) fn release_turns(&self, revised: &[(Bank, BTreeSet<String>)]) -> Result<(), PipelineError> {
+    /// Evicts the responses that depend on turns which were edited or deleted.
+    pub(super) fn evict_turns(&self, revised: &[(Bank, BTreeSet<String>)]) -> Result<(), PipelineError> {
         let Some(llm) = &self.llm else { return Ok(()) };
         for (bank, turns) in revised {
             llm.release_turns(bank, turns.iter().map(String::as_str))?;
@@ -85,217 +86,222 @@ impl Extractors {
         Ok(())
     }
 
-    /// Whether a window's units are only the rules' until the model has read it.
-    pub(super) fn awaits(&self, window: &Window) -> bool {
-        self.model.is_some() && extract::llm::has_turns(window)
-    }
-
-    /// Who made the units of a closed window, as its record says it.
-    pub(super) fn provisional(&self, window: &Window) -> String {
-        let waits = if self.awaits(window) { WAITS } else { "" };
-        format!("{}{waits}", self.rules.name())
+    /// The extractor's name in the record of a window that has just closed.
+    pub(super) fn provisional_name(&self, window: &Window) -> String {
+        let model_will_read = self.model.is_some() && extract::llm::has_turns(window);
+        format!("{}{}", self.rules.name(), if model_will_read { PROVISIONAL } else { "" })
     }
 }
 
 /// Whether a record with this extractor waits for a model.
-pub(super) fn waits(extractor: &str) -> bool {
-    extractor.ends_with(WAITS)
+pub(super) fn is_provisional(extractor: &str) -> bool {
+    extractor.ends_with(PROVISIONAL)
+}
+
+/// The extractor's name in a record for which the model's units could not be used.
+pub(super) fn fallback_name(rules: &RulesExtractor, extractor: &str) -> String {
+    format!("{}{FALLBACK}{extractor}", rules.name())
 }
 
 /// A window on its way to the model.
 struct Job {
     stage: StageId,
     window: Window,
-    anew: bool,
+    bypass_cache: bool,
 }
 
-/// Who asked: a partition, and which of those that worked on it.
+/// A stage: a partition, and which of the stages that have worked on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StageId {
     pub(super) partition: u32,
     pub(super) run: u64,
 }
 
-/// What a model made of a window.
-pub(super) struct Arrived {
+/// A model's result for a window.
+pub(super) struct ModelResult {
     stage: StageId,
     pub(super) window: Window,
-    pub(super) anew: bool,
-    /// The hash of the turns that it read.
+    pub(super) bypass_cache: bool,
+    /// The hash of the turns that the model read.
     pub(super) turns_hash: String,
-    /// The units and their extractor's name; or why there are none.
+    /// The extractor's name and the units, or why there are none.
     pub(super) result: Result<(String, Vec<DraftUnit>), Failed>,
-    /// What it took, also when it was paid for before.
-    pub(super) took: Usage,
+    /// What the response cost, also when it came from the cache.
+    pub(super) usage: Usage,
 }
 
-/// Why a model made nothing of a window.
+/// Why a model gave no units for a window.
 pub(super) enum Failed {
-    /// It never will: why, what it said, and the name for the record.
-    Refused { problem: String, said: String, extractor: String },
-    /// It may, another time.
-    Later,
+    /// No retry helps. `extractor` is the model's name for the record.
+    Refused { problem: String, response: String, extractor: String },
+    /// The window is to be sent again later.
+    RetryLater,
 }
 
-/// What is to be told, and when to go on.
+/// What the workers share: whether they may send, and what to warn of.
 #[derive(Default)]
-struct Standing {
-    /// Nothing is sent until somebody says so.
-    held: bool,
-    rest_until: Option<Instant>,
-    /// It has taken a window.
-    took: bool,
-    /// Windows that it did not take, before it took one.
+struct WorkerStatus {
+    /// Nothing is sent until [`Background::resume`].
+    paused: bool,
+    back_off_until: Option<Instant>,
+    /// The endpoint has accepted a window.
+    accepted: bool,
+    /// Windows that the endpoint declined before it accepted one.
     declined: u32,
-    /// Why the last window failed that is to be tried again.
+    /// Why the last window failed that is to be retried.
     problem: Option<String>,
-    told: Vec<String>,
+    warnings: Vec<String>,
 }
 
-/// Threads that ask a model.
-pub(super) struct Background {
-    work: Sender<Job>,
-    done: Arc<Mutex<Vec<Arrived>>>,
-    standing: Arc<Mutex<Standing>>,
+/// The worker threads that send windows to a model.
+pub(in crate::pipeline) struct Background {
+    jobs: Sender<Job>,
+    results: Arc<Mutex<Vec<ModelResult>>>,
+    status: Arc<Mutex<WorkerStatus>>,
 }
 
 impl Background {
     fn start(llm: &Arc<Llm>) -> Result<Self, PipelineError> {
-        // One request is left for questions, where more than one may be in flight.
+        // One request stays free for questions where more than one may be in flight.
         let threads = llm.settings().in_flight.saturating_sub(1).max(1);
-        let (work, jobs) = bounded(threads);
-        let done = Arc::new(Mutex::default());
-        let standing = Arc::new(Mutex::default());
+        let (jobs, incoming) = bounded(threads);
+        let results = Arc::new(Mutex::default());
+        let status = Arc::new(Mutex::default());
         for _ in 0..threads {
-            let worker = Worker { llm: Arc::downgrade(llm), done: Arc::clone(&done), standing: Arc::clone(&standing) };
-            let jobs = jobs.clone();
-            // It ends when the sender is gone and its last request has ended.
+            let (results, status) = (Arc::clone(&results), Arc::clone(&status));
+            let worker = Worker { llm: Arc::downgrade(llm), results, status };
+            let incoming = incoming.clone();
+            // The thread ends when the sender is dropped and its last request has ended.
             std::thread::Builder::new()
                 .name("llm".to_owned())
-                .spawn(move || worker.run(&jobs))
+                .spawn(move || worker.run(&incoming))
                 .map_err(PipelineError::Thread)?;
         }
-        sync::lock(&standing).told.extend(llm.take_warnings());
-        Ok(Self { work, done, standing })
+        sync::lock(&status).warnings.extend(llm.take_warnings());
+        Ok(Self { jobs, results, status })
     }
 
-    /// Hands a window to the model; gives it back when there is no room, or nothing is sent now.
-    fn submit(&self, stage: StageId, window: Window, anew: bool) -> bool {
-        if self.rests() {
+    /// Hands a window to a worker; false when all are busy, or paused.
+    fn submit(&self, stage: StageId, window: Window, bypass_cache: bool) -> bool {
+        if self.is_paused() {
             return false;
         }
-        match self.work.try_send(Job { stage, window, anew }) {
+        match self.jobs.try_send(Job { stage, window, bypass_cache }) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
         }
     }
 
-    /// What was done for a stage since the last call; what was done for those before it on its
-    /// partition is theirs, and they are gone.
-    pub(super) fn arrived(&self, stage: StageId) -> Vec<Arrived> {
-        let mut done = sync::lock(&self.done);
-        let mut arrived: Vec<Arrived> = done.extract_if(.., |a| a.stage.partition == stage.partition).collect();
-        arrived.retain(|a| a.stage == stage);
-        arrived
+    /// The results for a stage since the last call. Results for earlier stages of its partition
+    /// are discarded: those stages no longer exist.
+    pub(super) fn take_results(&self, stage: StageId) -> Vec<ModelResult> {
+        let mut results = sync::lock(&self.results);
+        let mut taken: Vec<ModelResult> =
+            results.extract_if(.., |result| result.stage.partition == stage.partition).collect();
+        taken.retain(|result| result.stage == stage);
+        taken
     }
 
     /// Whether nothing is sent now.
-    pub(super) fn rests(&self) -> bool {
-        sync::lock(&self.standing).rests()
+    pub(in crate::pipeline) fn is_paused(&self) -> bool {
+        sync::lock(&self.status).is_paused()
     }
 
-    /// Sends nothing until it is woken.
-    pub(super) fn hold(&self) {
-        sync::lock(&self.standing).held = true;
+    /// Sends nothing until [`Self::resume`].
+    pub(in crate::pipeline) fn pause(&self) {
+        sync::lock(&self.status).paused = true;
     }
 
-    /// Goes on at once, whatever happened before.
-    pub(super) fn wake(&self) {
-        let mut standing = sync::lock(&self.standing);
-        (standing.held, standing.rest_until, standing.problem, standing.declined) = (false, None, None, 0);
+    /// Ends a pause or a backoff at once.
+    pub(in crate::pipeline) fn resume(&self) {
+        let mut status = sync::lock(&self.status);
+        (status.paused, status.back_off_until, status.problem, status.declined) = (false, None, None, 0);
     }
 
     /// Why windows still wait, where the endpoint is the reason.
-    pub(super) fn problem(&self) -> Option<String> {
-        sync::lock(&self.standing).problem.clone()
+    pub(in crate::pipeline) fn problem(&self) -> Option<String> {
+        sync::lock(&self.status).problem.clone()
     }
 
-    /// What a user should know; each is said once.
-    pub(super) fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut sync::lock(&self.standing).told)
+    /// Warnings since the last call; each is given once.
+    pub(in crate::pipeline) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut sync::lock(&self.status).warnings)
     }
 }
 
-impl Standing {
-    fn rests(&self) -> bool {
-        self.held || self.rest_until.is_some_and(|until| Instant::now() < until)
+impl WorkerStatus {
+    fn is_paused(&self) -> bool {
+        self.paused || self.back_off_until.is_some_and(|until| Instant::now() < until)
     }
 
-    fn rest(&mut self, problem: &str) {
+    fn back_off(&mut self, problem: &str) {
         if self.problem.as_deref() != Some(problem) {
-            self.told.push(format!("{problem}; the rules' units stand in until the model's arrive"));
+            self.warnings.push(format!("{problem}; the rules' units stand in until the model's arrive"));
         }
         self.problem = Some(problem.to_owned());
-        self.rest_until = Some(Instant::now() + REST);
+        self.back_off_until = Some(Instant::now() + BACKOFF);
     }
 }
 
 struct Worker {
-    /// Held only while there is something to ask: whoever is done with the pipeline can open
-    /// the client anew.
+    /// Weak, so that the client can be opened again as soon as the pipeline is dropped.
     llm: Weak<Llm>,
-    done: Arc<Mutex<Vec<Arrived>>>,
-    standing: Arc<Mutex<Standing>>,
+    results: Arc<Mutex<Vec<ModelResult>>>,
+    status: Arc<Mutex<WorkerStatus>>,
 }
 
 impl Worker {
     fn run(&self, jobs: &Receiver<Job>) {
-        for Job { stage, window, anew } in jobs {
+        for Job { stage, window, bypass_cache } in jobs {
             let Some(llm) = self.llm.upgrade() else { break };
-            let extractor = LlmExtractor::new(Arc::clone(&llm), anew);
-            let result =
-                if sync::lock(&self.standing).rests() { Err(Failed::Later) } else { self.read(&extractor, &window) };
-            let took = extractor.took();
-            sync::lock(&self.standing).told.extend(llm.take_warnings());
+            let extractor = LlmExtractor::new(Arc::clone(&llm), bypass_cache);
+            let paused = sync::lock(&self.status).is_paused();
+            let result = if paused { Err(Failed::RetryLater) } else { self.read(&extractor, &window) };
+            let usage = extractor.took();
+            sync::lock(&self.status).warnings.extend(llm.take_warnings());
             drop((llm, extractor));
             let turns_hash = window.turns_hash();
-            sync::lock(&self.done).push(Arrived { stage, window, anew, turns_hash, result, took });
+            sync::lock(&self.results).push(ModelResult { stage, window, bypass_cache, turns_hash, result, usage });
         }
     }
 
     fn read(&self, extractor: &dyn Extractor, window: &Window) -> Result<(String, Vec<DraftUnit>), Failed> {
-        let refused =
-            |problem: String, said: String| Failed::Refused { problem, said, extractor: extractor.name().to_owned() };
-        // A thread that ended would leave its window waiting for ever.
+        let refused = |problem: String, response: String| Failed::Refused {
+            problem,
+            response,
+            extractor: extractor.name().to_owned(),
+        };
+        // A thread that panicked would never return its window.
         let read = catch_unwind(AssertUnwindSafe(|| extractor.extract(window)));
-        let mut standing = sync::lock(&self.standing);
+        let mut status = sync::lock(&self.status);
         match read {
             Ok(Ok(drafts)) => {
-                (standing.problem, standing.took) = (None, true);
+                (status.problem, status.accepted) = (None, true);
                 Ok((extractor.name().to_owned(), drafts))
             }
             Ok(Err(ExtractError::Model(LlmError::Unusable { problem, said, .. }))) => {
-                standing.took = true;
+                status.accepted = true;
                 Err(refused(problem, said))
             }
             Ok(Err(ExtractError::Model(error @ LlmError::Declined { .. }))) => {
-                if standing.took {
+                if status.accepted {
                     return Err(refused(error.to_string(), String::new()));
                 }
-                standing.declined += 1;
-                if standing.declined >= DECLINED {
-                    standing.rest(&error.to_string());
+                status.declined += 1;
+                if status.declined >= DECLINED_LIMIT {
+                    status.back_off(&error.to_string());
                 }
-                standing.problem = Some(error.to_string());
-                Err(Failed::Later)
+                status.problem = Some(error.to_string());
+                Err(Failed::RetryLater)
             }
             Ok(Err(error)) => {
-                standing.rest(&error.to_string());
-                Err(Failed::Later)
+                status.back_off(&error.to_string());
+                Err(Failed::RetryLater)
             }
-            Err(_) => {
-                Err(refused("reading it broke off; this is a defect, please report it".to_owned(), String::new()))
-            }
+            Err(_) => Err(refused(
+                "the extractor panicked on it; this is a defect, please report it".to_owned(),
+                String::new(),
+            )),
         }
     }
 }
@@ -303,50 +309,51 @@ impl Worker {
 /// The windows of a partition that wait for the model.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Not handed over yet; true: to be asked anew, whatever is known.
+    /// Not handed over yet; true: to be asked again, past the cache.
     due: BTreeMap<(Bank, WindowId), bool>,
-    /// The one that was handed over last: one that comes back is behind the others then.
+    /// The last that was handed over: the search continues behind it, so that a window that is
+    /// retried goes behind the others.
     last: Option<(Bank, WindowId)>,
-    /// With the model.
-    at_work: usize,
+    /// With the workers.
+    in_flight: usize,
 }
 
 impl Waiting {
-    /// A window waits, for the first time or again.
-    pub(super) fn add(&mut self, bank: &Bank, window: &WindowId, anew: bool) {
-        *self.due.entry((bank.clone(), window.clone())).or_default() |= anew;
+    /// Adds a window, or adds it again.
+    pub(super) fn add(&mut self, bank: &Bank, window: &WindowId, bypass_cache: bool) {
+        *self.due.entry((bank.clone(), window.clone())).or_default() |= bypass_cache;
     }
 
-    /// How many wait or are at work.
+    /// How many wait or are in flight.
     pub(super) fn count(&self) -> usize {
-        self.due.len() + self.at_work
+        self.due.len() + self.in_flight
     }
 
-    /// How many the model has in hand.
-    pub(super) fn at_work(&self) -> usize {
-        self.at_work
+    /// How many are with the workers.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
-    /// A window came back.
-    pub(super) fn came_back(&mut self) {
-        self.at_work = self.at_work.saturating_sub(1);
+    /// Counts a window that a worker has returned.
+    pub(super) fn returned(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Hands over as many as there is room for; `window` finds one as it is now.
+    /// Hands windows to the workers until they take no more; `window` gives one's current turns.
     pub(super) fn hand_over(
         &mut self,
         stage: StageId,
         background: &Background,
         window: impl Fn(&Bank, &WindowId) -> Option<Window>,
     ) {
-        while let Some((id, anew)) = self.next() {
+        while let Some((id, bypass_cache)) = self.next() {
             if let Some(window) = window(&id.0, &id.1) {
-                if !background.submit(stage, window, anew) {
+                if !background.submit(stage, window, bypass_cache) {
                     break;
                 }
-                self.at_work += 1;
+                self.in_flight += 1;
             }
-            // Handed over, or no more.
+            // Handed over, or it no longer exists.
             self.due.remove(&id);
             self.last = Some(id);
         }
@@ -355,13 +362,8 @@ impl Waiting {
     fn next(&self) -> Option<((Bank, WindowId), bool)> {
         let behind = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let next = self.due.range((behind, Bound::Unbounded)).next().or_else(|| self.due.first_key_value());
-        next.map(|(id, anew)| (id.clone(), *anew))
+        next.map(|(id, bypass_cache)| (id.clone(), *bypass_cache))
     }
-}
-
-/// The name of the rules in the record of a window whose model's units could not be used.
-pub(super) fn instead_of(rules: &RulesExtractor, extractor: &str) -> String {
-    format!("{}{REFUSED}{extractor}", rules.name())
 }
 
 #[cfg(test)]
@@ -369,11 +371,11 @@ mod tests {
     use super::*;
     use crate::model::SessionId;
 
-    struct Breaks;
+    struct Panics;
 
-    impl Extractor for Breaks {
+    impl Extractor for Panics {
         fn name(&self) -> &str {
-            "breaks"
+            "panics"
         }
 
         fn extract(&self, _: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
@@ -381,17 +383,16 @@ mod tests {
         }
     }
 
-    /// Its window does not wait for ever, and the next one is read.
     #[test]
-    fn reading_that_breaks_off_is_refused() {
-        let worker = Worker { llm: Weak::new(), done: Arc::default(), standing: Arc::default() };
+    fn a_window_on_which_the_extractor_panics_is_refused_and_the_next_is_read() {
+        let worker = Worker { llm: Weak::new(), results: Arc::default(), status: Arc::default() };
         let id = WindowId { session: SessionId("s".to_owned()), start: 0 };
         let window = Window { bank: Bank::parse("b").expect("a name"), id, turns: Vec::new() };
         for _ in 0..2 {
-            let Err(Failed::Refused { problem, extractor, .. }) = worker.read(&Breaks, &window) else {
+            let Err(Failed::Refused { problem, extractor, .. }) = worker.read(&Panics, &window) else {
                 panic!("not refused")
             };
-            assert!(problem.contains("report it") && extractor == "breaks", "{problem}");
+            assert!(problem.contains("report it") && extractor == "panics", "{problem}");
         }
     }
 }

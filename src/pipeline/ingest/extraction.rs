@@ -1,9 +1,8 @@
-//! Extraction as a running service: the partitions that the group gives us, one after another.
+//! Extraction as a running service: the partitions that the consumer group assigns, in turn.
 //!
-//! In: a Kafka log. Out: memory records, transaction by transaction, until told to stop. A
-//! partition is taken over before it is read: whoever had it before can commit no more. What
-//! fails because the cluster is away is taken over again; a partition that another instance
-//! has taken is let go.
+//! In: a Kafka log. Out: memory records, transaction by transaction, until told to stop. A partition
+//! is taken over before it is read, which fences its former owner. After a failure of the cluster a
+//! partition is taken over again; a partition that another instance has taken over is dropped.
 
 use std::{
     collections::BTreeMap,
@@ -28,31 +27,31 @@ use crate::{
 use super::{
     PipelineError,
     background::{Background, Extractors},
-    live::model_of,
     stage::Stage,
     vectors::Vectors,
 };
+use crate::pipeline::replica::model_of;
 
-/// How long the loop looks for changes of membership when there is nothing to do.
+/// How long the loop waits for changes of membership when there is nothing else to do.
 const IDLE: Duration = Duration::from_millis(5);
-/// How long after a failure a partition is taken over again.
-const AGAIN: Duration = Duration::from_millis(500);
+/// Backoff before a partition is taken over again.
+const BACKOFF: Duration = Duration::from_millis(500);
 
-/// What extraction tells as it goes.
+/// What happens while extraction runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progressed {
-    /// This instance asked to be a member of the group.
+pub enum ExtractionEvent {
+    /// This instance has asked to join the group.
     Joined,
-    /// A partition was taken over, in so much time, and goes on from this offset.
+    /// A partition was taken over.
     TakenOver {
         /// The partition.
         partition: u32,
         /// The first offset that is not covered.
         position: u64,
-        /// What taking over took.
+        /// How long that took.
         took: Duration,
     },
-    /// A partition went to another instance.
+    /// A partition was revoked, or another instance has taken it over.
     Left {
         /// The partition.
         partition: u32,
@@ -67,24 +66,24 @@ pub enum Progressed {
         append_ms: Option<i64>,
         /// Events that were read.
         events: u64,
-        /// Of them, rejected ones.
+        /// Of them, those that became dead letters.
         rejects: u64,
-        /// Of them, those that were sent on to their bank's partition.
+        /// Of them, those that were forwarded to their bank's partition.
         forwards: u64,
         /// Windows that were written as final.
         windows: u64,
         /// Units that were written.
         units: u64,
-        /// What the step took, extraction and embedding included.
+        /// How long the step took, extraction and embedding included.
         took: Duration,
-        /// What the language model took for each window of which it was told that it was read.
+        /// The language model's usage for each window whose result this step used.
         model_took: Vec<Usage>,
     },
-    /// So many windows of a partition wait for the language model.
+    /// The number of windows that wait for the language model has changed.
     Waiting {
         /// The partition.
         partition: u32,
-        /// How many.
+        /// Windows that wait.
         windows: usize,
     },
     /// A transaction was not committed.
@@ -94,44 +93,43 @@ pub enum Progressed {
         /// Why.
         problem: String,
     },
-    /// What a user should know.
+    /// Something that a user should know.
     Warning(String),
 }
 
-/// A bank whose closed windows a language model is to read again, also where that was paid for
-/// before.
-pub struct ReadAgain {
+/// A request to send the closed windows of a bank to the language model again, past the cache.
+pub struct ReextractRequest {
     /// The bank.
     pub bank: Bank,
-    /// Is told how many they are, or why none will be.
+    /// Receives their number, or why none is sent.
     pub reply: oneshot::Sender<Result<usize, PipelineError>>,
 }
 
-/// Extracts until `stop`, and has windows read again when it is asked to.
+/// Extracts until `stop`, and serves the requests to reextract a bank.
 ///
 /// # Errors
-/// [`PipelineError`] for what does not pass by itself; everything acknowledged is in the log.
+/// [`PipelineError`] that no retry mends; everything acknowledged is in the log.
 pub fn extract(
     pipeline: &Pipeline,
     log: &KafkaLog,
-    asked: &Receiver<ReadAgain>,
+    requests: &Receiver<ReextractRequest>,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(Progressed),
+    tell: &mut dyn FnMut(ExtractionEvent),
 ) -> Result<(), PipelineError> {
     let extractors = Extractors::new(pipeline)?;
     let mut vectors = Vectors::new(pipeline);
-    // Opened now: the first turn should not wait for the model.
+    // Opened now, so that the first turn does not wait for it.
     let model = vectors.embedder()?.model().clone();
     if let Some(found) = model_of(log)?.filter(|found| *found != model) {
         return Err(PipelineError::other_model(&found, &model));
     }
     let member = Member::join(log)?;
-    tell(Progressed::Joined);
+    tell(ExtractionEvent::Joined);
     let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();
     let mut due: BTreeMap<u32, Instant> = BTreeMap::new();
     let mut waiting: BTreeMap<u32, usize> = BTreeMap::new();
-    // Fenced though the group has not spoken: by then it has, or a transaction took too long.
-    let later = Duration::from_secs(2 * pipeline.log.kafka.session_seconds);
+    // Fenced before the group revoked the partition: by then it has, or a transaction timed out.
+    let fenced_backoff = Duration::from_secs(2 * pipeline.log.kafka.session_seconds);
     let mut idle = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
         let mut changed = false;
@@ -143,7 +141,7 @@ pub fn extract(
                     for partition in partitions {
                         due.remove(&partition);
                         if stages.remove(&partition).is_some() {
-                            tell(Progressed::Left { partition });
+                            tell(ExtractionEvent::Left { partition });
                         }
                         log.disown(partition);
                     }
@@ -151,42 +149,42 @@ pub fn extract(
             }
         }
         if changed {
-            // Whoever has the others learns what is taken back there.
+            // Only their owner learns what is deleted in the other partitions.
             extractors.keep_partitions(|p| stages.contains_key(&p) || due.contains_key(&p), log.partitions())?;
         }
         idle = IDLE;
         let now = Instant::now();
         let ready: Vec<u32> = due.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p).collect();
         for partition in ready {
-            let begun = Instant::now();
+            let started = Instant::now();
             match Stage::take_over(partition, pipeline, log) {
                 Ok(stage) => {
-                    stage.release(&extractors)?;
+                    stage.evict_responses(&extractors)?;
                     let position = stage.position();
-                    tell(Progressed::TakenOver { partition, position, took: begun.elapsed() });
+                    tell(ExtractionEvent::TakenOver { partition, position, took: started.elapsed() });
                     member.show_position(partition, position);
                     stages.insert(partition, stage);
                     due.remove(&partition);
                 }
-                Err(error) => set_aside(partition, error, &mut due, later, tell)?,
+                Err(error) => retry_later(partition, error, &mut due, fenced_backoff, tell)?,
             }
         }
-        for ReadAgain { bank, reply } in asked.try_iter() {
-            // Whoever asked may be gone.
-            drop(reply.send(read_again(&bank, &mut stages, &extractors, log)));
+        for ReextractRequest { bank, reply } in requests.try_iter() {
+            // The caller may have stopped waiting.
+            drop(reply.send(reextract(&bank, &mut stages, &extractors, log)));
         }
-        let mut lost = Vec::new();
+        let mut failed = Vec::new();
         for (partition, stage) in &mut stages {
-            let begun = Instant::now();
+            let started = Instant::now();
             let step = stage.step(log, &extractors, &mut vectors, pipeline.embed.read_turns);
             let model = extractors.model.as_ref().map(Background::take_warnings).unwrap_or_default();
-            vectors.take_warnings().into_iter().chain(model).for_each(|w| tell(Progressed::Warning(w)));
+            vectors.take_warnings().into_iter().chain(model).for_each(|w| tell(ExtractionEvent::Warning(w)));
             match step {
                 Ok(None) => {}
                 Ok(Some(done)) => {
                     idle = Duration::ZERO;
                     member.show_position(*partition, stage.position());
-                    tell(Progressed::Committed {
+                    tell(ExtractionEvent::Committed {
                         partition: *partition,
                         position: stage.position(),
                         append_ms: done.append_ms,
@@ -195,29 +193,29 @@ pub fn extract(
                         forwards: done.forwards,
                         windows: done.windows,
                         units: done.units,
-                        took: begun.elapsed(),
+                        took: started.elapsed(),
                         model_took: done.took,
                     });
                 }
-                Err(error) => lost.push((*partition, error)),
+                Err(error) => failed.push((*partition, error)),
             }
             let (windows, _) = stage.waiting();
             if extractors.model.is_some() && waiting.insert(*partition, windows) != Some(windows) {
-                tell(Progressed::Waiting { partition: *partition, windows });
+                tell(ExtractionEvent::Waiting { partition: *partition, windows });
             }
         }
-        for (partition, error) in lost {
+        for (partition, error) in failed {
             stages.remove(&partition);
             log.disown(partition);
-            set_aside(partition, error, &mut due, later, tell)?;
+            retry_later(partition, error, &mut due, fenced_backoff, tell)?;
         }
         waiting.retain(|partition, _| stages.contains_key(partition));
     }
     Ok(())
 }
 
-/// Has the closed windows of a bank read again, and says how many they are.
-fn read_again(
+/// Queues the closed windows of a bank for the model again, and gives their number.
+fn reextract(
     bank: &Bank,
     stages: &mut BTreeMap<u32, Stage>,
     extractors: &Extractors,
@@ -231,28 +229,27 @@ fn read_again(
         bank: bank.clone(),
         known: format!("its partition, {partition}, has no turn of it"),
     };
-    let windows = stage.read_again(bank).ok_or_else(unknown)?;
-    model.wake();
+    let windows = stage.reextract(bank).ok_or_else(unknown)?;
+    model.resume();
     Ok(windows)
 }
 
-/// A partition that could not be worked on is taken over again later, unless the group gives
-/// it away until then.
-fn set_aside(
+/// Schedules another takeover of a partition that failed, unless the group revokes it first.
+fn retry_later(
     partition: u32,
     error: PipelineError,
     due: &mut BTreeMap<u32, Instant>,
-    later: Duration,
-    tell: &mut dyn FnMut(Progressed),
+    fenced_backoff: Duration,
+    tell: &mut dyn FnMut(ExtractionEvent),
 ) -> Result<(), PipelineError> {
     match &error {
         PipelineError::Log(LogError::Fenced { .. }) => {
-            due.insert(partition, Instant::now() + later);
-            tell(Progressed::Left { partition });
+            due.insert(partition, Instant::now() + fenced_backoff);
+            tell(ExtractionEvent::Left { partition });
         }
         PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
-            due.insert(partition, Instant::now() + AGAIN);
-            tell(Progressed::Aborted { partition, problem: error.to_string() });
+            due.insert(partition, Instant::now() + BACKOFF);
+            tell(ExtractionEvent::Aborted { partition, problem: error.to_string() });
         }
         _ => return Err(error),
     }

@@ -1,10 +1,10 @@
 //! Drafts of one window to the texts that are embedded, and their vectors back to units.
 //!
-//! In: drafts, then one result a text. Out: for each unit its vector, and for each part the
-//! vectors that it is found by. Neighbouring parts share a pass, so that each is read beside
-//! the other; sentences that can stand alone are embedded alone; a part together with the
-//! turn before it is their sum and costs no pass. What is embedded depends on the drafts of
-//! the window and on nothing else. Pure arithmetic.
+//! In: drafts, then one result a text. Out: a vector for each unit, and the vectors by which
+//! questions find each part. Neighbouring parts share a pass of the model, so that each is read in
+//! the context of the other. Sentences long enough are also embedded alone. The vector of a part
+//! with the turn before it is their sum, which needs no pass. The texts depend only on the drafts of
+//! the window. Pure arithmetic.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -16,16 +16,16 @@ use crate::{
     model::{SpannedText, Vector},
 };
 
-/// Most vectors of the sentences of one part: of a longer text, neighbouring sentences share one,
-/// so that a document pasted into a chat neither stops ingestion nor outgrows a record.
+/// Most sentence vectors of one part. In a longer text neighbouring sentences share a vector, so
+/// that a document pasted into a chat neither blocks ingestion nor exceeds a record's size.
 const MAX_SENTENCE_VECTORS: usize = 256;
 
-/// How a restatement becomes a text: as it stands.
+/// The template of a restatement: the text alone.
 const RESTATED: &str = "{text}";
 
-/// Which text, and which span of it, gives which vector.
+/// Which span of which text gives which vector.
 pub(super) struct Layout {
-    /// The texts, in an order of their own; one may stand there twice.
+    /// The texts to embed; one may occur twice.
     pub texts: Vec<SpannedText>,
     units: Vec<UnitLayout>,
 }
@@ -33,42 +33,42 @@ pub(super) struct Layout {
 struct UnitLayout {
     blocks: Range<usize>,
     parts: Vec<PartLayout>,
-    before: Option<Place>,
+    before: Option<PartPosition>,
 }
 
 struct PartLayout {
-    place: Place,
+    position: PartPosition,
     sentences: Range<usize>,
 }
 
-/// A span of a text.
+/// The position of a part: a text, and a span of it.
 #[derive(Clone, Copy)]
-struct Place {
+struct PartPosition {
     text: usize,
     span: usize,
 }
 
 /// The vectors of one unit.
 pub(super) struct UnitVectors {
-    /// What its edges compare.
+    /// The vector that semantic edges compare.
     pub whole: Vector,
-    /// Of each part.
+    /// In the order of the parts.
     pub parts: Vec<PartVectors>,
 }
 
 /// The vectors of one part.
 pub(super) struct PartVectors {
-    /// Of its sentences, or the one of the whole part; empty where the unit's own serves.
+    /// Of its sentences, else of the whole part; empty where that is the unit's vector.
     pub own: Vec<Vector>,
-    /// Of the turn before and this part together.
+    /// Of the turn before it and this part together.
     pub pair: Option<Vector>,
 }
 
 impl Layout {
-    /// Plans what is embedded for the drafts of one window.
+    /// The texts to embed for the drafts of one window.
     pub(super) fn of(settings: &EmbedSettings, template: &str, drafts: &[DraftUnit]) -> Self {
         let mut layout = Self { texts: Vec::new(), units: Vec::with_capacity(drafts.len()) };
-        let mut known: HashMap<(&str, &str), Place> = HashMap::new();
+        let mut known: HashMap<(&str, &str), PartPosition> = HashMap::new();
         for draft in drafts {
             let template = if draft.restated { RESTATED } else { template };
             let parts: Vec<(&str, &str)> = draft.parts.iter().map(words).collect();
@@ -76,38 +76,38 @@ impl Layout {
             let per_block = block_parts(settings, parts.len());
             layout.texts.extend(parts.chunks(per_block).map(|block| render_parts(template, block)));
             let blocks = first..layout.texts.len();
-            // Looked up before this draft's own parts are known: a turn before is not among them.
+            // Before the draft's parts are entered, since the turn before is none of them.
             let before = draft.before.as_ref().filter(|_| settings.pairs).map(|part| {
                 known.get(&(part.turn.as_str(), part.text.as_str())).copied().unwrap_or_else(|| {
                     layout.texts.push(render_parts(template, &[words(part)]));
-                    Place { text: layout.texts.len() - 1, span: 0 }
+                    PartPosition { text: layout.texts.len() - 1, span: 0 }
                 })
             });
             let mut laid = Vec::with_capacity(parts.len());
             for (i, part) in draft.parts.iter().enumerate() {
-                let place = Place { text: first + i / per_block, span: i % per_block };
-                known.insert((part.turn.as_str(), part.text.as_str()), place);
+                let position = PartPosition { text: first + i / per_block, span: i % per_block };
+                known.insert((part.turn.as_str(), part.text.as_str()), position);
                 let start = layout.texts.len();
-                layout.texts.extend(apart(settings, template, &part.speaker, &part.text));
-                laid.push(PartLayout { place, sentences: start..layout.texts.len() });
+                layout.texts.extend(separate_sentences(settings, template, &part.speaker, &part.text));
+                laid.push(PartLayout { position, sentences: start..layout.texts.len() });
             }
             layout.units.push(UnitLayout { blocks, parts: laid, before });
         }
         layout
     }
 
-    /// Puts together what the model gave for the texts, in their order; `None` when it gave
-    /// fewer vectors than were asked for.
+    /// Assembles the units' vectors from the model's results, one a text in the same order; `None`
+    /// when there are fewer results than texts.
     pub(super) fn assemble(&self, made: &[SpanVectors], pairs: bool) -> Option<Vec<UnitVectors>> {
         self.units.iter().map(|unit| assemble(unit, made, pairs)).collect()
     }
 }
 
-/// The texts that are embedded for a unit of these (speaker, words), by themselves.
+/// The texts to embed for one unit, from the (speaker, text) of its parts.
 #[must_use]
 pub fn unit_texts(settings: &EmbedSettings, template: &str, parts: &[(&str, &str)]) -> Vec<SpannedText> {
     let blocks = parts.chunks(block_parts(settings, parts.len())).map(|block| render_parts(template, block));
-    let alone = parts.iter().flat_map(|(speaker, text)| apart(settings, template, speaker, text));
+    let alone = parts.iter().flat_map(|(speaker, text)| separate_sentences(settings, template, speaker, text));
     blocks.chain(alone).collect()
 }
 
@@ -119,8 +119,8 @@ fn block_parts(settings: &EmbedSettings, parts: usize) -> usize {
     if settings.block_turns == 0 { parts.max(1) } else { settings.block_turns }
 }
 
-/// The sentences that get a vector of their own, rendered; none where the whole part's serves.
-fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) -> Vec<SpannedText> {
+/// The sentences that get a separate vector, rendered; none in a part of one sentence.
+fn separate_sentences(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) -> Vec<SpannedText> {
     if settings.sentence_words == 0 {
         return Vec::new();
     }
@@ -129,7 +129,7 @@ fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) ->
         return Vec::new();
     }
     let long = |piece: &&str| caption(piece).unwrap_or(piece).split_whitespace().count() >= settings.sentence_words;
-    // Without a span the model pools a text as it does a question, its own marks included.
+    // Without spans the model pools the whole text, special tokens included, as it does a question.
     let plain = |several: &[&str]| SpannedText {
         spans: Vec::new(),
         ..render_parts(template, &[(speaker, &several.join(" "))])
@@ -138,8 +138,8 @@ fn apart(settings: &EmbedSettings, template: &str, speaker: &str, text: &str) ->
     sentences.chunks(sentences.len().div_ceil(MAX_SENTENCE_VECTORS).max(1)).map(plain).collect()
 }
 
-/// The sentences of a part; what was shared with it is one of its own. Chat is careless of
-/// capitals, so a sentence ends at its mark whatever follows.
+/// The sentences of a part; each shared photo or file counts as one. A sentence ends at its mark
+/// whatever follows, since chat often lacks capitals.
 fn pieces(text: &str) -> Vec<&str> {
     let (said, things) = split(text);
     let mut pieces = Vec::new();
@@ -160,17 +160,17 @@ fn pieces(text: &str) -> Vec<&str> {
 }
 
 fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<UnitVectors> {
-    let at = |place: Place| {
-        let made = made.get(place.text)?;
-        Some((made.spans.get(place.span)?, *made.weights.get(place.span)?))
+    let at = |position: PartPosition| {
+        let made = made.get(position.text)?;
+        Some((made.spans.get(position.span)?, *made.weights.get(position.span)?))
     };
-    let spans: Vec<(&Vector, f32)> = unit.parts.iter().map(|part| at(part.place)).collect::<Option<_>>()?;
+    let spans: Vec<(&Vector, f32)> = unit.parts.iter().map(|part| at(part.position)).collect::<Option<_>>()?;
     let whole = match unit.blocks.len() {
         1 => made.get(unit.blocks.start)?.whole.clone(),
         _ => pooled(&spans)?,
     };
     let mut before = match unit.before {
-        Some(place) => Some(at(place)?),
+        Some(position) => Some(at(position)?),
         None => None,
     };
     let mut parts = Vec::with_capacity(spans.len());
@@ -178,7 +178,7 @@ fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<Unit
         let alone = made.get(part.sentences.clone())?;
         let pair = match before.filter(|_| pairs) {
             Some(before) => pooled(&[before, *span]),
-            // Nothing was said before it: it is its own pair, where its own vectors are sentences.
+            // Without a turn before it the part is its own pair, where it has sentence vectors.
             None => (pairs && !alone.is_empty()).then(|| span.0.clone()),
         };
         before = Some(*span);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_share_a_pass_and_long_sentences_are_apart() {
+    fn parts_share_a_pass_and_long_sentences_get_separate_texts() {
         let drafts = [draft(None, &[("1", "One two. Three four five! Six"), ("2", "seven eight nine"), ("3", "ten")])];
         let check = |blocks, words, expected: &[&str]| {
             let layout = Layout::of(&settings(blocks, words, true), TEMPLATE, &drafts);
@@ -269,7 +269,7 @@ mod tests {
         check(0, 0, &[&format!("{first} {rest}")]);
     }
 
-    /// A document's words are all embedded, in no more texts than a part may have.
+    /// All words of a document are embedded, in at most as many texts as a part may have.
     #[test]
     fn sentences_of_a_document_share_vectors() {
         let document: String = (0..1_000).map(|n| format!("Boat {n} lies there. ")).collect();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shared_is_a_sentence() {
+    fn a_shared_photo_or_file_is_a_sentence() {
         assert_eq!(pieces("Look! it is mine [photo: a red kite]"), ["Look!", "it is mine", "[photo: a red kite]"]);
         assert_eq!(pieces("[photo: x. y] [shared: z]"), ["[photo: x. y]", "[shared: z]"]);
         assert_eq!(pieces("They [photo: it all"), ["They [photo: it all"]);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_found_by_its_sentences_and_by_the_turn_before() {
+    fn a_part_has_vectors_of_its_sentences_and_of_the_pair_with_the_turn_before() {
         let drafts = [
             draft(Some(part("0", "zero")), &[("1", "One two. Three four"), ("2", "five"), ("3", "six")]),
             draft(Some(part("3", "six")), &[("4", "seven")]),
@@ -319,12 +319,12 @@ mod tests {
         assert!(near(of(0, 2).pair.as_ref().expect("a turn before"), "A five A six"));
         assert!(near(of(1, 0).pair.as_ref().expect("a turn before"), "A six A seven"));
         assert!(near(&of(1, 0).own[0], "A seven"));
-        // A single part without a turn before it is found by the unit's own vector.
+        // A single part without a turn before it has only the unit's vector.
         assert!(of(2, 0).own.is_empty() && of(2, 0).pair.is_none());
     }
 
     #[test]
-    fn the_paper_has_one_vector_a_unit_and_none_of_pairs() {
+    fn the_paper_profile_has_one_vector_a_unit_and_no_pairs() {
         let drafts = [draft(Some(part("0", "zero")), &[("1", "One two. Three four")])];
         let layout = Layout::of(&settings(0, 0, false), TEMPLATE, &drafts);
         assert_eq!(texts(&layout), ["A: One two. Three four"]);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_results_than_texts_are_no_vectors() {
+    fn fewer_results_than_texts_give_no_vectors() {
         let layout = Layout::of(&settings(1, 1, true), TEMPLATE, &[draft(None, &[("1", "One. Two"), ("2", "three")])]);
         let made = fixed().embed(&layout.texts).expect("the texts have their spans");
         assert!((0..made.len()).all(|n| layout.assemble(&made[..n], true).is_none()));

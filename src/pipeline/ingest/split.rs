@@ -1,20 +1,23 @@
-//! A memory record to the values that the log takes.
+//! A memory record to values that fit the log.
 //!
-//! In: a record. Out: its JSON, or that of several records with the same head, each with the
-//! next of the turns and then of the units, none larger than asked unless one unit or turn
-//! is. Pure arithmetic.
+//! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head,
+//! which divide the turns and then the units between them. A value exceeds the limit only where a
+//! single turn or unit does. Pure arithmetic.
 
 use crate::model::{MemoryRecord, Unit, WindowTurn};
 
-/// Largest value, in bytes: half of what a topic takes, since one turn or unit more may
-/// still go in, and neither can be larger than the other half.
-pub(super) const MAX_VALUE_BYTES: usize = 4 << 20;
+/// Limit of a value, in bytes: half of the largest record of a topic. A single turn or unit may
+/// exceed it, and none is larger than the other half.
+pub(in crate::pipeline) const MAX_VALUE_BYTES: usize = 4 << 20;
 
-/// The values of a record, in the order of their parts.
+/// The values of a record, in the order of its parts.
 ///
 /// # Errors
-/// What has no JSON form.
-pub(super) fn values(record: &MemoryRecord, limit_bytes: usize) -> Result<Vec<Vec<u8>>, serde_json::Error> {
+/// A turn or unit that has no JSON form.
+pub(in crate::pipeline) fn values(
+    record: &MemoryRecord,
+    limit_bytes: usize,
+) -> Result<Vec<Vec<u8>>, serde_json::Error> {
     let whole = serde_json::to_vec(record)?;
     if whole.len() <= limit_bytes {
         return Ok(vec![whole]);
@@ -28,7 +31,7 @@ pub(super) fn values(record: &MemoryRecord, limit_bytes: usize) -> Result<Vec<Ve
             parts.push(head.clone());
             bytes = empty;
         }
-        // The comma before the next.
+        // The comma before the next element.
         bytes += more + 1;
     };
     for turn in &record.turns {
@@ -76,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_fit_and_together_are_the_whole() {
+    fn parts_fit_the_limit_and_add_up_to_the_record() {
         let whole = record(12);
         for limit in [0, 700, 1_500, 1 << 20] {
             let values = values(&whole, limit).unwrap();

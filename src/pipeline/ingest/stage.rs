@@ -1,14 +1,13 @@
 //! The extraction stage of one partition: turns log to memory log.
 //!
-//! In: turn events from the position that the memory log states; what a language model made
-//! of closed windows, where one is set. Out: one transaction a read, with the records of
-//! every window that changed, the nulls of the records they replace, rejects, and the new
-//! position. What a model made of turns that have changed meanwhile is dropped. A crash before
-//! the transaction repeats the read; the records have the same keys, so a repetition replaces
-//! itself.
+//! In: turn events from the position that the memory log states; a language model's results for
+//! closed windows, where a model is set. Out: one transaction a read, with the records of every
+//! window that changed, the nulls of the records they replace, dead letters, and the new position.
+//! A result for turns that have changed meanwhile is discarded. A crash before the transaction
+//! repeats the read. That is idempotent: the records have the same keys.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -28,57 +27,57 @@ use crate::{
 
 use super::{
     PipelineError,
-    background::{self, Arrived, Extractors, Failed, StageId, Waiting},
+    background::{self, Extractors, Failed, ModelResult, StageId, Waiting},
     split::{self, MAX_VALUE_BYTES},
     vectors::{Drafted, Vectors},
 };
 
 /// Turns to memory records, for one partition.
-pub(super) struct Stage {
+pub(in crate::pipeline) struct Stage {
     partition: u32,
     windower: Windower,
     position: u64,
     least_content_words: u32,
-    /// How many parts each window has that has more than one, by the key of its first.
+    /// Numbers of parts above one, by the key of the record's first part.
     parts: HashMap<MemoryKey, u32>,
-    /// Closed windows whose units are the rules' until a model has read them.
+    /// Closed windows that the model has not read yet.
     waiting: Waiting,
-    /// Whose vectors the log holds.
+    /// The model of the log's vectors.
     model: Option<ModelRef>,
-    /// A read failed between its drain and its commit.
+    /// A step failed between its drain and its commit.
     halted: bool,
-    /// Tells it from those that worked on the partition before.
+    /// Differs from that of earlier stages of the partition.
     run: u64,
 }
 
-/// How many stages this process has had.
+/// How many stages this process has made.
 static STAGES: AtomicU64 = AtomicU64::new(0);
 
-/// The turns of the live records of a partition: what a stage goes on from.
+/// The turns of the live records of a partition, from which a stage restores its windows.
 #[derive(Debug, Default)]
-pub(super) struct HeldTurns(HashMap<MemoryKey, HeldRecord>);
+pub(in crate::pipeline) struct LiveTurns(HashMap<MemoryKey, RecordTurns>);
 
 #[derive(Debug)]
-struct HeldRecord {
+struct RecordTurns {
     turns: Vec<WindowTurn>,
-    /// Its units wait for a language model.
-    waits: bool,
+    /// The model has not read the window yet.
+    provisional: bool,
 }
 
-impl HeldTurns {
-    /// Takes the next record in log order, its turns and its extractor, or its removal.
-    pub(super) fn take(&mut self, key: &MemoryKey, record: Option<(Vec<WindowTurn>, &str)>) {
+impl LiveTurns {
+    /// Takes the next record in log order: its turns and its extractor, or None for its removal.
+    pub(in crate::pipeline) fn take(&mut self, key: &MemoryKey, record: Option<(Vec<WindowTurn>, &str)>) {
         match record {
             Some((turns, extractor)) => {
-                let waits = background::waits(extractor);
-                drop(self.0.insert(key.clone(), HeldRecord { turns, waits }));
+                let provisional = background::is_provisional(extractor);
+                drop(self.0.insert(key.clone(), RecordTurns { turns, provisional }));
             }
             None => drop(self.0.remove(key)),
         }
     }
 }
 
-/// What of a record a stage needs: the units are skipped, not read.
+/// The fields of a record that a stage needs; the units are skipped.
 #[derive(serde::Deserialize)]
 struct TurnsOnly {
     turns: Vec<WindowTurn>,
@@ -89,10 +88,10 @@ struct TurnsOnly {
 
 /// What one step wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Step {
+pub(in crate::pipeline) struct Step {
     /// Events that were read.
     pub events: u64,
-    /// Events that lie in another partition than their bank's, and were sent there.
+    /// Events of other partitions' banks, forwarded there.
     pub forwards: u64,
     /// Append time of the last event, in milliseconds since 1970.
     pub append_ms: Option<i64>,
@@ -102,15 +101,15 @@ pub(super) struct Step {
     pub windows: u64,
     /// Units of the records that were written.
     pub units: u64,
-    /// Windows whose units are the model's now.
+    /// Windows that got the model's units.
     pub by_model: u64,
-    /// Windows whose units from the model could not be used.
+    /// Windows for which the model's units could not be used.
     pub refused: u64,
-    /// What each of those took, and each of those by the model.
+    /// Usage of each window counted in `by_model` and `refused`.
     pub took: Vec<Usage>,
 }
 
-/// A record that is still to get its units; its drafts stand beside it.
+/// A record without its units.
 struct Planned {
     key: MemoryKey,
     state: WindowState,
@@ -120,20 +119,20 @@ struct Planned {
 }
 
 impl Stage {
-    /// A stage that goes on from what the partition holds, and from a position of its turns.
-    pub(super) fn new(
+    /// A stage that continues from the live records of its partition, at a position of its turns.
+    pub(in crate::pipeline) fn new(
         partition: u32,
         pipeline: &Pipeline,
-        held: &HeldTurns,
+        live: &LiveTurns,
         position: u64,
         model: Option<ModelRef>,
     ) -> Self {
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
         let mut waiting = Waiting::default();
-        for (key, HeldRecord { turns, waits }) in &held.0 {
+        for (key, RecordTurns { turns, provisional }) in &live.0 {
             windower.restore(key, turns);
-            if *waits && pipeline.extract.extractor == LLM {
+            if *provisional && pipeline.extract.extractor == LLM {
                 waiting.add(&key.bank, &key.window, false);
             }
             if key.part > 0 {
@@ -146,10 +145,14 @@ impl Stage {
         Self { partition, windower, position, least_content_words, parts, waiting, model, halted: false, run }
     }
 
-    /// Takes a partition over: nobody else commits to it from now on.
-    pub(super) fn take_over(partition: u32, pipeline: &Pipeline, log: &dyn Log) -> Result<Self, PipelineError> {
+    /// Takes a partition over: from now on the log refuses commits of its former owner.
+    pub(in crate::pipeline) fn take_over(
+        partition: u32,
+        pipeline: &Pipeline,
+        log: &dyn Log,
+    ) -> Result<Self, PipelineError> {
         log.own(partition)?;
-        let (mut held, mut model, mut failure) = (HeldTurns::default(), None, None);
+        let (mut live, mut model, mut failure) = (LiveTurns::default(), None, None);
         let position = log.replay(partition, &mut |record| {
             let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
             let read = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string())).and_then(|key| {
@@ -158,43 +161,43 @@ impl Stage {
                 if let Some(read) = read.as_ref().filter(|read| model.is_none() && !read.units.is_empty()) {
                     model = Some(read.model.clone());
                 }
-                held.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));
+                live.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));
                 Ok(())
             });
             failure = failure.take().or(read.err());
         })?;
         failure.map_or(Ok(()), Err)?;
-        Ok(Self::new(partition, pipeline, &held, position, model))
+        Ok(Self::new(partition, pipeline, &live, position, model))
     }
 
     /// The partition.
-    pub(super) fn partition(&self) -> u32 {
+    pub(in crate::pipeline) fn partition(&self) -> u32 {
         self.partition
     }
 
     /// The first offset of its turns that is not covered.
-    pub(super) fn position(&self) -> u64 {
+    pub(in crate::pipeline) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Lets go of responses about windows that changed while others worked on the partition.
-    pub(super) fn release(&self, extractors: &Extractors) -> Result<(), PipelineError> {
+    /// Evicts responses about windows that changed while another process owned the partition.
+    pub(super) fn evict_responses(&self, extractors: &Extractors) -> Result<(), PipelineError> {
         let windows = self.windower.banks().flat_map(|bank| self.windower.closed_windows(bank));
         if extractors.model.is_some() {
-            windows.into_iter().try_for_each(|w| extractors.release_window(&w))
+            windows.into_iter().try_for_each(|w| extractors.evict_window(&w))
         } else {
             Ok(())
         }
     }
 
-    /// Windows that wait for the model, and how many of them it has in hand.
-    pub(super) fn waiting(&self) -> (usize, usize) {
-        (self.waiting.count(), self.waiting.at_work())
+    /// Windows that the model has not read yet, and how many of them are in flight.
+    pub(in crate::pipeline) fn waiting(&self) -> (usize, usize) {
+        (self.waiting.count(), self.waiting.in_flight())
     }
 
-    /// Has the closed windows of a bank read by the model again, and says how many they are;
-    /// None for a bank of which nothing was said here.
-    pub(super) fn read_again(&mut self, bank: &Bank) -> Option<usize> {
+    /// Queues the closed windows of a bank for the model again, past the cache, and gives their
+    /// number; None for a bank without a turn in this partition.
+    pub(in crate::pipeline) fn reextract(&mut self, bank: &Bank) -> Option<usize> {
         self.windower.banks().find(|known| *known == bank)?;
         let mut windows = self.windower.closed_windows(bank);
         windows.retain(extract::llm::has_turns);
@@ -205,7 +208,7 @@ impl Stage {
     }
 
     /// Reads at most `limit` events and writes what they change; None when there is nothing to do.
-    pub(super) fn step(
+    pub(in crate::pipeline) fn step(
         &mut self,
         log: &dyn Log,
         extractors: &Extractors,
@@ -215,6 +218,26 @@ impl Stage {
         if self.halted {
             return Err(PipelineError::Halted { partition: self.partition });
         }
+        let mut work = self.read(log, limit)?;
+        // The windower hands a change out once. If it is not committed, only the log has it.
+        self.halted = true;
+        self.collect(&mut work, extractors)?;
+        if work.is_empty() {
+            self.halted = false;
+            self.hand_over(extractors);
+            return Ok(None);
+        }
+        self.embed(&mut work, vectors)?;
+        self.commit(&mut work, log, extractors)?;
+        self.halted = false;
+        let step = self.evict(work, vectors, extractors)?;
+        self.hand_over(extractors);
+        Ok(Some(step))
+    }
+
+    /// Reads the next events and applies them to the windows. Those of other partitions' banks are
+    /// forwarded, those that cannot be used become dead letters.
+    fn read(&mut self, log: &dyn Log, limit: usize) -> Result<Work, PipelineError> {
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
         let (mut dead_letters, mut forwards) = (Vec::new(), Vec::new());
         for record in &records {
@@ -233,104 +256,112 @@ impl Stage {
                 }
             }
         }
-        // Drained changes are not handed out again: until they are committed, only the
-        // log can give them back.
-        self.halted = true;
-        let (changes, revised) = (self.windower.drain(), self.windower.take_revised());
-        let next_offset = records.last().map_or(self.position, |r| r.offset + 1);
-        let mut memory = Vec::new();
-        let mut counts = BTreeMap::new();
-        let mut planned = Vec::new();
-        let mut step = Step {
+        let step = Step {
             events: records.len() as u64,
             forwards: forwards.len() as u64,
             append_ms: records.last().map(|r| r.append_ms),
             rejects: dead_letters.len() as u64,
             ..Step::default()
         };
+        let next_offset = records.last().map_or(self.position, |r| r.offset + 1);
+        let partition = self.partition;
+        let transaction = Transaction { partition, next_offset, dead_letters, forwards, ..Transaction::default() };
+        Ok(Work { transaction, step, ..Work::default() })
+    }
+
+    /// Drafts the records of every window that changed, and of those that the model has read.
+    fn collect(&mut self, work: &mut Work, extractors: &Extractors) -> Result<(), PipelineError> {
+        let changes = self.windower.drain();
+        work.revised = self.windower.take_revised();
+        work.changes = changes.len();
         if let Some(background) = &extractors.model {
-            for arrived in background.arrived(self.id()) {
-                self.arrive(arrived, extractors, &mut planned, &mut dead_letters, &mut step)?;
+            for result in background.take_results(self.id()) {
+                self.take_result(result, extractors, work)?;
             }
         }
-        if records.is_empty() && changes.is_empty() && planned.is_empty() && dead_letters.is_empty() {
-            self.halted = false;
-            self.hand_over(extractors);
-            return Ok(None);
+        work.read_by_model = work.planned.len();
+        changes.into_iter().try_for_each(|change| plan(change, extractors, self.least_content_words, work))
+    }
+
+    /// Makes the vectors of all drafts, in one call of the model, and with them the records.
+    fn embed(&mut self, work: &mut Work, vectors: &mut Vectors) -> Result<(), PipelineError> {
+        if work.planned.is_empty() {
+            return Ok(());
         }
-        // A window that was closed before is not closed once more by what the model made of it.
-        let read_again = planned.len() as u64;
-        for change in changes {
-            plan(change, extractors, self.least_content_words, &mut planned, &mut memory)?;
+        let (model, units) = vectors.units(&work.drafted)?;
+        // Checked before anything is written: vectors of two models cannot be compared.
+        match &self.model {
+            Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
+            Some(_) => {}
+            None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
         }
-        let (planned, drafted): (Vec<Planned>, Vec<Drafted>) = planned.into_iter().unzip();
-        if !planned.is_empty() {
-            let (model, units) = vectors.units(&drafted)?;
-            // Before anything is written: a log that held vectors of two would be of no use.
-            match &self.model {
-                Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
-                Some(_) => {}
-                None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
-            }
-            for (planned, units) in planned.iter().zip(units) {
-                step.units += units.len() as u64;
-                step.windows += u64::from(planned.state == WindowState::Final);
-                let record = MemoryRecord {
-                    schema: SCHEMA_VERSION,
-                    bank: planned.key.bank.clone(),
-                    window: planned.key.window.clone(),
-                    state: planned.state,
-                    turns_hash: planned.turns_hash.clone(),
-                    extractor: planned.extractor.clone(),
-                    model: model.clone(),
-                    turns: planned.turns.clone(),
-                    units,
-                };
-                let values = split::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
-                    partition: self.partition,
-                    offset: next_offset,
-                    problem: format!("window {:?} has no JSON form: {e}", record.window),
-                })?;
-                let count = values.len() as u32;
-                let before = self.parts.get(&planned.key).copied().unwrap_or(1);
-                let gone = std::iter::repeat_n(None, before.saturating_sub(count) as usize);
-                let key = |part| MemoryKey { part, ..planned.key.clone() }.to_bytes();
-                memory.extend((0..).map(key).zip(values.into_iter().map(Some).chain(gone)));
-                if count != before {
-                    counts.insert(planned.key.clone(), count);
-                }
+        for (planned, units) in work.planned.iter().zip(units) {
+            work.step.units += units.len() as u64;
+            let record = MemoryRecord {
+                schema: SCHEMA_VERSION,
+                bank: planned.key.bank.clone(),
+                window: planned.key.window.clone(),
+                state: planned.state,
+                turns_hash: planned.turns_hash.clone(),
+                extractor: planned.extractor.clone(),
+                model: model.clone(),
+                turns: planned.turns.clone(),
+                units,
+            };
+            let values = split::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
+                partition: self.partition,
+                offset: work.transaction.next_offset,
+                problem: format!("window {:?} has no JSON form: {e}", record.window),
+            })?;
+            let count = values.len() as u32;
+            let before = self.parts.get(&planned.key).copied().unwrap_or(1);
+            let removed = std::iter::repeat_n(None, before.saturating_sub(count) as usize);
+            let key = |part| MemoryKey { part, ..planned.key.clone() }.to_bytes();
+            work.transaction.memory.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
+            if count != before {
+                work.part_counts.insert(planned.key.clone(), count);
             }
         }
-        step.windows -= read_again;
-        // Before: a process that ends in between has let go. And after: what was asked of the
-        // memory meanwhile rests on what it held.
-        extractors.release_turns(&revised)?;
-        log.commit(&Transaction { partition: self.partition, next_offset, memory, dead_letters, forwards })?;
-        extractors.release_turns(&revised)?;
-        self.position = next_offset;
-        self.halted = false;
-        self.parts.extend(counts);
+        let closed = work.planned.iter().filter(|planned| planned.state == WindowState::Final).count();
+        // The windows that the model has read were counted when they closed.
+        work.step.windows = (closed - work.read_by_model) as u64;
+        Ok(())
+    }
+
+    /// Writes everything in one transaction, with the position that it reaches.
+    fn commit(&mut self, work: &mut Work, log: &dyn Log, extractors: &Extractors) -> Result<(), PipelineError> {
+        // Before the commit, so that a crash in between leaves no response about an old text; and
+        // after it, since a question may have asked about the old text until then.
+        extractors.evict_turns(&work.revised)?;
+        log.commit(&work.transaction)?;
+        extractors.evict_turns(&work.revised)?;
+        self.position = work.transaction.next_offset;
+        self.parts.extend(std::mem::take(&mut work.part_counts));
         self.parts.retain(|_, count| *count > 1);
-        for (planned, drafted) in planned.into_iter().zip(&drafted) {
+        Ok(())
+    }
+
+    /// Evicts from the caches what the windows that were written as final no longer use.
+    fn evict(&mut self, work: Work, vectors: &mut Vectors, extractors: &Extractors) -> Result<Step, PipelineError> {
+        for (planned, drafted) in work.planned.into_iter().zip(&work.drafted) {
             if planned.state != WindowState::Final {
                 continue;
             }
-            vectors.release(drafted)?;
-            if background::waits(&planned.extractor) {
+            vectors.evict(drafted)?;
+            if background::is_provisional(&planned.extractor) {
                 self.waiting.add(&planned.key.bank, &planned.key.window, false);
             }
             let MemoryKey { bank, window, .. } = planned.key;
-            extractors.release_window(&Window { bank, id: window, turns: planned.turns })?;
+            extractors.evict_window(&Window { bank, id: window, turns: planned.turns })?;
         }
-        self.hand_over(extractors);
-        Ok(Some(step))
+        Ok(work.step)
     }
 
     fn id(&self) -> StageId {
         StageId { partition: self.partition, run: self.run }
     }
 
-    /// Gives the model what waits for it, as much as it takes.
+    /// Hands waiting windows to the model until it takes no more.
     fn hand_over(&mut self, extractors: &Extractors) {
         if let Some(background) = &extractors.model {
             let (id, windower) = (self.id(), &self.windower);
@@ -338,49 +369,77 @@ impl Stage {
         }
     }
 
-    /// The record of a window that the model has read; none where its turns have changed.
-    fn arrive(
+    /// Drafts the record of a window that the model has read; none where its turns have changed.
+    fn take_result(
         &mut self,
-        arrived: Arrived,
+        result: ModelResult,
         extractors: &Extractors,
-        planned: &mut Vec<(Planned, Drafted)>,
-        dead_letters: &mut Vec<DeadLetter>,
-        step: &mut Step,
+        work: &mut Work,
     ) -> Result<(), PipelineError> {
-        self.waiting.came_back();
-        let Arrived { window, anew, turns_hash, result, took, .. } = arrived;
+        self.waiting.returned();
+        let ModelResult { window, bypass_cache, turns_hash, result, usage, .. } = result;
         let current = self.windower.closed(&window.bank, &window.id);
         if current.is_none_or(|current| current.turns_hash() != turns_hash) {
             return Ok(());
         }
         let (extractor, drafts) = match result {
             Ok(found) => {
-                step.by_model += 1;
-                step.took.push(took);
+                work.step.by_model += 1;
+                work.step.took.push(usage);
                 found
             }
-            Err(Failed::Later) => {
-                self.waiting.add(&window.bank, &window.id, anew);
+            Err(Failed::RetryLater) => {
+                self.waiting.add(&window.bank, &window.id, bypass_cache);
                 return Ok(());
             }
-            Err(Failed::Refused { problem, said, extractor }) => {
+            Err(Failed::Refused { problem, response, extractor }) => {
                 let origin = format!(
                     "bank {}, session {:?}, window {}, by {extractor}",
                     window.bank, window.id.session.0, window.id.start
                 );
-                let stays = if anew { "what was made of it before stays" } else { "its plain units stay" };
+                let stays = if bypass_cache { "what was made of it before stays" } else { "its plain units stay" };
                 let reason = format!("{problem}; {stays}");
-                dead_letters.push(DeadLetter::new(origin, reason, said.as_bytes()));
-                step.refused += 1;
-                step.took.push(took);
-                if anew {
+                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, response.as_bytes()));
+                work.step.refused += 1;
+                work.step.took.push(usage);
+                if bypass_cache {
                     return Ok(());
                 }
-                (background::instead_of(&extractors.rules, &extractor), extractors.rules.extract(&window)?)
+                (background::fallback_name(&extractors.rules, &extractor), extractors.rules.extract(&window)?)
             }
         };
-        planned.push(closed_record(window, turns_hash, extractor, drafts));
+        work.plan(closed_record(window, turns_hash, extractor, drafts));
         Ok(())
+    }
+}
+
+/// One step on its way from the turns log to the memory log.
+#[derive(Default)]
+struct Work {
+    transaction: Transaction,
+    step: Step,
+    /// Windows that changed.
+    changes: usize,
+    /// Turns that were edited or deleted.
+    revised: Vec<(Bank, BTreeSet<String>)>,
+    planned: Vec<Planned>,
+    /// The drafts of each planned record.
+    drafted: Vec<Drafted>,
+    /// How many of the planned records, from the first, come from the model.
+    read_by_model: usize,
+    /// New numbers of parts, where they change.
+    part_counts: BTreeMap<MemoryKey, u32>,
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        let dead_letters = &self.transaction.dead_letters;
+        self.step.events == 0 && self.changes == 0 && self.planned.is_empty() && dead_letters.is_empty()
+    }
+
+    fn plan(&mut self, (planned, drafted): (Planned, Drafted)) {
+        self.planned.push(planned);
+        self.drafted.push(drafted);
     }
 }
 
@@ -391,30 +450,29 @@ fn closed_record(window: Window, turns_hash: String, extractor: String, drafts: 
     (planned, Drafted { bank: window.bank, window: window.id, drafts })
 }
 
-/// The records that a changed window asks for, and the nulls.
+/// Plans the records of a changed window, and the nulls of those that it no longer has.
 fn plan(
     change: WindowChange,
     extractors: &Extractors,
     least_content_words: u32,
-    planned: &mut Vec<(Planned, Drafted)>,
-    memory: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    work: &mut Work,
 ) -> Result<(), PipelineError> {
     let WindowChange { window, closed, write_open, remove_open } = change;
     let key = |turn: Option<String>| MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn, part: 0 };
-    memory.extend(remove_open.into_iter().map(|turn| (key(Some(turn)).to_bytes(), None)));
+    work.transaction.memory.extend(remove_open.into_iter().map(|turn| (key(Some(turn)).to_bytes(), None)));
     if closed {
-        let (extractor, drafts) = (extractors.provisional(&window), extractors.rules.extract(&window)?);
+        let (extractor, drafts) = (extractors.provisional_name(&window), extractors.rules.extract(&window)?);
         let turns_hash = window.turns_hash();
-        planned.push(closed_record(window, turns_hash, extractor, drafts));
+        work.plan(closed_record(window, turns_hash, extractor, drafts));
         return Ok(());
     }
     let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();
     speakers.sort();
     speakers.dedup();
     for turn in write_open {
-        let held: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
-        let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns: held };
-        let drafts = alone.turns.iter().filter_map(|held| plain_unit(held, &speakers, least_content_words)).collect();
+        let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
+        let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns };
+        let drafts = alone.turns.iter().filter_map(|turn| plain_unit(turn, &speakers, least_content_words)).collect();
         let open_record = Planned {
             key: key(Some(turn)),
             state: WindowState::Open,
@@ -422,7 +480,7 @@ fn plan(
             turns_hash: alone.turns_hash(),
             turns: alone.turns,
         };
-        planned.push((open_record, Drafted { bank: window.bank.clone(), window: window.id.clone(), drafts }));
+        work.plan((open_record, Drafted { bank: window.bank.clone(), window: window.id.clone(), drafts }));
     }
     Ok(())
 }

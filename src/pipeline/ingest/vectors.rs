@@ -1,7 +1,7 @@
 //! Drafts to units: the model and its cache, opened when the first text needs them.
 //!
-//! In: drafts of units by bank and window. Out: units with ids and vectors. A text that
-//! a window used before comes from the cache; what a window no longer uses is released.
+//! In: drafts of units by bank and window. Out: units with ids and vectors. The vectors of a text
+//! that a window used before come from the cache; texts that a window no longer uses are evicted.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use super::{
     parts::{Layout, UnitVectors},
 };
 
-/// A model with its cache.
-pub(super) struct Vectors {
+/// An embedding model with its cache.
+pub(in crate::pipeline) struct Vectors {
     settings: EmbedSettings,
     model: ModelSettings,
     cache_directory: std::path::PathBuf,
@@ -32,7 +32,7 @@ struct Open {
 }
 
 /// The drafts of one window, or of one turn of an open one.
-pub(super) struct Drafted {
+pub(in crate::pipeline) struct Drafted {
     /// The bank.
     pub bank: Bank,
     /// The window.
@@ -42,8 +42,8 @@ pub(super) struct Drafted {
 }
 
 impl Vectors {
-    /// Opens nothing yet.
-    pub(super) fn new(pipeline: &Pipeline) -> Self {
+    /// Opens nothing before the first text.
+    pub(in crate::pipeline) fn new(pipeline: &Pipeline) -> Self {
         Self {
             settings: pipeline.embed.clone(),
             model: pipeline.model(),
@@ -53,42 +53,45 @@ impl Vectors {
         }
     }
 
-    /// With a cache of its own, which no service has open.
-    pub(super) fn beside(pipeline: &Pipeline) -> Self {
+    /// With a separate cache, which no running service has open.
+    pub(in crate::pipeline) fn beside(pipeline: &Pipeline) -> Self {
         Self { cache_directory: pipeline.log.directory.join("reembed-cache"), ..Self::new(pipeline) }
     }
 
-    /// Lets go of the model, and removes the cache.
-    pub(super) fn discard(mut self) {
+    /// Closes the model and removes the cache.
+    pub(in crate::pipeline) fn discard(mut self) {
         self.open = None;
-        // What is left only takes room.
+        // A directory that cannot be removed only takes up space.
         drop(std::fs::remove_dir_all(&self.cache_directory));
     }
 
     /// The model, opened at the first call.
-    pub(super) fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
+    pub(in crate::pipeline) fn embedder(&mut self) -> Result<&mut dyn Embedder, PipelineError> {
         Ok(&mut *self.open()?.embedder)
     }
 
     /// The model, if it was opened.
-    pub(super) fn model(&self) -> Option<&ModelRef> {
+    pub(in crate::pipeline) fn model(&self) -> Option<&ModelRef> {
         self.open.as_ref().map(|o| o.embedder.model())
     }
 
-    /// What a user should know.
-    pub(super) fn take_warnings(&mut self) -> Vec<String> {
+    /// Warnings since the last call.
+    pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// One list of units for each list of drafts, in order; all texts in one call of the model.
-    pub(super) fn units(&mut self, drafted: &[Drafted]) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
+    /// One list of units for each list of drafts, in order. All texts go to the model in one call.
+    pub(in crate::pipeline) fn units(
+        &mut self,
+        drafted: &[Drafted],
+    ) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
         let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(d)).collect();
         let (pairs, stored) = (self.settings.pairs, self.settings.stored);
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
         let mut vectors: Vec<Vec<Option<SpanVectors>>> =
             drafted.iter().zip(&layouts).map(|(d, layout)| cache.lookup(&d.bank, &model, &layout.texts)).collect();
-        // The same text of two windows is embedded once.
+        // A text that two windows share is embedded once.
         let mut wanted: HashMap<&SpannedText, usize> = HashMap::new();
         let mut unknown: Vec<SpannedText> = Vec::new();
         for (layout, vectors) in layouts.iter().zip(&vectors) {
@@ -121,8 +124,8 @@ impl Vectors {
         Ok((model, units))
     }
 
-    /// Lets go of the texts that a window made final no longer uses.
-    pub(super) fn release(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
+    /// Evicts the texts that a final window no longer uses.
+    pub(in crate::pipeline) fn evict(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
         let keep = self.layout(drafted).texts;
         Ok(self.open()?.cache.release(&drafted.bank, &drafted.window, &keep)?)
     }
@@ -138,7 +141,7 @@ impl Vectors {
             self.warnings.extend(warning);
             self.open = Some(Open { embedder, cache });
         }
-        // Just opened; the error is unreachable and says so rather than panicking.
+        // Unreachable: it has just been opened.
         self.open.as_mut().ok_or_else(|| {
             PipelineError::Embed(embed::EmbedError::Pass { model: String::new(), problem: "not open".to_owned() })
         })

@@ -20,11 +20,10 @@ use crate::{
     model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
 };
 
-use super::{
-    PipelineError, Progress,
-    live::{LiveRecords, model_of, record_of},
-    split::{self, MAX_VALUE_BYTES},
-    vectors::{Drafted, Vectors},
+use super::{PipelineError, Progress};
+use crate::pipeline::{
+    ingest::{self, Drafted, MAX_VALUE_BYTES, Vectors},
+    replica::{LiveRecords, model_of, record_of},
 };
 
 /// Units embedded and written at once.
@@ -180,7 +179,7 @@ impl Copy<'_> {
                 closed.push(drafted);
             }
             let record = MemoryRecord { model: model.clone(), units, ..record };
-            let values = split::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
+            let values = ingest::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
                 partition: self.partition,
                 offset: position,
                 problem: format!("window {:?} has no JSON form: {e}", record.window),
@@ -190,7 +189,7 @@ impl Copy<'_> {
             records.extend((0..).map(key).zip(values.into_iter().map(Some).chain(gone)));
         }
         self.log.fill_next(self.partition, &records, position)?;
-        closed.into_iter().try_for_each(|drafted| self.vectors.release(drafted))
+        closed.into_iter().try_for_each(|drafted| self.vectors.evict(drafted))
     }
 }
 

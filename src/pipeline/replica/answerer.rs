@@ -306,7 +306,7 @@ impl Answerer {
     }
 
     /// The newest snapshot that there is.
-    pub(super) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
+    pub(in crate::pipeline) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
         Ok(snapshots(&self.pipeline, self.reader().partitions(), self.generation)?
             .manifest()?
             .ok_or(SnapshotError::None)?)
@@ -388,17 +388,17 @@ impl Answerer {
     }
 
     /// Whose vectors the log holds.
-    pub(super) fn model(&self) -> Option<ModelRef> {
+    pub(in crate::pipeline) fn model(&self) -> Option<ModelRef> {
         self.reader().model().cloned()
     }
 
     /// Fails when the log was made with another model.
-    pub(super) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
+    pub(in crate::pipeline) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
         self.reader().check_model(expected)
     }
 
     /// Fails for a bank that the memory does not know.
-    pub(super) fn knows(&self, bank: &Bank) -> Result<(), PipelineError> {
+    pub(in crate::pipeline) fn check_bank(&self, bank: &Bank) -> Result<(), PipelineError> {
         known(&self.reader(), bank)
     }
 
@@ -432,7 +432,7 @@ pub(crate) fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -
 }
 
 /// All that the edges of a bank depend on, but for its units.
-pub(super) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String, f64> {
+pub(in crate::pipeline) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String, f64> {
     let m = &pipeline.memory;
     let named = [
         ("semantic_edges", m.semantic_edges as f64),

@@ -16,7 +16,7 @@ use super::PipelineError;
 const READ_RECORDS: usize = 64;
 
 /// Which records of a partition are live.
-pub(super) struct LiveRecords {
+pub(in crate::pipeline) struct LiveRecords {
     topic: Topic,
     partition: u32,
     /// What was looked at.
@@ -27,7 +27,7 @@ pub(super) struct LiveRecords {
 impl LiveRecords {
     /// Looks through a partition of either memory, up to the end of its last transaction. `wanted` sees every
     /// record that was not removed at once, and says whether its key counts.
-    pub(super) fn of(
+    pub(in crate::pipeline) fn of(
         log: &dyn Log,
         topic: Topic,
         partition: u32,
@@ -49,12 +49,12 @@ impl LiveRecords {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> u64 {
+    pub(in crate::pipeline) fn len(&self) -> u64 {
         self.keys.len() as u64
     }
 
     /// Shows each in turn.
-    pub(super) fn each(
+    pub(in crate::pipeline) fn each(
         &self,
         log: &dyn Log,
         show: &mut dyn FnMut(&MemoryKey, &Record) -> Result<(), PipelineError>,
@@ -76,7 +76,7 @@ impl LiveRecords {
     }
 
     /// How many parts each window has that has more than one, by the key of its first.
-    pub(super) fn parts(&self) -> Result<HashMap<Vec<u8>, u32>, PipelineError> {
+    pub(in crate::pipeline) fn parts(&self) -> Result<HashMap<Vec<u8>, u32>, PipelineError> {
         let mut parts = HashMap::new();
         for (bytes, offset) in &self.keys {
             let failed = |e: Invalid| PipelineError::Record {
@@ -118,7 +118,7 @@ fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
 }
 
 /// A live record's value.
-pub(super) fn record_of(partition: u32, record: &Record) -> Result<MemoryRecord, PipelineError> {
+pub(in crate::pipeline) fn record_of(partition: u32, record: &Record) -> Result<MemoryRecord, PipelineError> {
     let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
     let value = record.value.as_deref().unwrap_or_default();
     let read: MemoryRecord = serde_json::from_slice(value)
@@ -131,7 +131,7 @@ pub(super) fn record_of(partition: u32, record: &Record) -> Result<MemoryRecord,
 }
 
 /// The model that made a log's vectors; none where it holds no vector.
-pub(super) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
+pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
     #[derive(serde::Deserialize)]
     struct ModelOnly {
         model: ModelRef,

@@ -6,18 +6,15 @@
 
 use std::path::Path;
 
-use super::{BankMemory, TransferError, file::FileWriter};
+use super::{TransferError, bank_memory::BankMemory, file::FileWriter};
 use crate::{
     config::{LogKind, Pipeline},
     log::{self, Topic, partition_of},
     model::{Bank, EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, SCHEMA_VERSION},
     pipeline::{
         PipelineError, Progress,
-        answerer::edge_settings,
-        background::Extractors,
-        live::{LiveRecords, record_of},
-        stage::Stage,
-        vectors::Vectors,
+        ingest::{Extractors, Stage, Vectors},
+        replica::{LiveRecords, edge_settings, record_of},
     },
 };
 
@@ -46,9 +43,9 @@ pub fn export(
     let partition = partition_of(bank, log.partitions());
     if pipeline.log.kind == LogKind::Embedded && log.lag(partition, log.read_position(partition)?)? > 0 {
         let (extractors, mut vectors) = (Extractors::new(pipeline)?, Vectors::new(pipeline));
-        // What waits for a language model goes as it is, and is read on the other side.
+        // Windows that wait for the language model are exported so, and read after the import.
         if let Some(model) = &extractors.model {
-            model.hold();
+            model.pause();
         }
         let mut stage = Stage::take_over(partition, pipeline, &*log)?;
         while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}

@@ -12,7 +12,8 @@
 use std::{collections::HashMap, path::Path};
 
 use super::{
-    BankMemory, TransferError,
+    TransferError,
+    bank_memory::BankMemory,
     file::{FileReader, Line},
 };
 use crate::{
@@ -22,8 +23,7 @@ use crate::{
     model::{ExportDigest, ExportHeader, ExportRecord, ExportSeal, MemoryRecord, ModelRef},
     pipeline::{
         PipelineError, Progress,
-        answerer::edge_settings,
-        live::{LiveRecords, model_of, record_of},
+        replica::{LiveRecords, edge_settings, model_of, record_of},
     },
 };
 

@@ -1,11 +1,15 @@
 //! An import whose log goes away at every transaction in turn.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use super::{file::FileReader, import::into_log, *};
+use super::{export, file::FileReader, import, import::into_log};
 use crate::{
-    log::{self, Batch, KeyedValue, LiveKey, Log, Record, Topic, Transaction, TransactionEnd},
-    model::{DeadLetter, ModelRef, TurnEvent},
+    config::Pipeline,
+    log::{self, Batch, KeyedValue, LiveKey, Log, LogError, Record, Topic, Transaction, TransactionEnd},
+    model::{Bank, DeadLetter, ModelRef, TurnEvent},
     pipeline::Service,
 };
 

@@ -1,0 +1,101 @@
+//! Why a pipeline stopped.
+//!
+//! In: the errors of the rooms below, and what only the pipeline can find wrong. Out: one error
+//! that says where, what and what to do.
+
+use crate::{
+    embed,
+    extract::ExtractError,
+    llm::LlmError,
+    log::LogError,
+    memory::MemoryError,
+    model::{Bank, ModelRef},
+    recall::RecallError,
+    snapshot::SnapshotError,
+    source::SourceError,
+};
+
+/// Why a pipeline stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The extractor failed.
+    #[error(transparent)]
+    Extract(#[from] ExtractError),
+    /// The embedder failed.
+    #[error(transparent)]
+    Embed(#[from] embed::EmbedError),
+    /// The language model cannot be asked.
+    #[error(transparent)]
+    Llm(#[from] LlmError),
+    /// A thread cannot be started.
+    #[error("a thread cannot be started: {0}; the system has too many")]
+    Thread(std::io::Error),
+    /// The dataflow failed.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The question could not be answered.
+    #[error(transparent)]
+    Recall(#[from] RecallError),
+    /// Snapshots could not be read or written.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// A record of our own memory topic cannot be used.
+    #[error("memory partition {partition}, offset {offset}: {problem}")]
+    Record {
+        /// The partition.
+        partition: u32,
+        /// The offset.
+        offset: u64,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// An earlier read failed before its records were written.
+    #[error(
+        "turns partition {partition}: an earlier read failed before its records were written; open the pipeline again, \
+         the log holds every turn"
+    )]
+    Halted {
+        /// The partition.
+        partition: u32,
+    },
+    /// The log was made with another model.
+    #[error(
+        "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \
+         compared; name {found} in [embed], or make the vectors anew by `ripplemem reembed --pipeline FILE`"
+    )]
+    Model {
+        /// The model of the log.
+        found: String,
+        /// The model of the pipeline.
+        expected: String,
+    },
+    /// Another instance works on the bank's partition.
+    #[error("bank {bank}: in partition {partition}, which another instance extracts; ask that one")]
+    Elsewhere {
+        /// The bank.
+        bank: Bank,
+        /// Its partition of the turns topic.
+        partition: u32,
+    },
+    /// The bank holds nothing.
+    #[error("bank {bank}: unknown; {known}")]
+    UnknownBank {
+        /// The bank that was asked.
+        bank: Bank,
+        /// Which banks there are.
+        known: String,
+    },
+}
+
+impl PipelineError {
+    pub(super) fn other_model(found: &ModelRef, expected: &ModelRef) -> Self {
+        let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);
+        Self::Model { found: named(found), expected: named(expected) }
+    }
+}

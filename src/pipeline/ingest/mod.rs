@@ -1,0 +1,26 @@
+//! Turns log to memory log, partition by partition.
+//!
+//! In: turn events, and the responses of a language model where one is set. Out: memory records,
+//! in transactions that state how much of the turns log they cover. Answers no question.
+//!
+//! - `stage`: one partition, step by step.
+//! - `extraction`: the stages of the partitions that the consumer group assigns to this process.
+//! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
+//! - `vectors` and `parts`: what is embedded for a unit, and the units that this gives.
+//! - `split`: a record that is too large for the log as several values.
+
+mod background;
+mod extraction;
+mod parts;
+mod split;
+mod stage;
+mod vectors;
+
+use super::PipelineError;
+
+pub(super) use background::Extractors;
+pub use extraction::{ExtractionEvent, ReextractRequest, extract};
+pub use parts::unit_texts;
+pub(super) use split::{MAX_VALUE_BYTES, values};
+pub(super) use stage::{LiveTurns, Stage};
+pub(super) use vectors::{Drafted, Vectors};

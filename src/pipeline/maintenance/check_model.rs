@@ -1,0 +1,21 @@
+//! The check of the embedding model before anything is ingested.
+//!
+//! In: a pipeline's settings. Out: the model's name, width and hash, or what is missing and
+//! where it was looked for. Opens no log.
+
+use crate::{
+    config::Pipeline,
+    embed::{self, Embedder},
+};
+
+use super::PipelineError;
+
+/// Checks what only the machine can tell: that the model and its runtime can be loaded.
+///
+/// # Errors
+/// [`PipelineError::Embed`] that lists where they were looked for.
+pub fn check_model(pipeline: &Pipeline) -> Result<String, PipelineError> {
+    let embedder: Box<dyn Embedder> = embed::open(&pipeline.embed, &pipeline.model())?;
+    let model = embedder.model();
+    Ok(format!("{} ({} components, hash {})", model.name, embedder.dimensions(), model.hash))
+}

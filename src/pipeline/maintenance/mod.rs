@@ -1,0 +1,30 @@
+//! Work on a whole log or a whole source, run by a person and then over.
+//!
+//! In: a log, a source, or an exported file. Out: another log, a file, tables or counts. Serves no
+//! question and joins no consumer group.
+//!
+//! - `transfer`: one bank to a file, and back into a log.
+//! - `reembed`: the memory once more, with another model's vectors.
+//! - `replay`: a topic to Parquet.
+//! - `snapshots`: a snapshot now, or what changed between two points of the past.
+//! - `estimate`: the tokens that a language model would be sent for a source.
+//! - `check_model`: whether the embedding model can be loaded.
+//! - `synonyms`: a model's vocabulary to the table of synonyms.
+
+mod check_model;
+mod estimate;
+mod reembed;
+mod replay;
+mod snapshots;
+mod synonyms;
+mod transfer;
+
+use super::{Answerer, Beginning, PipelineError, Progress};
+
+pub use check_model::check_model;
+pub use estimate::{Estimate, estimate};
+pub use reembed::{Reembedded, reembed};
+pub use replay::{Replay, ReplayError, ReplayRequest};
+pub use snapshots::{diff, take_snapshot};
+pub use synonyms::synonym_table;
+pub use transfer::{Exported, Imported, TransferError, export, import};

@@ -1,0 +1,71 @@
+//! Snapshots on request, without a running service.
+//!
+//! In: a log, and snapshots of it where there are any. Out: a new snapshot, or what changed in a
+//! bank between two points of its past. Extracts nothing.
+
+use crate::{
+    config::{LogKind, Pipeline},
+    log::{self, Log, Topic},
+    model::Bank,
+    snapshot::{AsOf, Diff, Manifest},
+};
+
+use super::{Answerer, Beginning, PipelineError, Progress};
+
+/// Brings a memory up to the end of its log, and writes a snapshot of it; the newest one when
+/// nothing has changed since. Extracts nothing.
+///
+/// # Errors
+/// [`PipelineError`].
+pub fn take_snapshot(
+    pipeline: &Pipeline,
+    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Manifest, PipelineError> {
+    let (answerer, _log) = up_to_date(pipeline, true, say, progress)?;
+    match answerer.snapshot()? {
+        Some(manifest) => Ok(manifest),
+        None => answerer.newest_manifest(),
+    }
+}
+
+/// What came and went in a bank between two points of its past; see [`Answerer::diff`].
+///
+/// # Errors
+/// [`PipelineError`].
+pub fn diff(
+    pipeline: &Pipeline,
+    bank: &Bank,
+    from: AsOf,
+    to: AsOf,
+    say: &mut dyn FnMut(&str),
+) -> Result<Diff, PipelineError> {
+    // On Kafka a service may be writing: up to its newest snapshot.
+    let (answerer, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
+    answerer.diff(bank, from, to)
+}
+
+/// A memory that reflects its log as it stands, and records what it reads with `record`.
+fn up_to_date(
+    pipeline: &Pipeline,
+    record: bool,
+    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Answerer, Box<dyn Log>), PipelineError> {
+    let log = log::open(&pipeline.log)?;
+    let mut total = 0;
+    for partition in 0..log.partitions() {
+        total += log.end(Topic::Memory, partition)?;
+    }
+    let restoring = &mut |done, total| {
+        progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
+    };
+    let beginning = Beginning { edges: None, record, turns: None, say, progress: restoring };
+    let answerer = Answerer::open(pipeline, &*log, beginning)?;
+    for partition in 0..log.partitions() {
+        while answerer.follow(&*log, partition, |_, _, at| {
+            progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
+        })? {}
+    }
+    Ok((answerer, log))
+}

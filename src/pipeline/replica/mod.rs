@@ -1,0 +1,23 @@
+//! What follows the memory log and answers questions.
+//!
+//! In: the memory log, snapshots of it, questions. Out: evidence, counts, new snapshots. Extracts
+//! nothing and writes nothing to a log.
+//!
+//! - `answerer`: the memory, and every question to it.
+//! - `reader`: memory log to dataflow.
+//! - `recorder`: the thread that writes snapshots.
+//! - `live`: the live records of a partition, without a dataflow.
+//! - `recall_memory`: the dataflow as recall sees it.
+
+mod answerer;
+mod live;
+mod reader;
+mod recall_memory;
+mod recorder;
+
+use super::PipelineError;
+
+pub(super) use answerer::edge_settings;
+pub(crate) use answerer::snapshots;
+pub use answerer::{Answerer, Beginning, TakeTurns};
+pub(super) use live::{LiveRecords, model_of, record_of};

@@ -1,0 +1,22 @@
+//! The memory handle as the memory that recall asks.
+//!
+//! In: recall's probes. Out: the answers of the dataflow, its errors as recall's failures.
+
+use crate::{
+    memory::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryHandle, Neighbour, NeighbourhoodProbe},
+    recall::{self, Failure},
+};
+
+impl recall::Memory for MemoryHandle {
+    fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
+        Ok(Self::first_hop(self, probe)?)
+    }
+
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, Failure> {
+        Ok(Self::familiar(self, probe)?)
+    }
+
+    fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {
+        Ok(Self::neighbourhood(self, probe)?)
+    }
+}

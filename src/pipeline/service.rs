@@ -1,0 +1,262 @@
+//! A pipeline at work in this process, call by call.
+//!
+//! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged once the
+//! turns log has it; a process that was killed makes everything after that again from the logs.
+
+use std::{sync::Mutex, time::Duration};
+
+use crate::{
+    config::{LogKind, Pipeline},
+    llm::LlmError,
+    log::{self, Log, Topic},
+    memory::{Answered, Census},
+    model::{Bank, Evidence, Question},
+    snapshot::{AsOf, Manifest},
+    source::Source,
+    sync,
+};
+
+use super::{
+    Finished, Ingested, PipelineError, Progress,
+    ingest::{Extractors, LiveTurns, Stage, Vectors},
+    replica::{Answerer, Beginning},
+};
+
+/// Pause between two looks for results of the language model.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A pipeline on its logs, driven call by call.
+pub struct Service {
+    pipeline: Pipeline,
+    log: Box<dyn Log>,
+    answerer: Answerer,
+    stages: Vec<Stage>,
+    extractors: Extractors,
+    vectors: Mutex<Vectors>,
+    warnings: Vec<String>,
+}
+
+impl Service {
+    /// Opens the logs and brings the memory up to their end, from the newest snapshot where the
+    /// pipeline names a place for snapshots. On an embedded log it also writes snapshots there.
+    /// Acknowledged turns that are not extracted yet stay so until [`Self::catch_up`].
+    ///
+    /// # Errors
+    /// [`PipelineError`] that names the file, or the partition and offset.
+    pub fn open(pipeline: &Pipeline, progress: &mut dyn FnMut(Progress)) -> Result<Self, PipelineError> {
+        let log = log::open(&pipeline.log)?;
+        let (mut total, mut stages, mut warnings) = (0, Vec::new(), Vec::new());
+        for partition in 0..log.partitions() {
+            total += log.end(Topic::Memory, partition)?;
+        }
+        let mut restored: Vec<LiveTurns> = (0..log.partitions()).map(|_| LiveTurns::default()).collect();
+        let answerer = Answerer::open(
+            pipeline,
+            &*log,
+            Beginning {
+                edges: None,
+                // On Kafka the running service writes them.
+                record: pipeline.log.kind == LogKind::Embedded,
+                turns: Some(&mut |key, turns| {
+                    let partition = log::partition_of(&key.bank, log.partitions());
+                    if let Some(live) = restored.get_mut(partition as usize) {
+                        live.take(key, turns);
+                    }
+                }),
+                say: &mut |warning| warnings.push(warning.to_owned()),
+                progress: &mut |done, total| {
+                    progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
+                },
+            },
+        )?;
+        for (partition, mut live) in (0..).zip(restored) {
+            while answerer.follow(&*log, partition, |key, record, at| {
+                live.take(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
+                progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
+            })? {}
+            let position = match answerer.position(partition) {
+                // Input that changed no record is covered by the position alone.
+                Some(position) if pipeline.log.kind == LogKind::Kafka => position,
+                _ => log.read_position(partition)?,
+            };
+            stages.push(Stage::new(partition, pipeline, &live, position, answerer.model()));
+        }
+        answerer.snapshot()?;
+        Ok(Self {
+            pipeline: pipeline.clone(),
+            vectors: Mutex::new(Vectors::new(pipeline)),
+            extractors: Extractors::new(pipeline)?,
+            log,
+            answerer,
+            stages,
+            warnings,
+        })
+    }
+
+    /// Extracts the turns that the memory log does not cover yet, `read_turns` at a time;
+    /// afterwards the memory reflects every acknowledged turn.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; from then on [`PipelineError::Halted`]. Nothing acknowledged is lost: a
+    /// service that is opened again continues.
+    pub fn catch_up(&mut self) -> Result<Ingested, PipelineError> {
+        let mut ingested = Ingested::default();
+        let limit = self.pipeline.embed.read_turns;
+        for stage in &mut self.stages {
+            loop {
+                let mut vectors = sync::lock(&self.vectors);
+                let Some(done) = stage.step(&*self.log, &self.extractors, &mut vectors, limit)? else { break };
+                self.warnings.append(&mut vectors.take_warnings());
+                drop(vectors);
+                ingested.rejects += done.rejects;
+                ingested.windows += done.windows;
+                ingested.units += done.units;
+                ingested.by_model += done.by_model;
+                ingested.refused += done.refused;
+                while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
+            }
+        }
+        self.answerer.check_model(sync::lock(&self.vectors).model())?;
+        Ok(ingested)
+    }
+
+    /// Ingests a source to its end.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; turns that were read before it stay acknowledged.
+    pub fn ingest(
+        &mut self,
+        source: &mut dyn Source,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Ingested, PipelineError> {
+        let mut all = self.catch_up()?;
+        while let Some(batch) = source.next(self.pipeline.embed.read_turns)? {
+            self.log.append_dead_letters(&batch.rejects)?;
+            self.log.append_turns(&batch.events)?;
+            let done = self.catch_up()?;
+            all.events += batch.events.len() as u64;
+            all.rejects += batch.rejects.len() as u64 + done.rejects;
+            all.windows += done.windows;
+            all.units += done.units;
+            all.by_model += done.by_model;
+            all.refused += done.refused;
+            let at = source.progress();
+            progress(Progress { doing: "ingesting", done: at.done, total: at.total, unit: at.unit });
+        }
+        Ok(all)
+    }
+
+    /// Sends nothing to the language model before [`Self::finish`]; a later run reads the windows
+    /// that wait for it.
+    pub fn pause_model(&self) {
+        if let Some(model) = &self.extractors.model {
+            model.pause();
+        }
+    }
+
+    /// Waits until the language model has read every closed window, or stops reading; returns at
+    /// once without a model. The next run reads the windows that are left.
+    ///
+    /// # Errors
+    /// [`PipelineError`] as [`Self::catch_up`].
+    pub fn finish(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
+        let mut finished = Finished::default();
+        if let Some(model) = &self.extractors.model {
+            model.resume();
+        }
+        loop {
+            let done = self.catch_up()?;
+            finished.read += done.by_model;
+            finished.refused += done.refused;
+            let waiting: Vec<(usize, usize)> = self.stages.iter().map(Stage::waiting).collect();
+            let left: usize = waiting.iter().map(|(all, _)| all).sum();
+            let in_flight: usize = waiting.iter().map(|(_, in_flight)| in_flight).sum();
+            finished.left = left as u64;
+            let Some(model) = &self.extractors.model else { break };
+            self.warnings.append(&mut model.take_warnings());
+            if model.is_paused() {
+                // After a backoff nothing more is sent; requests in flight still end.
+                model.pause();
+            }
+            if left == 0 || (in_flight == 0 && model.is_paused()) {
+                finished.problem = model.problem().filter(|_| left > 0);
+                break;
+            }
+            let done = finished.read + finished.refused;
+            progress(Progress { doing: "reading", done, total: Some(done + finished.left), unit: "windows" });
+            std::thread::sleep(POLL);
+        }
+        Ok(finished)
+    }
+
+    /// Sends every closed window of a bank to the language model again, past the cache. The new
+    /// units of a window replace the old ones.
+    ///
+    /// # Errors
+    /// [`PipelineError::UnknownBank`], [`LlmError::NotSet`] without a model, and as [`Self::finish`].
+    pub fn reextract(&mut self, bank: &Bank, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
+        self.answerer.check_bank(bank)?;
+        if self.extractors.model.is_none() {
+            return Err(LlmError::NotSet.into());
+        }
+        self.catch_up()?;
+        for stage in &mut self.stages {
+            // A stage of another partition has none of its windows.
+            let _ = stage.reextract(bank);
+        }
+        self.finish(progress)
+    }
+
+    /// Recollects evidence for a question.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
+    pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
+        let mut vectors = sync::lock(&self.vectors);
+        self.answerer.ask(question, vectors.embedder()?, None)
+    }
+
+    /// Writes a snapshot of the memory; None when nothing has changed since the last, or this
+    /// service writes none.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; the memory keeps answering.
+    pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
+        self.answerer.snapshot()
+    }
+
+    /// Recollects evidence for a question from a bank as of a point of the past; see [`Answerer::past`].
+    ///
+    /// # Errors
+    /// As [`Self::ask`] and [`Answerer::past`].
+    pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
+        let past = self.answerer.past(&question.bank, at)?;
+        let mut vectors = sync::lock(&self.vectors);
+        past.ask(question, vectors.embedder()?, None)
+    }
+
+    /// Counts of units and edges and a hash that depends only on the set.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
+        self.answerer.digest(bank)
+    }
+
+    /// Warnings since the last call, such as a cache that had to be rebuilt; each is given once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn answerer(&self) -> &Answerer {
+        &self.answerer
+    }
+
+    /// The durable log.
+    #[must_use]
+    pub fn log(&self) -> &dyn Log {
+        &*self.log
+    }
+}
