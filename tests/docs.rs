@@ -1,7 +1,7 @@
 //! The documentation, held to what is there: links, anchors, paths and commands.
 //!
 //! In: every Markdown file of the repository, golden files left out. Fails when a relative link, an
-//! anchor or a path in backticks leads nowhere, when the code cites a decision that is not
+//! anchor, a path in backticks or an option leads nowhere, when the code cites a decision that is not
 //! written down, when the README is longer than a front page, or when what it prints, or a
 //! command of docs/getting-started.md, is not what happens.
 
@@ -77,6 +77,9 @@ static LINK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)""#).unwrap());
 static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`([^`\n]+)`").unwrap());
 static LINKED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap());
+/// A command line of the binary, from its subcommand on.
+static COMMAND: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\bripplemem ([a-z]+)\b").unwrap());
+static OPTION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"--[a-z][a-z-]*").unwrap());
 static ANCHOR: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"<[a-z]+ (?:id|name)="([^"]+)""#).unwrap());
 static DECISION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?i)\bdecisions? (\d+)(?: (and|to) (\d+))?").unwrap());
 
@@ -191,6 +194,43 @@ fn the_readme_is_a_front_page() {
     for command in ["make demo", "make test"] {
         assert!(readme.contains(command), "README.md does not show `{command}`");
     }
+}
+
+/// The subcommands of the binary, each with its help.
+fn helps() -> HashMap<String, String> {
+    let all = String::from_utf8(ripplemem(&["--help"]).stdout).unwrap();
+    let commands = all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = commands.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let help = |name: &str| (name.to_owned(), String::from_utf8(ripplemem(&[name, "--help"]).stdout).unwrap());
+    names.filter(|name| name.chars().all(|c| c.is_ascii_lowercase())).map(help).collect()
+}
+
+#[test]
+fn every_option_that_a_page_names_exists() {
+    let helps = helps();
+    assert!(helps.len() > 15, "the commands were found: {:?}", helps.keys());
+    let mut seen = 0;
+    let mut unknown = Vec::new();
+    for page in files(root(), "md") {
+        let (prose, blocks) = split(&fs::read_to_string(&page).unwrap());
+        let lines = blocks.iter().flat_map(|(_, block)| block.lines());
+        for code in CODE.captures_iter(&prose).map(|c| c.extract::<1>().1[0]).chain(lines) {
+            let command = COMMAND.captures(code).and_then(|c| helps.get_key_value(&c[1]));
+            if command.is_none() && !code.starts_with("--") {
+                continue;
+            }
+            for option in OPTION.find_iter(code) {
+                seen += 1;
+                let known = |help: &String| help.split([' ', ',', '\n']).any(|word| word == option.as_str());
+                let exists = command.map_or_else(|| helps.values().any(known), |(_, help)| known(help));
+                if !exists {
+                    unknown.push(format!("{}: {code}", page.strip_prefix(root()).unwrap().display()));
+                }
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "options that do not exist:\n{}", unknown.join("\n"));
+    assert!(seen > 60, "the options were found: {seen}");
 }
 
 /// Whether the default model can be loaded; the test is named as skipped where it cannot.
