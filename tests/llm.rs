@@ -9,7 +9,7 @@ use std::{
 
 use ripplemem::{
     config::Pipeline,
-    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn, Streamed},
+    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed},
     model::{Bank, SessionId, WindowId},
 };
 use serde_json::Value;
@@ -24,10 +24,11 @@ fn open(endpoint: &str, directory: &Path, model: &str, extra: &str) -> Result<Ar
     Llm::open(&pipeline.llm, Some(directory.to_owned()))
 }
 
-fn request<'r>(bank: &'r Bank, input: &'r str) -> Request<'r> {
+fn request<'r>(bank: &'r Bank, input: &'r str) -> LlmRequest<'r> {
     static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
-    let (contract, rests_on, until, anew, keep) = (Contract::Judge, RestsOn::Nothing, None, false, true);
-    Request { contract, bank, rests_on, input, until, anew, keep, meter: &METER }
+    let (contract, depends_on, deadline, bypass_cache, cacheable) =
+        (Contract::Judge, DependsOn::Nothing, None, false, true);
+    LlmRequest { contract, bank, depends_on, input, deadline, bypass_cache, cacheable, meter: &METER }
 }
 
 fn judge(llm: &Llm) -> Result<String, LlmError> {
@@ -105,7 +106,7 @@ fn what_stays_is_not_tried_again() {
     let llm = open(&server.endpoint, home.path(), "scripted+picky", "").unwrap();
     let bank = Bank::parse("b").unwrap();
     let declined = llm.ask(&request(&bank, "forbidden"), &mut |value: Value| Ok(value)).unwrap_err();
-    assert!(matches!(&declined, LlmError::Declined { problem, .. } if problem.contains("filtered")), "{declined}");
+    assert!(matches!(&declined, LlmError::Rejected { problem, .. } if problem.contains("filtered")), "{declined}");
     assert_eq!(judge(&llm).unwrap(), "correct", "others are taken");
     assert_eq!(server.requests().len(), 2);
 }
@@ -134,7 +135,8 @@ fn an_endpoint_that_is_not_there_is_named() {
     let llm = open("http://127.0.0.1:9/v1", home.path(), "m", "retries = 0").unwrap();
     let error = judge(&llm).unwrap_err();
     assert!(
-        matches!(error, LlmError::Away { .. }) && error.to_string().contains("http://127.0.0.1:9/v1/chat/completions"),
+        matches!(error, LlmError::Unavailable { .. })
+            && error.to_string().contains("http://127.0.0.1:9/v1/chat/completions"),
         "{error}"
     );
     drop(llm);
@@ -151,11 +153,12 @@ fn patience_has_an_end() {
         let home = tempfile::tempdir().unwrap();
         let llm = open(&server.endpoint, home.path(), model, "").unwrap();
         let bank = Bank::parse("b").unwrap();
-        let asked = Request { until: Some(Instant::now() + Duration::from_millis(700)), ..request(&bank, INPUT) };
+        let asked = LlmRequest { deadline: Some(Instant::now() + Duration::from_millis(700)), ..request(&bank, INPUT) };
         let from = Instant::now();
         let error = llm.ask(&asked, &mut |value: Value| Ok(value)).unwrap_err();
         assert!(
-            matches!(error, LlmError::Away { .. } | LlmError::Deadline) && from.elapsed() < Duration::from_secs(3),
+            matches!(error, LlmError::Unavailable { .. } | LlmError::Deadline)
+                && from.elapsed() < Duration::from_secs(3),
             "{model}: {error}, {:?}",
             from.elapsed()
         );
@@ -171,7 +174,7 @@ fn an_endpoint_that_asks_to_be_left_alone_is_left_alone_by_all() {
     let bank = Bank::parse("b").unwrap();
     for input in ["one", "two", "three"] {
         let error = llm.ask(&request(&bank, input), &mut |value: Value| Ok(value)).unwrap_err();
-        assert!(matches!(error, LlmError::Away { .. }), "{error}");
+        assert!(matches!(error, LlmError::Unavailable { .. }), "{error}");
         assert_eq!(server.requests().len(), 1, "{input}");
     }
 }
@@ -185,7 +188,7 @@ fn a_meter_counts_what_its_requests_took() {
     let (bank, mut seen) = (Bank::parse("b").unwrap(), Vec::new());
     for input in [INPUT, INPUT, "another"] {
         let meter = Meter::default();
-        llm.ask(&Request { meter: &meter, ..request(&bank, input) }, &mut |value: Value| Ok(value)).unwrap();
+        llm.ask(&LlmRequest { meter: &meter, ..request(&bank, input) }, &mut |value: Value| Ok(value)).unwrap();
         seen.push(meter.total());
     }
     assert_eq!((seen[0].calls, seen[2].calls, calls(&llm)), (2, 1, 3), "the first was repaired");
@@ -209,16 +212,17 @@ fn nothing_is_paid_for_twice() {
     assert_eq!(calls(&llm), 1, "another bank knows nothing of it");
     let expenses: Vec<_> = llm.expenses().unwrap().into_iter().map(|e| (e.bank, e.usage.calls)).collect();
     assert_eq!(expenses, [("b".to_owned(), 2), ("other".to_owned(), 1)]);
-    llm.keep_banks(|bank| *bank != other).unwrap();
+    llm.retain_banks(|bank| *bank != other).unwrap();
     llm.ask(&request(&other, INPUT), &mut |value: Value| Ok(value)).unwrap();
     assert_eq!(calls(&llm), 2, "what is forgotten is paid for again");
     let bank = Bank::parse("b").unwrap();
-    llm.ask(&Request { anew: true, ..request(&bank, INPUT) }, &mut |value: Value| Ok(value)).unwrap();
+    llm.ask(&LlmRequest { bypass_cache: true, ..request(&bank, INPUT) }, &mut |value: Value| Ok(value)).unwrap();
     assert_eq!(calls(&llm), 3, "deliberately");
-    let unusable = llm.ask(&Request { anew: true, ..request(&bank, INPUT) }, &mut |_: Value| Err::<(), _>("no".into()));
+    let unusable =
+        llm.ask(&LlmRequest { bypass_cache: true, ..request(&bank, INPUT) }, &mut |_: Value| Err::<(), _>("no".into()));
     assert!(unusable.is_err());
     assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 5), "what was good before is still known");
-    let unkept = Request { keep: false, ..request(&bank, "{}") };
+    let unkept = LlmRequest { cacheable: false, ..request(&bank, "{}") };
     for paid in [6, 7] {
         llm.ask(&unkept, &mut |value: Value| Ok(value)).unwrap();
         assert_eq!(calls(&llm), paid);
@@ -246,25 +250,26 @@ fn a_late_response_about_what_changed_is_not_kept() {
     let llm = open(&server.endpoint, home.path(), "scripted+slow=600", "").unwrap();
     let bank = Bank::parse("b").unwrap();
     let (turns, window) = (["t".to_owned()], WindowId { session: SessionId("s".into()), start: 0 });
-    let cases = [(RestsOn::Turns(&turns), false), (RestsOn::Window(&window), false), (RestsOn::Window(&window), true)];
-    for (rests_on, anew) in cases {
+    let cases =
+        [(DependsOn::Turns(&turns), false), (DependsOn::Window(&window), false), (DependsOn::Window(&window), true)];
+    for (depends_on, bypass_cache) in cases {
         let before = calls(&llm);
-        let ask = |anew| {
-            let asked = Request { rests_on, anew, ..request(&bank, INPUT) };
+        let ask = |bypass_cache| {
+            let asked = LlmRequest { depends_on, bypass_cache, ..request(&bank, INPUT) };
             llm.ask(&asked, &mut |value: Value| Ok(value)).unwrap()
         };
         std::thread::scope(|scope| {
-            let asking = scope.spawn(|| ask(anew));
+            let asking = scope.spawn(|| ask(bypass_cache));
             while server.requests().len() as u64 == before {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            llm.release_turns(&bank, turns.iter().map(String::as_str)).unwrap();
-            llm.release_window(&bank, &window, Some("other turns")).unwrap();
+            llm.evict_turns(&bank, turns.iter().map(String::as_str)).unwrap();
+            llm.evict_window(&bank, &window, Some("other turns")).unwrap();
             asking.join().unwrap();
         });
         ask(false);
-        assert_eq!(calls(&llm), before + 2, "{rests_on:?}, anew: {anew}");
-        llm.keep_banks(|_| false).unwrap();
+        assert_eq!(calls(&llm), before + 2, "{depends_on:?}, bypass_cache: {bypass_cache}");
+        llm.retain_banks(|_| false).unwrap();
     }
 }
 
@@ -289,7 +294,7 @@ fn impatience_is_not_absence() {
     let llm = open(&server.endpoint, home.path(), "scripted+slow=900", "").unwrap();
     let bank = Bank::parse("b").unwrap();
     let within = |ms: u64, input: &str| {
-        let asked = Request { until: Some(Instant::now() + Duration::from_millis(ms)), ..request(&bank, input) };
+        let asked = LlmRequest { deadline: Some(Instant::now() + Duration::from_millis(ms)), ..request(&bank, input) };
         llm.ask(&asked, &mut |value: Value| Ok(value)).map(drop)
     };
     assert_eq!(within(300, "{}"), Err(LlmError::Deadline));
@@ -354,7 +359,8 @@ fn an_answer_streams_letter_by_letter_and_begins_again_when_it_breaks() {
         let llm = open(&server.endpoint, home.path(), model, "").unwrap();
         let bank = Bank::parse("b").unwrap();
         let turns = ["t1".to_owned(), "t2".to_owned()];
-        let asked = Request { contract: Contract::Answer, rests_on: RestsOn::Turns(&turns), ..request(&bank, context) };
+        let asked =
+            LlmRequest { contract: Contract::Answer, depends_on: DependsOn::Turns(&turns), ..request(&bank, context) };
         let stream = |llm: &Llm| {
             let (mut shown, mut pieces, mut restarts) = (String::new(), 0, 0);
             let mut show = |piece: Streamed<'_>| match piece {
@@ -362,7 +368,7 @@ fn an_answer_streams_letter_by_letter_and_begins_again_when_it_breaks() {
                     shown.push_str(text);
                     pieces += 1;
                 }
-                Streamed::Again => {
+                Streamed::Restart => {
                     shown.clear();
                     restarts += 1;
                 }
@@ -379,7 +385,7 @@ fn an_answer_streams_letter_by_letter_and_begins_again_when_it_breaks() {
         assert!(usage.prompt_tokens > 100, "the stream's usage is counted: {usage:?}");
         let (pieces, _) = stream(&llm);
         assert!(pieces <= 2, "from the cache, a response is one piece: {pieces}");
-        llm.release_turns(&bank, ["t2"].into_iter()).unwrap();
+        llm.evict_turns(&bank, ["t2"].into_iter()).unwrap();
         stream(&llm);
         assert!(llm.spent()[Contract::Answer as usize].1.calls > usage.calls, "one of its turns changed");
     }

@@ -73,11 +73,11 @@ impl Places {
 
     fn library(&self, settings: &EmbedSettings) -> Result<PathBuf, EmbedError> {
         let named = settings.onnxruntime.as_ref().or(self.library.as_ref());
-        let looked = match named {
+        let searched = match named {
             Some(path) => vec![path.clone()],
             None => self.homes().iter().map(|home| home.join(LIBRARY)).collect(),
         };
-        first(looked, "ONNX Runtime's shared library", Path::is_file)
+        first(searched, "ONNX Runtime's shared library", Path::is_file)
     }
 
     fn model_directory(&self, settings: &EmbedSettings, names: &[&str]) -> Result<PathBuf, EmbedError> {
@@ -85,21 +85,21 @@ impl Places {
             Some(root) => vec![root.clone()],
             None => self.homes().iter().map(|home| home.join(MODELS)).collect(),
         };
-        let mut looked: Vec<PathBuf> = Vec::new();
+        let mut searched: Vec<PathBuf> = Vec::new();
         for path in roots.iter().flat_map(|root| names.iter().map(|name| root.join(OsString::from(name)))) {
-            if !looked.contains(&path) {
-                looked.push(path);
+            if !searched.contains(&path) {
+                searched.push(path);
             }
         }
         let what = format!("the directory of the model {:?}", names.first().copied().unwrap_or_default());
-        first(looked, &what, Path::is_dir)
+        first(searched, &what, Path::is_dir)
     }
 }
 
-fn first(looked: Vec<PathBuf>, what: &str, fits: fn(&Path) -> bool) -> Result<PathBuf, EmbedError> {
-    match looked.iter().find(|path| fits(path)) {
+fn first(searched: Vec<PathBuf>, what: &str, fits: fn(&Path) -> bool) -> Result<PathBuf, EmbedError> {
+    match searched.iter().find(|path| fits(path)) {
         Some(path) => Ok(path.clone()),
-        None => Err(EmbedError::Missing { what: what.to_owned(), looked }),
+        None => Err(EmbedError::Missing { what: what.to_owned(), searched }),
     }
 }
 

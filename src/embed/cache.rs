@@ -18,7 +18,7 @@ use crate::model::{Bank, ModelRef, SessionId, SpannedText, Vector, WindowId};
 
 /// The directory inside the caller's where everything lies; numbered by its format.
 const FOLDER: &str = "vectors-2";
-/// Where [`Cache::scrub`] writes. Only these and the older ones are ever removed.
+/// Where [`VectorCache::scrub`] writes. Only these and the older ones are ever removed.
 const FRESH_FOLDER: &str = "vectors-2.fresh";
 /// Directories of older formats, which knew no weights.
 const OLDER_FOLDERS: [&str; 2] = ["vectors-1", "vectors-1.fresh"];
@@ -28,14 +28,14 @@ const MEMORY_BYTES: u64 = 16 << 20;
 const HASH_BYTES: usize = 32;
 
 /// A cache of vectors in a directory. One process at a time may have it open.
-pub struct Cache {
+pub struct VectorCache {
     path: PathBuf,
     database: Database,
     entries: Keyspace,
     uses: Keyspace,
 }
 
-impl Cache {
+impl VectorCache {
     /// Opens the cache in `directory`, making it when it is not there.
     ///
     /// A damaged cache, or one of an older format, is removed and begun again; the second
@@ -133,7 +133,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when the disk refuses; nothing is released then.
-    pub fn release(&mut self, bank: &Bank, window: &WindowId, keep: &[SpannedText]) -> Result<(), EmbedError> {
+    pub fn evict_window(&mut self, bank: &Bank, window: &WindowId, keep: &[SpannedText]) -> Result<(), EmbedError> {
         let keep: std::collections::HashSet<_> = keep.iter().map(text_hash).collect();
         let prefix = window_prefix(bank, window);
         let mut batch = self.database.batch();
@@ -159,11 +159,11 @@ impl Cache {
         self.commit(batch)
     }
 
-    /// Drops everything of a bank. Old files may still hold it until [`Cache::scrub`].
+    /// Drops everything of a bank. Old files may still hold it until [`VectorCache::scrub`].
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when the disk refuses; nothing is dropped then.
-    pub fn forget(&mut self, bank: &Bank) -> Result<(), EmbedError> {
+    pub fn evict_bank(&mut self, bank: &Bank) -> Result<(), EmbedError> {
         let prefix = bank_prefix(bank);
         let mut batch = self.database.batch();
         for table in [&self.entries, &self.uses] {
@@ -386,9 +386,9 @@ mod tests {
         SpanVectors { whole: vector(99), spans: (0..spans).map(vector).collect(), weights }
     }
 
-    fn open() -> (tempfile::TempDir, Cache) {
+    fn open() -> (tempfile::TempDir, VectorCache) {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (cache, warning) = Cache::open(directory.path()).expect("a fresh cache");
+        let (cache, warning) = VectorCache::open(directory.path()).expect("a fresh cache");
         assert_eq!(warning, None);
         (directory, cache)
     }
@@ -398,7 +398,7 @@ mod tests {
         let (directory, mut cache) = open();
         let (text, found) = (SpannedText { text: "ab".to_owned(), spans: vec![0..1, 1..2] }, vectors(1.0, 2));
         cache.store(&bank("a"), &model("h"), &window(0), &[(&text, &found)]).expect("stored");
-        let check = |cache: &Cache| {
+        let check = |cache: &VectorCache| {
             let look = |b: &str, m: &str, t: &SpannedText| {
                 cache.lookup(&bank(b), &model(m), std::slice::from_ref(t)).remove(0)
             };
@@ -411,7 +411,7 @@ mod tests {
         };
         check(&cache);
         drop(cache);
-        check(&Cache::open(directory.path()).expect("opened again").0);
+        check(&VectorCache::open(directory.path()).expect("opened again").0);
     }
 
     #[test]
@@ -425,13 +425,13 @@ mod tests {
         cache.store(&b, &m, &window(40), &[(&shared, &found)]).expect("stored again");
         assert_eq!(cache.windows_of(&b, &m, &shared), [window(0), window(40)]);
 
-        cache.release(&b, &window(0), std::slice::from_ref(&own)).expect("released");
+        cache.evict_window(&b, &window(0), std::slice::from_ref(&own)).expect("released");
         assert_eq!(cache.windows_of(&b, &m, &shared), [window(40)]);
         assert_eq!(cache.windows_of(&b, &m, &own), [window(0)]);
 
-        cache.release(&b, &window(40), &[]).expect("released");
+        cache.evict_window(&b, &window(40), &[]).expect("released");
         assert_eq!(cache.lookup(&b, &m, &[shared.clone(), own.clone()]), [None, Some(found)]);
-        cache.release(&b, &window(0), &[]).expect("released");
+        cache.evict_window(&b, &window(0), &[]).expect("released");
         assert_eq!(cache.lookup(&b, &m, &[own]), [None]);
         assert!(cache.uses.is_empty().expect("readable") && cache.entries.is_empty().expect("readable"));
     }
@@ -443,8 +443,8 @@ mod tests {
         for name in ["a", "ab", "a/b"] {
             cache.store(&bank(name), &model("h"), &window(0), &[(&plain("t"), &found)]).expect("stored");
         }
-        cache.release(&bank("a"), &window(0), &[]).expect("released");
-        cache.forget(&bank("ab")).expect("forgotten");
+        cache.evict_window(&bank("a"), &window(0), &[]).expect("released");
+        cache.evict_bank(&bank("ab")).expect("forgotten");
         let left = |name: &str| cache.lookup(&bank(name), &model("h"), &[plain("t")]).remove(0).is_some();
         assert_eq!([left("a"), left("ab"), left("a/b")], [false, false, true]);
     }
@@ -469,7 +469,7 @@ mod tests {
             cache.store(&bank(name), &model("h"), &window(0), &[(&text, &found)]).expect("stored");
         }
         assert!(holds(directory.path(), b"zanzibar-secret"));
-        cache.forget(&bank("zanzibar-secret")).expect("forgotten");
+        cache.evict_bank(&bank("zanzibar-secret")).expect("forgotten");
         let cache = cache.scrub().expect("rewritten");
         assert_eq!(cache.windows_of(&bank("kept-bank"), &model("h"), &text), [window(0)]);
         assert_eq!(cache.lookup(&bank("kept-bank"), &model("h"), std::slice::from_ref(&text)), [Some(found)]);
@@ -485,7 +485,7 @@ mod tests {
         drop(cache);
         let (path, fresh) = (directory.path().join(FOLDER), directory.path().join(FRESH_FOLDER));
         let known = || {
-            let (cache, warning) = Cache::open(directory.path()).expect("opened again");
+            let (cache, warning) = VectorCache::open(directory.path()).expect("opened again");
             assert!(warning.is_none() && !fresh.exists());
             cache.lookup(&bank("a"), &model("h"), &[plain("t")]).remove(0).is_some()
         };
@@ -512,7 +512,7 @@ mod tests {
                     if path.is_dir() { stack.push(path) } else { damage(&path) }
                 }
             }
-            let (mut cache, warning) = Cache::open(directory.path()).expect("begun anew");
+            let (mut cache, warning) = VectorCache::open(directory.path()).expect("begun anew");
             assert!(warning.expect("a warning").contains("begins anew"));
             assert_eq!(cache.lookup(&bank("a"), &model("h"), &[plain("t")]), [None]);
             cache.store(&bank("a"), &model("h"), &window(0), &[(&plain("t"), &vectors(5.0, 0))]).expect("stored");
@@ -524,7 +524,7 @@ mod tests {
     fn a_second_process_is_refused_and_nothing_is_removed() {
         let (directory, mut cache) = open();
         cache.store(&bank("a"), &model("h"), &window(0), &[(&plain("t"), &vectors(6.0, 0))]).expect("stored");
-        let error = Cache::open(directory.path()).err().expect("it is open").to_string();
+        let error = VectorCache::open(directory.path()).err().expect("it is open").to_string();
         assert!(error.contains("another process has it open"), "{error}");
         assert!(cache.lookup(&bank("a"), &model("h"), &[plain("t")]).remove(0).is_some());
     }
@@ -544,10 +544,10 @@ mod tests {
         let older = directory.path().join("vectors-1");
         std::fs::create_dir(&older).expect("made");
         std::fs::write(older.join("entries"), b"secret").expect("written");
-        let (cache, warning) = Cache::open(directory.path()).expect("begun anew");
+        let (cache, warning) = VectorCache::open(directory.path()).expect("begun anew");
         assert!(warning.expect("a warning").contains("older format and begins anew"));
         assert!(!older.exists());
         drop(cache);
-        assert_eq!(Cache::open(directory.path()).expect("opened again").1, None);
+        assert_eq!(VectorCache::open(directory.path()).expect("opened again").1, None);
     }
 }

@@ -98,7 +98,7 @@ impl Embedder for Catalogue {
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
         let text = format!("{}{text}", self.settings.query_prefix);
         let found = run(&mut self.runner, &self.model.name, &[text], self.batch)?.pop();
-        found.ok_or_else(|| EmbedError::Pass {
+        found.ok_or_else(|| EmbedError::Model {
             model: self.model.name.clone(),
             problem: "no vector for the question".to_owned(),
         })
@@ -107,7 +107,7 @@ impl Embedder for Catalogue {
 
 /// Vectors in the order of `texts`; the batches hold texts of similar length.
 fn run(runner: &mut TextEmbedding, model: &str, texts: &[String], batch: usize) -> Result<Vec<Vector>, EmbedError> {
-    let failed = |problem: String| EmbedError::Pass { model: model.to_owned(), problem };
+    let failed = |problem: String| EmbedError::Model { model: model.to_owned(), problem };
     // Bytes stand for tokens: fastembed tokenises inside, and twice would cost more than it saves.
     let mut sorted: Vec<(usize, &str)> = texts.iter().map(String::as_str).enumerate().collect();
     sorted.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
@@ -138,10 +138,10 @@ impl<'a> Files<'a> {
 
     /// A file at the catalogue's place for it, or straight in the directory.
     pub(super) fn read(&mut self, file: &str) -> Result<Vec<u8>, EmbedError> {
-        let mut looked: Vec<PathBuf> = vec![self.directory.join(file), self.directory.join(last_segment(file))];
-        looked.dedup();
-        let Some(path) = looked.iter().find(|path| path.is_file()) else {
-            return Err(EmbedError::Missing { what: format!("{file} of the model {:?}", self.model), looked });
+        let mut searched: Vec<PathBuf> = vec![self.directory.join(file), self.directory.join(last_segment(file))];
+        searched.dedup();
+        let Some(path) = searched.iter().find(|path| path.is_file()) else {
+            return Err(EmbedError::Missing { what: format!("{file} of the model {:?}", self.model), searched });
         };
         let bytes = std::fs::read(path).map_err(|source| EmbedError::Read { path: path.clone(), source })?;
         self.hashes.push(blake3::hash(&bytes).to_hex().to_string());

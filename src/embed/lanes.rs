@@ -139,6 +139,6 @@ impl Ends {
     }
 
     fn failed(&self, problem: String) -> EmbedError {
-        EmbedError::Pass { model: self.model.clone(), problem }
+        EmbedError::Model { model: self.model.clone(), problem }
     }
 }

@@ -12,7 +12,7 @@ use crate::model::{ModelRef, SpannedText, Vector};
 use unicode_segmentation::UnicodeSegmentation;
 
 pub mod assets;
-pub mod cache;
+mod cache;
 mod catalogue;
 mod fixed;
 mod lanes;
@@ -25,6 +25,7 @@ mod runtime;
 mod served;
 mod vocabulary;
 
+pub use cache::VectorCache;
 pub use render::render_parts;
 pub use vocabulary::vocabulary;
 
@@ -45,7 +46,7 @@ pub struct SpanVectors {
 ///
 /// Vectors that all weigh nothing count alike; of no vector there is none.
 #[must_use]
-pub fn pooled(parts: &[(&Vector, f32)]) -> Option<Vector> {
+pub fn pool(parts: &[(&Vector, f32)]) -> Option<Vector> {
     let (first, _) = parts.first()?;
     let alike = parts.iter().all(|(_, weight)| *weight <= 0.0);
     let mut sum = vec![0f64; first.0.len()];
@@ -67,13 +68,13 @@ pub trait Embedder: Send {
     /// One result a text, in order; batched by length inside.
     ///
     /// # Errors
-    /// [`EmbedError::Span`] for a range that is not inside its text, [`EmbedError::Pass`]
+    /// [`EmbedError::Span`] for a range that is not inside its text, [`EmbedError::Model`]
     /// when the model fails; nothing is embedded then.
     fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError>;
     /// The vector of a question (the model's query prefix applies).
     ///
     /// # Errors
-    /// [`EmbedError::Pass`] when the model fails.
+    /// [`EmbedError::Model`] when the model fails.
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError>;
 }
 
@@ -81,12 +82,12 @@ pub trait Embedder: Send {
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// A file that embedding needs is nowhere.
-    #[error("{what} is not in any of these places: {}; run scripts/setup, or name the place in the pipeline file ([embed])", list(.looked))]
+    #[error("{what} is not in any of these places: {}; run scripts/setup, or name the place in the pipeline file ([embed])", list(.searched))]
     Missing {
         /// What it is.
         what: String,
         /// Every path that was tried, in order.
-        looked: Vec<PathBuf>,
+        searched: Vec<PathBuf>,
     },
     /// A file is there and cannot be read.
     #[error("{path}: cannot be read; check its permissions")]
@@ -117,7 +118,7 @@ pub enum EmbedError {
     #[error(
         "embed.model: {name:?} needs a build with `--features qwen3`; build one, or name an endpoint that serves the model (runner = \"endpoint\" and served, in its entry under [embed.models])"
     )]
-    LeftOut {
+    NotInBuild {
         /// The name as given.
         name: String,
     },
@@ -137,7 +138,7 @@ pub enum EmbedError {
     },
     /// The model could not be run.
     #[error("model {model}: {problem}")]
-    Pass {
+    Model {
         /// The model's name.
         model: String,
         /// What its runtime said.
@@ -162,7 +163,7 @@ fn list(paths: &[PathBuf]) -> String {
 /// `model` is the model's own entry ([`crate::config::Pipeline::model`]).
 ///
 /// # Errors
-/// [`EmbedError`] that names the missing or damaged file and every place looked at, or the
+/// [`EmbedError`] that names the missing or damaged file and every place searched at, or the
 /// nearest known model names.
 pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn Embedder>, EmbedError> {
     Ok(match model.runner {
@@ -181,7 +182,7 @@ fn qwen3(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn Embe
 
 #[cfg(not(feature = "qwen3"))]
 fn qwen3(settings: &EmbedSettings, _: &ModelSettings) -> Result<Box<dyn Embedder>, EmbedError> {
-    Err(EmbedError::LeftOut { name: settings.model.clone() })
+    Err(EmbedError::NotInBuild { name: settings.model.clone() })
 }
 
 /// The model's identity: everything that a vector depends on.
@@ -224,7 +225,7 @@ fn embed_apart(
         plain.extend(own_spans(text).map(|words| format!("{prefix}{words}")));
     }
     let mut vectors = embed(&plain)?.into_iter();
-    let missing = || EmbedError::Pass { model: String::new(), problem: "fewer vectors than texts".to_owned() };
+    let missing = || EmbedError::Model { model: String::new(), problem: "fewer vectors than texts".to_owned() };
     texts
         .iter()
         .map(|text| {
@@ -351,9 +352,9 @@ mod tests {
     #[test]
     fn a_weighted_sum_has_its_direction() {
         let (a, b) = (Vector([1.0, 0.0].into()), Vector([0.0, 1.0].into()));
-        assert_eq!(pooled(&[(&a, 3.0), (&b, 4.0)]), Some(Vector([0.6, 0.8].into())));
-        assert_eq!(pooled(&[(&a, 0.0), (&b, 2.0)]), Some(b.clone()));
-        assert_eq!(pooled(&[(&a, 0.0)]), Some(a.clone()));
-        assert_eq!(pooled(&[]), None);
+        assert_eq!(pool(&[(&a, 3.0), (&b, 4.0)]), Some(Vector([0.6, 0.8].into())));
+        assert_eq!(pool(&[(&a, 0.0), (&b, 2.0)]), Some(b.clone()));
+        assert_eq!(pool(&[(&a, 0.0)]), Some(a.clone()));
+        assert_eq!(pool(&[]), None);
     }
 }

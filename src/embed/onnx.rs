@@ -45,7 +45,7 @@ impl Onnx {
         for needed in [&file, &tokenizer_file] {
             if !needed.is_file() {
                 let what = format!("a file of the model {:?}", settings.model);
-                return Err(EmbedError::Missing { what, looked: vec![needed.clone()] });
+                return Err(EmbedError::Missing { what, searched: vec![needed.clone()] });
             }
         }
         // Hashing and loading read the same file and take about as long: side by side.
@@ -126,7 +126,7 @@ impl Onnx {
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) -> EmbedError {
-        EmbedError::Pass { model: self.model.name.clone(), problem: error.to_string() }
+        EmbedError::Model { model: self.model.name.clone(), problem: error.to_string() }
     }
 }
 

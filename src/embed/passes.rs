@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(found.spans, [of("ab"), of("cd")]);
         assert_eq!(found.whole, of("abcd"));
         let parts: Vec<(&Vector, f32)> = found.spans.iter().zip(found.weights.iter().copied()).collect();
-        let sum = crate::embed::pooled(&parts).expect("two spans");
+        let sum = crate::embed::pool(&parts).expect("two spans");
         assert!(sum.0.iter().zip(found.whole.0.iter()).all(|(a, b)| (a - b).abs() < 1e-6));
         assert_eq!(pooled("ab", &[], 256, 0).whole, expected(&[CLS, 'a' as u32, 'b' as u32, SEP]));
     }

@@ -53,7 +53,7 @@ impl Qwen3 {
         let unusable = |problem: String| EmbedError::Damaged { path: directory.clone(), problem };
         let network = Qwen3Model::new(config, weights)
             .map_err(|e| unusable(format!("the weights are not those of its {CONFIG} ({})", told(&e))))?;
-        let failed = |problem: String| EmbedError::Pass { model: name.clone(), problem };
+        let failed = |problem: String| EmbedError::Model { model: name.clone(), problem };
         let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.threads);
         let hashes: Vec<&str> = read.hashes.iter().map(String::as_str).collect();
         let mut opened = Self {
@@ -72,7 +72,7 @@ impl Qwen3 {
 
     /// Vectors in the order of `texts`.
     fn run(&self, texts: &[String]) -> Result<Vec<Vector>, EmbedError> {
-        let failed = |problem: String| EmbedError::Pass { model: self.model.name.clone(), problem };
+        let failed = |problem: String| EmbedError::Model { model: self.model.name.clone(), problem };
         let one = |text: &String| {
             let found = self.runner.embed(&[text]).map_err(|e| failed(told(&e)))?.pop();
             found.map(|vector| Vector(vector.into())).ok_or_else(|| failed("no vector for a text".to_owned()))
@@ -96,7 +96,7 @@ impl Embedder for Qwen3 {
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
         let found = self.run(&[format!("{}{text}", self.settings.query_prefix)])?.pop();
-        found.ok_or_else(|| EmbedError::Pass {
+        found.ok_or_else(|| EmbedError::Model {
             model: self.model.name.clone(),
             problem: "no vector for the question".to_owned(),
         })
@@ -147,8 +147,8 @@ fn read_weights(read: &mut Files<'_>, directory: &Path, model: &str) -> Result<V
             .map_err(|e| damaged(SHARDS, format!("names no files of weights ({e})")))?;
         index.weight_map.into_values().collect()
     } else {
-        let looked = [WEIGHTS, SHARDS].map(|file| directory.join(file)).to_vec();
-        return Err(EmbedError::Missing { what: format!("the weights of the model {model:?}"), looked });
+        let searched = [WEIGHTS, SHARDS].map(|file| directory.join(file)).to_vec();
+        return Err(EmbedError::Missing { what: format!("the weights of the model {model:?}"), searched });
     };
     let mut tensors: HashMap<String, Tensor> = HashMap::new();
     for file in &files {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{EmbedError, Embedder, SpanVectors, embed_apart, model_ref, unit_vector};
 use crate::{
     config::{self, EmbedSettings, ModelSettings},
-    endpoint::{Endpoint, Failed, pause},
+    endpoint::{Endpoint, Failure, backoff},
     model::{ModelRef, SpannedText, Vector},
 };
 
@@ -24,12 +24,12 @@ const LONGEST_QUIET: Duration = Duration::from_secs(60);
 pub(super) struct Served {
     model: ModelRef,
     settings: ModelSettings,
-    asked: Asked,
+    asked: EmbeddingsRequest,
     dimensions: usize,
 }
 
 /// How it is asked.
-struct Asked {
+struct EmbeddingsRequest {
     endpoint: Endpoint,
     served: config::Served,
     /// Texts of one request.
@@ -41,14 +41,14 @@ struct Asked {
 impl Served {
     /// Asks for the vector of one word, which tells how wide they are.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
-        let served = model.served.clone().ok_or_else(|| EmbedError::Pass {
+        let served = model.served.clone().ok_or_else(|| EmbedError::Model {
             model: settings.model.clone(),
             problem: "no endpoint is set; write embed.models.NAME.served into the pipeline file".to_owned(),
         })?;
         let endpoint = Endpoint::new(&served.endpoint, "embeddings", &served.key_env);
         // A vector that depends on its neighbours in a request is one of no text.
         let batch = if model.alone { 1 } else { settings.batch.max(1) };
-        let asked = Asked { endpoint, served, batch, threads: settings.threads.max(1) };
+        let asked = EmbeddingsRequest { endpoint, served, batch, threads: settings.threads.max(1) };
         if let Some(variable) = asked.endpoint.missing_key() {
             return Err(asked.failed(format!("the environment variable {variable} is not set; export the key in it")));
         }
@@ -79,7 +79,7 @@ impl Embedder for Served {
     }
 }
 
-impl Asked {
+impl EmbeddingsRequest {
     /// Vectors in the order of `texts`, some requests side by side.
     fn all(&self, texts: &[String], dimensions: usize) -> Result<Vec<Vector>, EmbedError> {
         let mut found = Vec::with_capacity(texts.len());
@@ -112,9 +112,9 @@ impl Asked {
             attempts += 1;
             match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
                 Ok(vectors) => return Ok(vectors),
-                Err(Failed::Declined(problem) | Failed::Lasting(problem)) => return Err(self.failed(problem)),
-                Err(Failed::Passing { problem, after, .. }) => {
-                    let quiet = after.unwrap_or_default().max(pause(attempts));
+                Err(Failure::Rejected(problem) | Failure::Permanent(problem)) => return Err(self.failed(problem)),
+                Err(Failure::Transient { problem, after, .. }) => {
+                    let quiet = after.unwrap_or_default().max(backoff(attempts));
                     if attempts > self.served.retries || quiet > LONGEST_QUIET {
                         return Err(self.failed(format!("{problem} ({attempts} attempts)")));
                     }
@@ -125,7 +125,7 @@ impl Asked {
     }
 
     fn failed(&self, problem: String) -> EmbedError {
-        EmbedError::Pass { model: self.served.model.clone(), problem: format!("{}: {problem}", self.endpoint.url()) }
+        EmbedError::Model { model: self.served.model.clone(), problem: format!("{}: {problem}", self.endpoint.url()) }
     }
 }
 

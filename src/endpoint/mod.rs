@@ -37,9 +37,9 @@ pub struct Endpoint {
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failed {
+pub enum Failure {
     /// It may go well another time.
-    Passing {
+    Transient {
         /// What happened.
         problem: String,
         /// How long the endpoint asks to be left alone.
@@ -48,19 +48,19 @@ pub enum Failed {
         charged: bool,
     },
     /// This request will not; another may.
-    Declined(String),
+    Rejected(String),
     /// None will.
-    Lasting(String),
+    Permanent(String),
 }
 
-impl Failed {
-    fn passing(problem: impl Into<String>, charged: bool) -> Self {
-        Self::Passing { problem: problem.into(), after: None, charged }
+impl Failure {
+    fn transient(problem: impl Into<String>, charged: bool) -> Self {
+        Self::Transient { problem: problem.into(), after: None, charged }
     }
 
     /// A reply that cannot be used: the endpoint has done its work.
     fn unread(problem: String) -> Self {
-        Self::passing(problem, true)
+        Self::transient(problem, true)
     }
 }
 
@@ -109,13 +109,13 @@ impl Endpoint {
     /// Sends one request, and has the body of its reply read.
     ///
     /// # Errors
-    /// [`Failed`], with what `read` finds wrong, too.
+    /// [`Failure`], with what `read` finds wrong, too.
     pub fn post<T>(
         &self,
         body: &[u8],
         timeout: Duration,
         read: impl FnOnce(&mut dyn BufRead) -> Result<T, String>,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, Failure> {
         let mut request = self.agent.post(&self.url).header("content-type", "application/json");
         if let Some(key) = self.key() {
             request = request.header("authorization", format!("Bearer {key}"));
@@ -129,38 +129,40 @@ impl Endpoint {
             return Err(self.refused(status, after, &words.unwrap_or_default(), &response));
         }
         let reader = response.into_body().into_with_config().limit(MOST_BYTES).reader();
-        read(&mut BufReader::new(reader)).map_err(|problem| Failed::unread(self.without_key(&problem)))
+        read(&mut BufReader::new(reader)).map_err(|problem| Failure::unread(self.without_key(&problem)))
     }
 
     /// No reply, or half of one.
-    fn broken(&self, error: &ureq::Error) -> Failed {
+    fn broken(&self, error: &ureq::Error) -> Failure {
         match error {
             ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
-                Failed::passing("no connection in time", false)
+                Failure::transient("no connection in time", false)
             }
-            ureq::Error::Timeout(_) => Failed::passing("no reply in time", true),
-            ureq::Error::BadUri(problem) => Failed::Lasting(format!("not a URL: {problem}")),
+            ureq::Error::Timeout(_) => Failure::transient("no reply in time", true),
+            ureq::Error::BadUri(problem) => Failure::Permanent(format!("not a URL: {problem}")),
             ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
-                Failed::Lasting(format!("no trust in the endpoint's certificate: {error}"))
+                Failure::Permanent(format!("no trust in the endpoint's certificate: {error}"))
             }
-            error => Failed::passing(self.without_key(&error.to_string()), false),
+            error => Failure::transient(self.without_key(&error.to_string()), false),
         }
     }
 
     /// A reply that is no completion.
-    fn refused(&self, status: u16, after: Option<Duration>, words: &str, response: &Response<Body>) -> Failed {
+    fn refused(&self, status: u16, after: Option<Duration>, words: &str, response: &Response<Body>) -> Failure {
         let said = endpoint_words(&self.without_key(words));
         let problem = if said.is_empty() { format!("status {status}") } else { format!("status {status}: {said}") };
         match status {
             300..400 => {
                 let to = response.headers().get("location").and_then(|v| v.to_str().ok()).unwrap_or("elsewhere");
-                Failed::Lasting(self.without_key(&format!("status {status}: {} has moved to {to}", response.get_uri())))
+                Failure::Permanent(
+                    self.without_key(&format!("status {status}: {} has moved to {to}", response.get_uri())),
+                )
             }
             // Money that has run out does not come back by waiting.
-            429 if words.contains("insufficient_quota") => Failed::Lasting(problem),
-            408 | 409 | 425 | 429 | 500..600 => Failed::Passing { problem, after, charged: false },
-            400 | 413 | 422 => Failed::Declined(problem),
-            _ => Failed::Lasting(problem),
+            429 if words.contains("insufficient_quota") => Failure::Permanent(problem),
+            408 | 409 | 425 | 429 | 500..600 => Failure::Transient { problem, after, charged: false },
+            400 | 413 | 422 => Failure::Rejected(problem),
+            _ => Failure::Permanent(problem),
         }
     }
 
@@ -171,7 +173,7 @@ impl Endpoint {
 
 /// A pause before the next attempt: twice the one before, between half of it and all.
 #[must_use]
-pub fn pause(attempts: u32) -> Duration {
+pub fn backoff(attempts: u32) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
     longest.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
@@ -213,7 +215,7 @@ mod tests {
     fn pauses_grow_with_jitter_and_have_an_end() {
         for (attempts, low, high) in [(1, 250, 500), (2, 500, 1_000), (5, 4_000, 8_000), (40, 15_000, 30_000)] {
             for _ in 0..50 {
-                let found = pause(attempts).as_millis();
+                let found = backoff(attempts).as_millis();
                 assert!((low..=high).contains(&found), "{attempts}: {found}");
             }
         }

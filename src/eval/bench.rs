@@ -63,7 +63,7 @@ impl Bench {
         let configured = pipeline.llm.is_set();
         let llm = if configured { Some(Llm::open(&pipeline.llm, Some(pipeline.llm_directory()))?) } else { None };
         if request.answers || request.ablations.iter().any(|a| a.asks_model()) {
-            llm.as_ref().ok_or(LlmError::NotSet)?.check_key()?;
+            llm.as_ref().ok_or(LlmError::NotConfigured)?.check_key()?;
         }
         pipeline.log.kind = LogKind::Embedded;
         pipeline.snapshot.directory.clear();
@@ -226,7 +226,7 @@ impl Bench {
         let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(Ok(None)) };
         match answer_and_judge(llm, asked, evidence) {
             Ok(generated) => Ok(Ok(Some(generated))),
-            Err(error @ (LlmError::Unusable { .. } | LlmError::Declined { .. })) => Ok(Err(error)),
+            Err(error @ (LlmError::InvalidReply { .. } | LlmError::Rejected { .. })) => Ok(Err(error)),
             // Any other error, such as a wrong key, would meet every question.
             Err(source) => Err(EvalError::Answer { id: asked.id.clone(), source }),
         }

@@ -14,7 +14,7 @@ use super::{
     result::GeneratedAnswer,
 };
 use crate::{
-    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn},
+    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter},
     model::Evidence,
     recall,
 };
@@ -54,14 +54,14 @@ fn judge(
     answer: &str,
 ) -> Result<bool, LlmError> {
     let input = json!({"question": asked.text, "reference": reference, "answer": answer}).to_string();
-    let request = Request {
+    let request = LlmRequest {
         contract: Contract::Judge,
         bank: &asked.bank,
-        rests_on: RestsOn::Turns(turns),
+        depends_on: DependsOn::Turns(turns),
         input: &input,
-        until: None,
-        anew: false,
-        keep: true,
+        deadline: None,
+        bypass_cache: false,
+        cacheable: true,
         meter: &Meter::default(),
     };
     llm.ask(&request, &mut |verdict: Verdict| Ok(verdict.label == "correct"))

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::{bench::Bench, error::EvalError};
 use crate::{
     config::{MemorySettings, Pipeline},
-    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn},
+    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter},
     log::partition_of,
     memory::{
         Choice, ChoiceChanges, GraphChoice, Listeners, LiveUnit, Load, MemoryError, MemoryHandle, RecordKey,
@@ -51,7 +51,7 @@ pub(crate) struct LlmEdges {
 
 /// Has the language model decide the edges of the bench's memory.
 pub(crate) fn decide_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<LlmEdges, EvalError> {
-    let llm = bench.llm.as_ref().ok_or(LlmError::NotSet)?;
+    let llm = bench.llm.as_ref().ok_or(LlmError::NotConfigured)?;
     let mut pipeline = bench.pipeline.clone();
     pipeline.snapshot.directory = bench.directory.path().join("decided").display().to_string();
     let service = Service::open(&pipeline, progress)?;
@@ -148,7 +148,7 @@ fn decisions(
         for (from, decision) in &finished {
             match decision {
                 Ok(links) => decisions.push((from, links)),
-                Err(LlmError::Unusable { .. } | LlmError::Declined { .. }) => undecided += 1,
+                Err(LlmError::InvalidReply { .. } | LlmError::Rejected { .. }) => undecided += 1,
                 Err(error) => {
                     // Stops the other threads.
                     next.store(todo.len(), Ordering::Relaxed);
@@ -170,14 +170,14 @@ fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&Liv
     let input = json!({"memory": described(unit, None), "candidates": candidates}).to_string();
     let turns: BTreeSet<&String> = others.iter().copied().chain([unit]).flat_map(|u| &u.body.sources).collect();
     let turns: Vec<String> = turns.into_iter().cloned().collect();
-    let request = Request {
+    let request = LlmRequest {
         contract: Contract::Edges,
         bank,
-        rests_on: RestsOn::Turns(&turns),
+        depends_on: DependsOn::Turns(&turns),
         input: &input,
-        until: None,
-        anew: false,
-        keep: true,
+        deadline: None,
+        bypass_cache: false,
+        cacheable: true,
         meter,
     };
     llm.ask(&request, &mut |reply: EdgesReply| {

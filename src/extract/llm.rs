@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{DraftPart, DraftUnit, ExtractError, Extractor, draft::shared_thing};
 use crate::{
     language::grounds::Grounds,
-    llm::{self, Contract, Llm, Meter, Request, RestsOn, Span},
+    llm::{self, Contract, DependsOn, Llm, LlmRequest, Meter, Span},
     model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
 
@@ -26,21 +26,21 @@ const VERSION: &str = "llm/1";
 pub struct LlmExtractor {
     llm: Arc<Llm>,
     name: String,
-    anew: bool,
+    bypass_cache: bool,
     meter: Meter,
 }
 
 impl LlmExtractor {
-    /// An extractor that asks `llm`; with `anew`, also for what was paid for before.
+    /// An extractor that asks `llm`; with `bypass_cache`, also for what was paid for before.
     #[must_use]
-    pub fn new(llm: Arc<Llm>, anew: bool) -> Self {
+    pub fn new(llm: Arc<Llm>, bypass_cache: bool) -> Self {
         let name = format!("{VERSION} {} {}", llm.settings().model, Contract::Extract.hash());
-        Self { llm, name, anew, meter: Meter::default() }
+        Self { llm, name, bypass_cache, meter: Meter::default() }
     }
 
     /// What the windows took that it has read.
     #[must_use]
-    pub fn took(&self) -> Usage {
+    pub fn usage(&self) -> Usage {
         self.meter.total()
     }
 }
@@ -52,17 +52,17 @@ impl Extractor for LlmExtractor {
 
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
         let input = input(window);
-        let request = Request {
+        let request = LlmRequest {
             contract: Contract::Extract,
             bank: &window.bank,
-            rests_on: RestsOn::Window(&window.id),
+            depends_on: DependsOn::Window(&window.id),
             input: &input,
-            until: None,
-            anew: self.anew,
-            keep: true,
+            deadline: None,
+            bypass_cache: self.bypass_cache,
+            cacheable: true,
             meter: &self.meter,
         };
-        Ok(self.llm.ask(&request, &mut |found: Found| read(window, &found))?)
+        Ok(self.llm.ask(&request, &mut |found: ExtractionReply| read(window, &found))?)
     }
 }
 
@@ -116,12 +116,12 @@ pub fn estimate(window: &Window) -> Usage {
 
 /// What a model gives back.
 #[derive(Debug, Deserialize)]
-struct Found {
-    units: Vec<FoundUnit>,
+struct ExtractionReply {
+    units: Vec<UnitReply>,
 }
 
 #[derive(Debug, Deserialize)]
-struct FoundUnit {
+struct UnitReply {
     restatement: String,
     sources: Vec<i64>,
     participants: Vec<String>,
@@ -130,7 +130,7 @@ struct FoundUnit {
 }
 
 /// The drafts, each once; or everything that is wrong with what was found.
-fn read(window: &Window, found: &Found) -> Result<Vec<DraftUnit>, String> {
+fn read(window: &Window, found: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
     let (mut drafts, mut problems) = (Vec::<DraftUnit>::new(), Vec::new());
     let grounds = grounds(window);
     for (place, unit) in (1..).zip(&found.units) {
@@ -147,7 +147,7 @@ fn read(window: &Window, found: &Found) -> Result<Vec<DraftUnit>, String> {
     Err(problems.join("; "))
 }
 
-fn draft(window: &Window, unit: &FoundUnit, grounds: &Grounds) -> Result<DraftUnit, String> {
+fn draft(window: &Window, unit: &UnitReply, grounds: &Grounds) -> Result<DraftUnit, String> {
     let restatement = unit.restatement.split_whitespace().collect::<Vec<_>>().join(" ");
     if restatement.is_empty() {
         return Err("restatement: empty".to_owned());
@@ -239,7 +239,7 @@ mod tests {
         Window { bank, id: WindowId { session: SessionId("s".into()), start: 1 }, turns: turns.collect() }
     }
 
-    fn found(sources: &[i64], time: Option<(&str, &str)>) -> Found {
+    fn found(sources: &[i64], time: Option<(&str, &str)>) -> ExtractionReply {
         let time = time.map(|(start, end)| serde_json::json!({"start": start, "end": end}));
         let unit = serde_json::json!({"restatement": " Ann moved\n to Lisbon. ", "sources": sources,
             "participants": ["Ann", "Zoe", "Ann "], "locations": ["Lisbon", "Paris"], "time": time});

@@ -93,7 +93,7 @@ fn said_before(live: &[&WindowTurn], first: u32) -> Option<DraftPart> {
 
 /// The unit of a window's record as it was drafted, without its vectors.
 #[must_use]
-pub fn draft_of(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
+pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
     let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
     let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
     // In a model's words: those of nobody's turn.

@@ -56,7 +56,7 @@ struct Entry {
 }
 
 /// A cache of responses in a directory. One process at a time may have it open.
-pub(super) struct Cache {
+pub(super) struct ResponseCache {
     path: PathBuf,
     database: Database,
     entries: Keyspace,
@@ -66,7 +66,7 @@ pub(super) struct Cache {
     changing: Mutex<()>,
 }
 
-impl Cache {
+impl ResponseCache {
     /// Opens the cache in `directory`, making it when it is not there. A damaged one is
     /// removed and begun again; the second value then says so.
     pub(super) fn open(directory: &Path) -> Result<(Self, Option<String>), LlmError> {
@@ -148,7 +148,7 @@ impl Cache {
 
     /// Lets go of what the windows among `places` used, and of everything that rests on one of
     /// the turns among them; except for what is `kept`.
-    pub(super) fn release(
+    pub(super) fn evict(
         &self,
         bank: &Bank,
         places: &[WindowId],
@@ -184,7 +184,7 @@ impl Cache {
     }
 
     /// Drops what was said about other banks than these.
-    pub(super) fn keep_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
+    pub(super) fn retain_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
         let _changing = self.change();
         let mut batch = self.batch();
         let mut any = false;
@@ -364,12 +364,12 @@ mod tests {
 
     struct Home {
         _directory: tempfile::TempDir,
-        cache: Cache,
+        cache: ResponseCache,
     }
 
     fn home() -> Home {
         let directory = tempfile::tempdir().expect("a directory");
-        let (cache, warning) = Cache::open(directory.path()).expect("opens");
+        let (cache, warning) = ResponseCache::open(directory.path()).expect("opens");
         assert_eq!(warning, None);
         Home { cache, _directory: directory }
     }
@@ -391,7 +391,7 @@ mod tests {
         let again = home.cache.lookup(&a, &shared, std::slice::from_ref(&two)).expect("reads");
         assert_eq!(again, Some(said("x")));
         let release = |window: &WindowId, keep: Option<&RequestKey>| {
-            home.cache.release(&a, std::slice::from_ref(window), |key, _| Some(key) == keep).expect("releases");
+            home.cache.evict(&a, std::slice::from_ref(window), |key, _| Some(key) == keep).expect("releases");
         };
         release(&one, None);
         assert!(home.keeps(&a, &shared));
@@ -411,7 +411,7 @@ mod tests {
         home.cache.store(&a, &answer, &["t1", "t2"].map(turn_place), &said("x")).expect("stores");
         home.cache.store(&a, &cues, &[], &said("y")).expect("stores");
         let release = |turns: [&str; 2]| {
-            home.cache.release(&a, &turns.map(turn_place), |_, _| false).expect("releases");
+            home.cache.evict(&a, &turns.map(turn_place), |_, _| false).expect("releases");
         };
         release(["t3", "t4"]);
         assert!(home.keeps(&a, &answer), "other turns");
@@ -430,7 +430,7 @@ mod tests {
             home.cache.spend(bank, Contract::Extract, USED).expect("adds");
         }
         assert_eq!(home.cache.windows().expect("reads").len(), 2);
-        home.cache.keep_banks(|bank| *bank == b).expect("drops");
+        home.cache.retain_banks(|bank| *bank == b).expect("drops");
         assert_eq!(home.cache.windows().expect("reads"), [("a/b".to_owned(), window("s", 0), USED)]);
         assert!(!home.keeps(&a, &k) && home.keeps(&b, &k));
         assert_eq!((home.cache.uses.iter().count(), home.cache.expenses().expect("reads").len()), (1, 2));
@@ -439,16 +439,16 @@ mod tests {
     #[test]
     fn it_is_there_again_after_opening_and_only_once_open() {
         let directory = tempfile::tempdir().expect("a directory");
-        let (cache, _) = Cache::open(directory.path()).expect("opens");
+        let (cache, _) = ResponseCache::open(directory.path()).expect("opens");
         let k = key(Contract::Plan, "x");
         cache.store(&bank("a"), &k, &[], &said("x")).expect("stores");
         for _ in 0..2 {
             cache.spend(&bank("a"), Contract::Plan, USED).expect("adds");
         }
-        let told = Cache::open(directory.path()).err().expect("locked").to_string();
+        let told = ResponseCache::open(directory.path()).err().expect("locked").to_string();
         assert!(told.contains("another process"), "{told}");
         drop(cache);
-        let (cache, _) = Cache::open(directory.path()).expect("opens");
+        let (cache, _) = ResponseCache::open(directory.path()).expect("opens");
         assert_eq!(cache.lookup(&bank("a"), &k, &[]).expect("reads"), Some(said("x")));
         assert_eq!(cache.expenses().expect("reads")[0].2.calls, 2);
     }

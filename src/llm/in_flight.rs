@@ -16,11 +16,11 @@ use crate::sync;
 /// Requests that are being asked.
 #[derive(Default)]
 pub(super) struct InFlight {
-    requests: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<PendingRequest>>,
     fewer: Condvar,
 }
 
-struct Asked {
+struct PendingRequest {
     bank: Bank,
     key: RequestKey,
     places: Vec<WindowId>,
@@ -52,13 +52,13 @@ impl InFlight {
             }
             requests = sync::wait_timeout(&self.fewer, requests, left);
         }
-        requests.push(Asked { bank: bank.clone(), key: *key, places: places.to_vec(), void: false });
+        requests.push(PendingRequest { bank: bank.clone(), key: *key, places: places.to_vec(), void: false });
         Some(Ticket { all: self, bank: bank.clone(), key: *key })
     }
 
     /// Does `work` while nothing can be kept; what rests on one of `places`, and is not `kept`,
     /// is not kept later either.
-    pub(super) fn release<T>(
+    pub(super) fn evict<T>(
         &self,
         bank: &Bank,
         places: &[WindowId],
@@ -73,7 +73,7 @@ impl InFlight {
         work()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<PendingRequest>> {
         sync::lock(&self.requests)
     }
 }
@@ -85,7 +85,7 @@ impl Ticket<'_> {
         work(!requests.iter().any(|asked| self.is(asked) && asked.void))
     }
 
-    fn is(&self, asked: &Asked) -> bool {
+    fn is(&self, asked: &PendingRequest) -> bool {
         asked.bank == self.bank && asked.key == self.key
     }
 }

@@ -140,7 +140,7 @@ impl Limits {
 fn within_cap(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: u64) -> Result<(), LlmError> {
     let tokens = spent.tokens() + prompts + completions;
     if settings.cap_tokens > 0 && tokens > settings.cap_tokens {
-        return Err(LlmError::Cap {
+        return Err(LlmError::CapReached {
             key: "llm.cap_tokens",
             spent: format!("{} tokens", spent.tokens()),
             next: format!("{} tokens", prompts + completions),
@@ -149,7 +149,7 @@ fn within_cap(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: 
     }
     let cost = settings.cost(spent.prompt_tokens + prompts, spent.completion_tokens + completions);
     if settings.cap_cost > 0.0 && cost > settings.cap_cost {
-        return Err(LlmError::Cap {
+        return Err(LlmError::CapReached {
             key: "llm.cap_cost",
             spent: format!("{:.4}", settings.cost(spent.prompt_tokens, spent.completion_tokens)),
             next: format!("{:.4}", settings.cost(prompts, completions)),

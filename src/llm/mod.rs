@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     config::LlmSettings,
-    endpoint::{Endpoint, Failed, pause},
+    endpoint::{Endpoint, Failure, backoff},
     model::{Bank, Usage, WindowId},
     sync,
 };
@@ -37,7 +37,7 @@ mod wire;
 pub use contract::Contract;
 pub use span::Span;
 
-use cache::{Cache, RequestKey, Response};
+use cache::{RequestKey, Response, ResponseCache};
 use in_flight::{InFlight, Ticket};
 use limits::Limits;
 use partial::Field;
@@ -57,16 +57,16 @@ const FRAME_TOKENS: u64 = 16;
 pub enum LlmError {
     /// There is no endpoint.
     #[error("no language model is configured; set llm.endpoint and llm.model in the pipeline file")]
-    NotSet,
+    NotConfigured,
     /// The key is not where the pipeline says.
     #[error("llm.key_env: the environment variable {variable} is not set; export the endpoint's key in it")]
-    Key {
+    MissingKey {
         /// The variable.
         variable: String,
     },
     /// The endpoint said no, and will again.
     #[error("{url} refuses model {model:?}: {problem}; check llm.endpoint, llm.model and the key")]
-    Refused {
+    Permanent {
         /// Where it was asked.
         url: String,
         /// The model.
@@ -76,7 +76,7 @@ pub enum LlmError {
     },
     /// The endpoint does not take this request; it may take others.
     #[error("{url} does not take this request: {problem}")]
-    Declined {
+    Rejected {
         /// Where it was asked.
         url: String,
         /// In the endpoint's words.
@@ -84,7 +84,7 @@ pub enum LlmError {
     },
     /// The endpoint cannot be reached, or is too busy.
     #[error("{url}: {problem} ({attempts} attempts); is it running? [llm] has timeouts and retries")]
-    Away {
+    Unavailable {
         /// Where it was asked.
         url: String,
         /// What happened last.
@@ -94,20 +94,20 @@ pub enum LlmError {
     },
     /// The model's words are not what was asked for, twice.
     #[error("the model's {contract} cannot be used, also after a repair: {problem}")]
-    Unusable {
+    InvalidReply {
         /// What was asked for.
         contract: &'static str,
         /// What is wrong with it.
         problem: String,
         /// What the model said last.
-        said: String,
+        reply: String,
     },
     /// The money is spent.
     #[error(
         "{key} is reached: {spent} of {cap} are spent, and the next request may take {next}; raise it to go on, what \
          was paid for is kept"
     )]
-    Cap {
+    CapReached {
         /// Which cap.
         key: &'static str,
         /// What was spent.
@@ -157,22 +157,22 @@ pub struct WindowExpense {
 
 /// Something to ask a model for.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'r> {
+pub struct LlmRequest<'r> {
     /// What for.
     pub contract: Contract,
     /// Whose dialogue it is.
     pub bank: &'r Bank,
     /// What the text was taken from: when that changes, what was said is let go.
-    pub rests_on: RestsOn<'r>,
+    pub depends_on: DependsOn<'r>,
     /// The text to be read.
     pub input: &'r str,
     /// When to give up; absent, when it is there or has failed.
-    pub until: Option<Instant>,
+    pub deadline: Option<Instant>,
     /// Ask although the answer is known: deliberately, and paid for again.
-    pub anew: bool,
+    pub bypass_cache: bool,
     /// Keep the answer, so that it is not paid for again: where this process learns what is
     /// taken back of what it rests on.
-    pub keep: bool,
+    pub cacheable: bool,
     /// What it takes is added here, too.
     pub meter: &'r Meter,
 }
@@ -191,7 +191,7 @@ impl Meter {
 
 /// What a request's text was taken from.
 #[derive(Debug, Clone, Copy)]
-pub enum RestsOn<'r> {
+pub enum DependsOn<'r> {
     /// The question alone.
     Nothing,
     /// A window's turns.
@@ -200,7 +200,7 @@ pub enum RestsOn<'r> {
     Turns(&'r [String]),
 }
 
-impl RestsOn<'_> {
+impl DependsOn<'_> {
     fn places(self) -> Vec<WindowId> {
         match self {
             Self::Nothing => Vec::new(),
@@ -212,7 +212,7 @@ impl RestsOn<'_> {
 
 /// A request on its way, with its repair.
 struct Asking<'a> {
-    request: &'a Request<'a>,
+    request: &'a LlmRequest<'a>,
     /// What it rests on.
     places: Vec<WindowId>,
     until: Instant,
@@ -229,7 +229,7 @@ pub enum Streamed<'s> {
     /// More of the text.
     Text(&'s str),
     /// What came so far is void; the text begins again.
-    Again,
+    Restart,
 }
 
 /// A language model, its limits, and what it said before.
@@ -239,7 +239,7 @@ pub struct Llm {
     limits: Limits,
     in_flight: InFlight,
     /// Absent where nothing is kept.
-    cache: Option<Cache>,
+    cache: Option<ResponseCache>,
     warnings: Mutex<Vec<String>>,
     /// What this process spent, by contract.
     spent: Mutex<[Usage; Contract::ALL.len()]>,
@@ -263,7 +263,7 @@ impl Llm {
     /// [`LlmError`] when there is no endpoint, or the directory cannot be used.
     pub fn open(settings: &LlmSettings, directory: Option<PathBuf>) -> Result<Arc<Self>, LlmError> {
         if !settings.is_set() {
-            return Err(LlmError::NotSet);
+            return Err(LlmError::NotConfigured);
         }
         let mut open = sync::lock(&OPEN);
         if let Some(llm) = open.get(&directory).and_then(Weak::upgrade) {
@@ -274,9 +274,9 @@ impl Llm {
             return Err(LlmError::Cache { path: directory.unwrap_or_default(), problem });
         }
         let endpoint = Endpoint::new(&settings.endpoint, "chat/completions", &settings.key_env);
-        let (cache, warning) = directory.as_deref().map(Cache::open).transpose()?.unzip();
+        let (cache, warning) = directory.as_deref().map(ResponseCache::open).transpose()?.unzip();
         let mut total = Usage::default();
-        for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), Cache::expenses)? {
+        for (_, _, usage) in cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)? {
             total += usage;
         }
         let llm = Arc::new(Self {
@@ -311,10 +311,10 @@ impl Llm {
     /// Fails where the key is missing, as the first request would.
     ///
     /// # Errors
-    /// [`LlmError::Key`].
+    /// [`LlmError::MissingKey`].
     pub fn check_key(&self) -> Result<(), LlmError> {
         let missing = self.endpoint.missing_key();
-        missing.map_or(Ok(()), |variable| Err(LlmError::Key { variable: variable.to_owned() }))
+        missing.map_or(Ok(()), |variable| Err(LlmError::MissingKey { variable: variable.to_owned() }))
     }
 
     /// What a user should know; each is said once.
@@ -326,10 +326,10 @@ impl Llm {
     /// Asks. `accept` makes of what obeys the schema what is wanted, or says what is wrong with it.
     ///
     /// # Errors
-    /// [`LlmError`]; [`LlmError::Unusable`] after a repair that was no better.
+    /// [`LlmError`]; [`LlmError::InvalidReply`] after a repair that was no better.
     pub fn ask<T: DeserializeOwned, U>(
         &self,
-        request: &Request<'_>,
+        request: &LlmRequest<'_>,
         accept: &mut dyn FnMut(T) -> Result<U, String>,
     ) -> Result<U, LlmError> {
         self.asked(request, accept, None)
@@ -341,7 +341,7 @@ impl Llm {
     /// As [`Self::ask`]; what was shown then is not to be trusted.
     pub fn stream<T: DeserializeOwned, U>(
         &self,
-        request: &Request<'_>,
+        request: &LlmRequest<'_>,
         field: &'static str,
         show: &mut dyn FnMut(Streamed<'_>),
         accept: &mut dyn FnMut(T) -> Result<U, String>,
@@ -351,22 +351,22 @@ impl Llm {
 
     fn asked<T: DeserializeOwned, U>(
         &self,
-        request: &Request<'_>,
+        request: &LlmRequest<'_>,
         accept: &mut dyn FnMut(T) -> Result<U, String>,
         mut show: Option<Show<'_>>,
     ) -> Result<U, LlmError> {
         let contract = request.contract;
         let mut messages = vec![Message::system(contract.prompt()), Message::user(request.input)];
         let hash = self.hash(contract, request.input);
-        let until = request.until.unwrap_or_else(|| Instant::now() + PATIENT);
-        let places = request.rests_on.places();
+        let until = request.deadline.unwrap_or_else(|| Instant::now() + PATIENT);
+        let places = request.depends_on.places();
         // One at a time: the others find it in the cache. Where nothing is kept they would not.
         let first = RequestKey { contract, hash, step: 0 };
-        let ticket = request.keep.then(|| self.in_flight.enter(request.bank, &first, &places, until));
+        let ticket = request.cacheable.then(|| self.in_flight.enter(request.bank, &first, &places, until));
         let ticket = ticket.map(|entered| entered.ok_or(LlmError::Deadline)).transpose()?;
         let asking = Asking { request, places, until, ticket };
         // What follows a new response is new, too.
-        let (mut known, mut replacing) = (request.keep && !request.anew, Vec::new());
+        let (mut known, mut replacing) = (request.cacheable && !request.bypass_cache, Vec::new());
         let mut step = 0;
         loop {
             let key = RequestKey { contract, hash, step };
@@ -376,7 +376,7 @@ impl Llm {
             let problem = match parsed(contract, &response).and_then(&mut *accept) {
                 Ok(found) => {
                     replacing.push((key, response));
-                    if request.anew {
+                    if request.bypass_cache {
                         // In the place of those that were known, now that the last is accepted.
                         replacing.iter().for_each(|(key, response)| self.warn(self.keep(&asking, key, response)));
                     }
@@ -385,7 +385,7 @@ impl Llm {
                 Err(problem) => problem,
             };
             if step > 0 {
-                return Err(LlmError::Unusable { contract: contract.name(), problem, said: response.text });
+                return Err(LlmError::InvalidReply { contract: contract.name(), problem, reply: response.text });
             }
             step += 1;
             messages.push(Message::assistant(&response.text));
@@ -394,7 +394,7 @@ impl Llm {
             )));
             replacing.push((key, response));
             if let Some((_, show)) = &mut show {
-                show(Streamed::Again);
+                show(Streamed::Restart);
             }
         }
     }
@@ -418,7 +418,7 @@ impl Llm {
             return Ok((response, false));
         }
         // Whoever had as much time came before, and found that nobody answers.
-        if request.until.is_some()
+        if request.deadline.is_some()
             && let Some((since, had, error)) = &*sync::lock(&self.away)
             && since.elapsed() < REST
             && until.saturating_duration_since(Instant::now()) <= *had
@@ -432,7 +432,7 @@ impl Llm {
         self.count_used(request, usage);
         match &completed {
             Ok(_) => *sync::lock(&self.away) = None,
-            Err(error @ (LlmError::Away { .. } | LlmError::Deadline)) => {
+            Err(error @ (LlmError::Unavailable { .. } | LlmError::Deadline)) => {
                 *sync::lock(&self.away) = Some((Instant::now(), had, error.clone()));
             }
             Err(_) => {}
@@ -443,14 +443,14 @@ impl Llm {
             let cut_at = reply.cut.then_some(self.settings.most_completion_tokens);
             Response { text: reply.text, cut_at, usage }
         });
-        if let (Ok(response), false) = (&response, request.anew) {
+        if let (Ok(response), false) = (&response, request.bypass_cache) {
             kept = kept.and(self.keep(asking, key, response));
         }
         self.warn(kept);
         Ok((response?, true))
     }
 
-    fn count_used(&self, request: &Request<'_>, usage: Usage) {
+    fn count_used(&self, request: &LlmRequest<'_>, usage: Usage) {
         add(&self.used, request.contract, usage);
         *sync::lock(&request.meter.0) += usage;
     }
@@ -483,7 +483,7 @@ impl Llm {
     /// also what came to nothing.
     fn complete(
         &self,
-        request: &Request<'_>,
+        request: &LlmRequest<'_>,
         messages: &[Message],
         until: Instant,
         mut show: Option<Show<'_>>,
@@ -492,7 +492,7 @@ impl Llm {
         self.check_key()?;
         let body = self.body(request.contract, messages, show.is_some())?;
         let prompt_tokens = sent_tokens(request.contract, messages);
-        let away = |problem: String, attempts| LlmError::Away { url: self.url().to_owned(), problem, attempts };
+        let away = |problem: String, attempts| LlmError::Unavailable { url: self.url().to_owned(), problem, attempts };
         let mut attempts = 0;
         loop {
             let quiet = self.limits.quiet();
@@ -532,14 +532,14 @@ impl Llm {
                     took(1, reply.tokens.unwrap_or_else(|| (prompt_tokens, tokens(&reply.text))));
                     return Ok(reply);
                 }
-                Err(Failed::Declined(problem)) => {
-                    return Err(LlmError::Declined { url: self.url().to_owned(), problem });
+                Err(Failure::Rejected(problem)) => {
+                    return Err(LlmError::Rejected { url: self.url().to_owned(), problem });
                 }
-                Err(Failed::Lasting(problem)) => {
+                Err(Failure::Permanent(problem)) => {
                     let (url, model) = (self.url().to_owned(), self.settings.model.clone());
-                    return Err(LlmError::Refused { url, model, problem });
+                    return Err(LlmError::Permanent { url, model, problem });
                 }
-                Err(Failed::Passing { problem, after, charged }) => {
+                Err(Failure::Transient { problem, after, charged }) => {
                     if charged {
                         // What it wrote is not known: at least it read.
                         took(0, (prompt_tokens, 0));
@@ -555,22 +555,22 @@ impl Llm {
             if let Some(after) = after {
                 self.limits.rest(after);
             }
-            let pause = pause(attempts);
+            let pause = backoff(attempts);
             if attempts > retries || Instant::now() + pause >= until {
                 return Err(away(problem, attempts));
             }
             if let Some((_, show)) = &mut show {
-                show(Streamed::Again);
+                show(Streamed::Restart);
             }
             std::thread::sleep(pause);
         }
     }
 
     fn body(&self, contract: Contract, messages: &[Message], stream: bool) -> Result<Vec<u8>, LlmError> {
-        let defect = |e: serde_json::Error| LlmError::Unusable {
+        let defect = |e: serde_json::Error| LlmError::InvalidReply {
             contract: contract.name(),
             problem: format!("the request has no JSON form: {e}; this is a defect, please report it"),
-            said: String::new(),
+            reply: String::new(),
         };
         let schema: &RawValue = serde_json::from_str(contract.schema_text()).map_err(defect)?;
         let body = Body {
@@ -611,7 +611,7 @@ impl Llm {
     /// # Errors
     /// [`LlmError::Cache`] when it cannot be read.
     pub fn expenses(&self) -> Result<Vec<Expense>, LlmError> {
-        let found = self.cache.as_ref().map_or(Ok(Vec::new()), Cache::expenses)?;
+        let found = self.cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::expenses)?;
         Ok(found.into_iter().map(|(bank, contract, usage)| Expense { bank, contract, usage }).collect())
     }
 
@@ -620,7 +620,7 @@ impl Llm {
     /// # Errors
     /// [`LlmError::Cache`] when it cannot be read.
     pub fn window_expenses(&self) -> Result<Vec<WindowExpense>, LlmError> {
-        let found = self.cache.as_ref().map_or(Ok(Vec::new()), Cache::windows)?;
+        let found = self.cache.as_ref().map_or(Ok(Vec::new()), ResponseCache::windows)?;
         Ok(found.into_iter().map(|(bank, window, usage)| WindowExpense { bank, window, usage }).collect())
     }
 
@@ -629,35 +629,35 @@ impl Llm {
     ///
     /// # Errors
     /// [`LlmError::Cache`] when the disk refuses; nothing is released then.
-    pub fn release_window(&self, bank: &Bank, window: &WindowId, keep: Option<&str>) -> Result<(), LlmError> {
+    pub fn evict_window(&self, bank: &Bank, window: &WindowId, keep: Option<&str>) -> Result<(), LlmError> {
         let keep = keep.map(|input| self.hash(Contract::Extract, input));
-        self.release(bank, std::slice::from_ref(window), |key, _| Some(key.hash) == keep)
+        self.evict(bank, std::slice::from_ref(window), |key, _| Some(key.hash) == keep)
     }
 
     /// Lets go of everything that rests on turns that were said differently, or taken back.
     ///
     /// # Errors
     /// [`LlmError::Cache`] when the disk refuses; nothing is released then.
-    pub fn release_turns<'t>(&self, bank: &Bank, turns: impl Iterator<Item = &'t str>) -> Result<(), LlmError> {
-        self.release(bank, &turns.map(cache::turn_place).collect::<Vec<_>>(), |_, _| false)
+    pub fn evict_turns<'t>(&self, bank: &Bank, turns: impl Iterator<Item = &'t str>) -> Result<(), LlmError> {
+        self.evict(bank, &turns.map(cache::turn_place).collect::<Vec<_>>(), |_, _| false)
     }
 
     /// Lets go of all responses of other banks than these.
     ///
     /// # Errors
     /// [`LlmError::Cache`] when the disk refuses.
-    pub fn keep_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
-        self.cache.as_ref().map_or(Ok(()), |cache| cache.keep_banks(ours))
+    pub fn retain_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
+        self.cache.as_ref().map_or(Ok(()), |cache| cache.retain_banks(ours))
     }
 
-    fn release(
+    fn evict(
         &self,
         bank: &Bank,
         places: &[WindowId],
         kept: impl Fn(&RequestKey, &WindowId) -> bool,
     ) -> Result<(), LlmError> {
         let Some(cache) = self.cache.as_ref().filter(|_| !places.is_empty()) else { return Ok(()) };
-        self.in_flight.release(bank, places, &kept, || cache.release(bank, places, &kept))
+        self.in_flight.evict(bank, places, &kept, || cache.evict(bank, places, &kept))
     }
 }
 

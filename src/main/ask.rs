@@ -105,8 +105,8 @@ fn answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
         let text = match piece {
             Streamed::Text(text) => text,
             // What stands there is void: the answer begins again on a line of its own.
-            Streamed::Again if shown => "\n",
-            Streamed::Again => return,
+            Streamed::Restart if shown => "\n",
+            Streamed::Restart => return,
         };
         shown = true;
         if printed.is_ok() {

@@ -193,11 +193,11 @@ impl Service {
     /// units of a window replace the old ones.
     ///
     /// # Errors
-    /// [`PipelineError::UnknownBank`], [`LlmError::NotSet`] without a model, and as [`Self::finish`].
+    /// [`PipelineError::UnknownBank`], [`LlmError::NotConfigured`] without a model, and as [`Self::finish`].
     pub fn reextract(&mut self, bank: &Bank, progress: &mut dyn FnMut(Progress)) -> Result<Finished, PipelineError> {
         self.answerer.check_bank(bank)?;
         if self.extractors.model.is_none() {
-            return Err(LlmError::NotSet.into());
+            return Err(LlmError::NotConfigured.into());
         }
         self.catch_up()?;
         for stage in &mut self.stages {

@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn, Streamed},
+    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Streamed},
     model::{EventTime, Evidence, EvidenceUnit, Question, UnitId, Usage},
 };
 
@@ -65,14 +65,14 @@ pub fn answer(
     let (input, lines) = numbered(&evidence.question, &evidence.context, &evidence.units);
     let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
     let meter = Meter::default();
-    let request = Request {
+    let request = LlmRequest {
         contract: Contract::Answer,
         bank: &evidence.question.bank,
-        rests_on: RestsOn::Turns(&turns),
+        depends_on: DependsOn::Turns(&turns),
         input: &input,
-        until,
-        anew: false,
-        keep: true,
+        deadline: until,
+        bypass_cache: false,
+        cacheable: true,
         meter: &meter,
     };
     llm.stream(&request, "answer", show, &mut |found: Found| {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     config::{LLM, RecallSettings},
     language::grounds::Grounds,
-    llm::{Contract, Llm, LlmError, Meter, Request, RestsOn, Span},
+    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Span},
     model::{Cues, Plan, Question, QuestionCues, Target, Usage, canonical_name},
 };
 
@@ -60,11 +60,19 @@ impl LlmPlanner {
         &'r self,
         contract: Contract,
         question: &'r Question,
-        rests_on: RestsOn<'r>,
+        depends_on: DependsOn<'r>,
         input: &'r str,
-    ) -> Request<'r> {
-        let (until, keep) = (Some(self.until), self.keep);
-        Request { contract, bank: &question.bank, rests_on, input, until, anew: false, keep, meter: &self.meter }
+    ) -> LlmRequest<'r> {
+        LlmRequest {
+            contract,
+            bank: &question.bank,
+            depends_on,
+            input,
+            deadline: Some(self.until),
+            bypass_cache: false,
+            cacheable: self.keep,
+            meter: &self.meter,
+        }
     }
 
     fn by_model(&self, contract: Contract) -> Option<String> {
@@ -73,7 +81,7 @@ impl LlmPlanner {
 
     fn asked_for_cues(&self, question: &Question, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
         let input = json!({"question": question.text, "asked_at": question.asked_at}).to_string();
-        let request = self.request(Contract::Cues, question, RestsOn::Nothing, &input);
+        let request = self.request(Contract::Cues, question, DependsOn::Nothing, &input);
         let offset = question.asked_at.map_or(0, |at| at.offset_seconds);
         self.llm.ask(&request, &mut |found: FoundCues| {
             let time = found.time.as_ref().map(|span| span.interval(offset)).transpose()?;
@@ -129,7 +137,7 @@ impl LlmPlanner {
         })
         .to_string();
         let turns: Vec<String> = evidence.iter().flat_map(|c| c.unit.sources.iter().cloned()).collect();
-        let request = self.request(Contract::Plan, question, RestsOn::Turns(&turns), &input);
+        let request = self.request(Contract::Plan, question, DependsOn::Turns(&turns), &input);
         let offset = question.asked_at.or(evidence.first().map(|c| c.unit.said_at)).map_or(0, |t| t.offset_seconds);
         let sufficiency = self.rules.sufficiency(question, cues, evidence);
         let stop = |reason: &str| Plan {

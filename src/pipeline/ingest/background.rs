@@ -67,21 +67,21 @@ impl Extractors {
     /// owner of a partition learns what is deleted there.
     pub(super) fn keep_partitions(&self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
         let ours = |bank: &Bank| ours(partition_of(bank, partitions));
-        self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.keep_banks(ours)?))
+        self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.retain_banks(ours)?))
     }
 
     /// Evicts the responses about a closed window, except the one to its current turns.
     pub(super) fn evict_window(&self, window: &Window) -> Result<(), PipelineError> {
         let Some(llm) = &self.llm else { return Ok(()) };
         let keep = self.model.as_ref().map(|_| extract::llm::input(window));
-        Ok(llm.release_window(&window.bank, &window.id, keep.as_deref())?)
+        Ok(llm.evict_window(&window.bank, &window.id, keep.as_deref())?)
     }
 
     /// Evicts the responses that depend on turns which were edited or deleted.
     pub(super) fn evict_turns(&self, revised: &[(Bank, BTreeSet<String>)]) -> Result<(), PipelineError> {
         let Some(llm) = &self.llm else { return Ok(()) };
         for (bank, turns) in revised {
-            llm.release_turns(bank, turns.iter().map(String::as_str))?;
+            llm.evict_turns(bank, turns.iter().map(String::as_str))?;
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Worker {
             let extractor = LlmExtractor::new(Arc::clone(&llm), bypass_cache);
             let paused = sync::lock(&self.status).is_paused();
             let result = if paused { Err(Failed::RetryLater) } else { self.read(&extractor, &window) };
-            let usage = extractor.took();
+            let usage = extractor.usage();
             sync::lock(&self.status).warnings.extend(llm.take_warnings());
             drop((llm, extractor));
             let turns_hash = window.turns_hash();
@@ -279,11 +279,11 @@ impl Worker {
                 (status.problem, status.accepted) = (None, true);
                 Ok((extractor.name().to_owned(), drafts))
             }
-            Ok(Err(ExtractError::Model(LlmError::Unusable { problem, said, .. }))) => {
+            Ok(Err(ExtractError::Model(LlmError::InvalidReply { problem, reply, .. }))) => {
                 status.accepted = true;
-                Err(refused(problem, said))
+                Err(refused(problem, reply))
             }
-            Ok(Err(ExtractError::Model(error @ LlmError::Declined { .. }))) => {
+            Ok(Err(ExtractError::Model(error @ LlmError::Rejected { .. }))) => {
                 if status.accepted {
                     return Err(refused(error.to_string(), String::new()));
                 }

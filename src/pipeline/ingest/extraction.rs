@@ -221,7 +221,7 @@ fn reextract(
     extractors: &Extractors,
     log: &KafkaLog,
 ) -> Result<usize, PipelineError> {
-    let Some(model) = &extractors.model else { return Err(LlmError::NotSet.into()) };
+    let Some(model) = &extractors.model else { return Err(LlmError::NotConfigured.into()) };
     let partition = partition_of(bank, log.partitions());
     let elsewhere = || PipelineError::Elsewhere { bank: bank.clone(), partition };
     let stage = stages.get_mut(&partition).ok_or_else(elsewhere)?;

@@ -10,7 +10,7 @@ use std::{collections::HashMap, ops::Range};
 
 use crate::{
     config::EmbedSettings,
-    embed::{SpanVectors, pooled, render_parts},
+    embed::{SpanVectors, pool, render_parts},
     extract::{DraftPart, DraftUnit},
     language::shared::{caption, split},
     model::{SpannedText, Vector},
@@ -167,7 +167,7 @@ fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<Unit
     let spans: Vec<(&Vector, f32)> = unit.parts.iter().map(|part| at(part.position)).collect::<Option<_>>()?;
     let whole = match unit.blocks.len() {
         1 => made.get(unit.blocks.start)?.whole.clone(),
-        _ => pooled(&spans)?,
+        _ => pool(&spans)?,
     };
     let mut before = match unit.before {
         Some(position) => Some(at(position)?),
@@ -177,7 +177,7 @@ fn assemble(unit: &UnitLayout, made: &[SpanVectors], pairs: bool) -> Option<Unit
     for (part, span) in unit.parts.iter().zip(&spans) {
         let alone = made.get(part.sentences.clone())?;
         let pair = match before.filter(|_| pairs) {
-            Some(before) => pooled(&[before, *span]),
+            Some(before) => pool(&[before, *span]),
             // Without a turn before it the part is its own pair, where it has sentence vectors.
             None => (pairs && !alone.is_empty()).then(|| span.0.clone()),
         };

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::{
     config::{EmbedSettings, ModelSettings, Pipeline, Stored},
-    embed::{self, Embedder, SpanVectors, cache::Cache},
+    embed::{self, Embedder, SpanVectors, VectorCache},
     extract::DraftUnit,
     model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowId},
 };
@@ -28,7 +28,7 @@ pub(in crate::pipeline) struct Vectors {
 
 struct Open {
     embedder: Box<dyn Embedder>,
-    cache: Cache,
+    cache: VectorCache,
 }
 
 /// The drafts of one window, or of one turn of an open one.
@@ -111,7 +111,7 @@ impl Vectors {
         let mut units = Vec::with_capacity(drafted.len());
         for ((d, layout), vectors) in drafted.iter().zip(&layouts).zip(vectors) {
             let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
-            let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Pass {
+            let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Model {
                 model: model.name.clone(),
                 problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
             })?;
@@ -127,7 +127,7 @@ impl Vectors {
     /// Evicts the texts that a final window no longer uses.
     pub(in crate::pipeline) fn evict(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
         let keep = self.layout(drafted).texts;
-        Ok(self.open()?.cache.release(&drafted.bank, &drafted.window, &keep)?)
+        Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
     }
 
     fn layout(&self, drafted: &Drafted) -> Layout {
@@ -137,13 +137,13 @@ impl Vectors {
     fn open(&mut self) -> Result<&mut Open, PipelineError> {
         if self.open.is_none() {
             let embedder = embed::open(&self.settings, &self.model)?;
-            let (cache, warning) = Cache::open(&self.cache_directory)?;
+            let (cache, warning) = VectorCache::open(&self.cache_directory)?;
             self.warnings.extend(warning);
             self.open = Some(Open { embedder, cache });
         }
         // Unreachable: it has just been opened.
         self.open.as_mut().ok_or_else(|| {
-            PipelineError::Embed(embed::EmbedError::Pass { model: String::new(), problem: "not open".to_owned() })
+            PipelineError::Embed(embed::EmbedError::Model { model: String::new(), problem: "not open".to_owned() })
         })
     }
 }

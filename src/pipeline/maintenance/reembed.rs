@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     config::Pipeline,
-    extract::rules::draft_of,
+    extract::rules::draft_from_record,
     log::{self, KeyedValue, Log, Topic, memory_name},
     model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
 };
@@ -167,7 +167,7 @@ impl Copy<'_> {
             .map(|(key, record, _)| Drafted {
                 bank: key.bank.clone(),
                 window: key.window.clone(),
-                drafts: record.units.iter().map(|unit| draft_of(unit, record, settings)).collect(),
+                drafts: record.units.iter().map(|unit| draft_from_record(unit, record, settings)).collect(),
             })
             .collect();
         let (model, made) = self.vectors.units(&drafted)?;
