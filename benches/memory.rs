@@ -51,7 +51,7 @@ impl World {
             });
             memory.load(Load { changes: changes.collect(), ..Load::default() }).expect("the memory runs");
         }
-        memory.settle().expect("the memory runs");
+        memory.wait_for_loads().expect("the memory runs");
         let loaded = banks.len() * size / 40 * 40;
         println!(
             "{} x {size}: loaded {loaded} units in {:.2} s (making the vectors included)",
@@ -71,7 +71,7 @@ impl World {
             for (change, times) in [(extraction, &mut inserts), (None, &mut deletes)] {
                 let started = Instant::now();
                 self.memory.load(Load { changes: vec![(key, change)], ..Load::default() }).expect("the memory runs");
-                self.memory.settle().expect("the memory runs");
+                self.memory.wait_for_loads().expect("the memory runs");
                 times.push(started.elapsed().as_secs_f64() * 1e6);
             }
         }
@@ -84,7 +84,7 @@ impl World {
         for one in many {
             self.memory.load(Load { changes: vec![one], ..Load::default() }).expect("the memory runs");
         }
-        self.memory.settle().expect("the memory runs");
+        self.memory.wait_for_loads().expect("the memory runs");
         println!("{name}: {:.0} us an insert, sustained", started.elapsed().as_secs_f64() * 1e6 / count);
     }
 

@@ -16,7 +16,7 @@ mod service;
 
 pub use llm::{LLM, LlmSettings, RULES};
 pub use service::{
-    Expired, KafkaSettings, LogKind, LogSettings, MetricsSettings, ReplaySettings, Role, SecuritySettings,
+    ExpiredPolicy, KafkaSettings, LogKind, LogSettings, MetricsSettings, ReplaySettings, Role, SecuritySettings,
     ServeSettings, SnapshotSettings,
 };
 
@@ -162,7 +162,7 @@ pub struct EmbedSettings {
     /// Whether each turn also has a vector together with the turn before it.
     pub pairs: bool,
     /// How exactly vectors are kept.
-    pub stored: Stored,
+    pub stored: VectorPrecision,
     /// ONNX Runtime's shared library; absent, it is looked for (`ripplemem validate` says where).
     #[serde(default)]
     pub onnxruntime: Option<PathBuf>,
@@ -176,7 +176,7 @@ pub struct EmbedSettings {
 /// How exactly vectors are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stored {
+pub enum VectorPrecision {
     /// A byte a component: rounded to fixed steps before anything sees the vector.
     Int8,
     /// As the model gave it.
@@ -192,7 +192,7 @@ pub struct ModelSettings {
     pub runner: Runner,
     /// Of `runner = "endpoint"`: where it is served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub served: Option<Served>,
+    pub served: Option<ServedModelSettings>,
     /// How token vectors become one.
     #[serde(default)]
     pub pooling: Pooling,
@@ -226,7 +226,7 @@ pub struct ModelSettings {
 /// A model that somebody else serves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Served {
+pub struct ServedModelSettings {
     /// The URL in front of `/embeddings`, such as `http://127.0.0.1:8000/v1`.
     pub endpoint: String,
     /// The model, as the endpoint names it.

@@ -362,7 +362,7 @@ fn what_cannot_be_read_goes_to_the_dead_letters() {
     let letters: Vec<DeadLetter> =
         letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect();
     for word in ["not JSON", "65536", "schema: 2", "no key"] {
-        assert!(letters.iter().any(|l| l.reason.contains(word) && l.place.is_some()), "{word}: {letters:?}");
+        assert!(letters.iter().any(|l| l.reason.contains(word) && l.position.is_some()), "{word}: {letters:?}");
     }
     assert_eq!(letters.len(), 4);
     let tapped = ripplemem(&["tap", "dead-letters", "--pipeline", home.path()]);

@@ -10,6 +10,7 @@ mod calibrate;
 mod containers;
 mod docs;
 mod eval;
+mod imports;
 mod kafka;
 mod kafka_reading;
 mod kafka_snapshots;

@@ -1,11 +1,17 @@
-//! The rules of the house that no compiler keeps: which room may import which, a contract
-//! at the top of every file, files of a size that one reads, and pure rooms that stay pure.
+//! The rules of structure that no compiler keeps: which room may import which, a contract at the
+//! top of every file, files short enough to read, pure rooms that stay pure, one module style,
+//! doors without bodies, and no circles of imports.
 
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
+
+use super::imports::{circles, without_tests};
+
+/// The rooms that keep one module style, doors without bodies and no circles. Add a room once it does.
+const TIDY: &[&str] = &[];
 
 fn sources() -> Vec<(PathBuf, String)> {
     fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
@@ -173,4 +179,55 @@ fn files_open_with_a_contract_and_can_be_read() {
         let unsafe_here = code(&text).contains("unsafe ");
         assert!(!unsafe_here || file.ends_with("memory/kernel.rs"), "{} holds unsafe code", file.display());
     }
+}
+
+/// The sources of the rooms of [`TIDY`].
+fn tidy_sources() -> Vec<(PathBuf, String)> {
+    sources().into_iter().filter(|(file, _)| TIDY.contains(&room(file).as_str())).collect()
+}
+
+#[test]
+fn a_folder_is_rooted_in_its_mod_rs() {
+    let files: Vec<PathBuf> = tidy_sources().into_iter().map(|(file, _)| file).collect();
+    for file in &files {
+        let folder = file.with_extension("");
+        let beside = files.iter().any(|f| f.starts_with(&folder));
+        assert!(!beside, "{} stands beside a folder of its name; make it {}/mod.rs", file.display(), folder.display());
+    }
+}
+
+#[test]
+fn a_mod_rs_is_a_door() {
+    for (file, text) in tidy_sources().into_iter().filter(|(file, _)| file.ends_with("mod.rs")) {
+        let bodies = bodies(&text);
+        assert!(bodies.is_empty(), "{} holds bodies; move them to files named for them: {bodies:#?}", file.display());
+    }
+}
+
+/// The first line of every item with a body, tests left out.
+fn bodies(text: &str) -> Vec<String> {
+    let has_body = |line: &&str| {
+        let words: Vec<&str> = line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '!')).collect();
+        let item = words.iter().find(|w| !["", "pub", "crate", "super", "in", "async", "const", "unsafe"].contains(w));
+        !line.starts_with([' ', '}', '#'])
+            && item.is_some_and(|w| ["fn", "impl", "struct", "enum", "trait", "macro_rules!"].contains(w))
+    };
+    without_tests(text).lines().filter(has_body).map(str::to_owned).collect()
+}
+
+#[test]
+fn bodies_of_a_door_are_found() {
+    let door = "//! fn\nmod a;\npub use a::{\n    A,\n};\npub const MOST: u32 = 1;\n#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n";
+    assert!(bodies(door).is_empty(), "{:?}", bodies(door));
+    for body in ["pub(super) fn f() {", "impl<T> A for T {", "pub struct S;", "pub async fn f() {", "macro_rules! m {"]
+    {
+        assert_eq!(bodies(&format!("{door}{body}\n}}\n")), [body]);
+    }
+}
+
+#[test]
+fn files_of_a_room_import_in_no_circle() {
+    let sources: Vec<_> = tidy_sources().into_iter().filter(|(file, _)| !is_test(file)).collect();
+    let circles = circles(&sources);
+    assert!(circles.is_empty(), "files import each other: {circles:#?}");
 }

@@ -69,7 +69,7 @@ pub struct KafkaSettings {
     pub snapshot_lag_ms: u64,
     /// When turns that were never extracted have expired: `stop`, or go on from the
     /// `earliest` that is left.
-    pub expired: Expired,
+    pub expired: ExpiredPolicy,
     /// Seconds that a request may take before the cluster counts as unreachable.
     pub timeout_seconds: u64,
     /// Seconds without a sign of life after which another instance takes over.
@@ -85,7 +85,7 @@ pub struct KafkaSettings {
 /// What to do when turns that were never extracted have expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Expired {
+pub enum ExpiredPolicy {
     /// Refuse to start.
     Stop,
     /// Go on from what is left; what is gone is gone.

@@ -31,7 +31,7 @@ pub(super) struct Served {
 /// How it is asked.
 struct EmbeddingsRequest {
     endpoint: Endpoint,
-    served: config::Served,
+    served: config::ServedModelSettings,
     /// Texts of one request.
     batch: usize,
     /// Requests side by side.

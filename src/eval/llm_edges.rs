@@ -103,7 +103,7 @@ fn candidates(
     let records = restored.records.iter();
     let changed = records.map(|record| (RecordKey::from(&record.key), Some(Arc::clone(&record.extraction))));
     memory.load(Load { changes: changed.collect(), ..Load::default() })?;
-    memory.settle()?;
+    memory.wait_for_loads()?;
     let mut pairs: BTreeMap<UnitKey, BTreeSet<UnitId>> = BTreeMap::new();
     for ((bank, choice), _) in changes.try_iter().flatten() {
         pairs.entry(UnitKey { bank, id: choice.from }).or_default().insert(choice.to);
@@ -237,7 +237,7 @@ fn choices<'u>(
     let mut semantic_choices = Vec::new();
     let mut structural_choices = Vec::new();
     for (other, kind) in linked {
-        let choice = |score| Choice::new(score, &unit.place, &other.place, other.id);
+        let choice = |score| Choice::new(score, &unit.position, &other.position, other.id);
         if matches!(kind, LinkKind::Semantic | LinkKind::Both) {
             semantic_choices.push(choice(Score(dot_reference(unit.vector(), other.vector()))));
         }

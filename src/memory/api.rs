@@ -132,7 +132,7 @@ pub struct FamiliarityProbe {
     /// The question's vector.
     pub vector: FixedVector,
     /// The vector of the question as the one who is asked about would put it.
-    pub own_vector: Option<FixedVector>,
+    pub first_person_vector: Option<FixedVector>,
     /// The question's words; tokenised and stemmed as parts are.
     pub words: String,
     /// The same without the names of people.
@@ -160,7 +160,7 @@ pub struct FamiliarityProbe {
 
 /// The answer to a [`FamiliarityProbe`].
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Familiar {
+pub struct FamiliarParts {
     /// The best parts, best first.
     pub best: Vec<FamiliarPart>,
     /// The score at which the scale begins: most of what is compared lies above it.
@@ -169,7 +169,7 @@ pub struct Familiar {
     pub parts_total: usize,
 }
 
-impl Familiar {
+impl FamiliarParts {
     /// How far a score lies on the way from the scale's zero (0) to the best (1).
     #[must_use]
     pub fn share(&self, score: f64) -> f64 {

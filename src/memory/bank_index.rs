@@ -25,7 +25,7 @@ use timely::{
 };
 
 use super::{
-    api::{Familiar, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe},
+    api::{FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe},
     cue::CueIndex,
     familiarity::Parts,
     kernel,
@@ -52,22 +52,22 @@ pub(super) type Chosen = (UnitKey, (u32, Channel, Choice));
 
 /// One piece of an index's answer.
 #[derive(Debug, Clone)]
-pub(super) enum Found {
+pub(super) enum ProbeResult {
     /// Of a first hop.
     Hit(Hit),
     /// Of a familiarity probe.
-    Familiar(Familiar),
+    Familiar(FamiliarParts),
 }
 
 /// What the indexes found, with the probe that it answers.
-pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, Found)>>;
+pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, ProbeResult)>>;
 
 /// All choices of a bank that comes as a whole, so that none needs to be found.
 pub(super) type Known = (BankKey, Arc<Vec<GraphChoice>>);
 
 /// A probe on its way through the dataflow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Asked<P> {
+pub(super) struct PendingProbe<P> {
     /// Which one.
     pub id: ProbeId,
     /// What it asks.
@@ -81,14 +81,14 @@ struct Pending {
     hits: Option<Capability<Epoch>>,
     updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
     known: HashMap<BankKey, Arc<Vec<GraphChoice>>>,
-    probes: Vec<Asked<IndexProbe>>,
+    probes: Vec<PendingProbe<IndexProbe>>,
 }
 
 /// Builds the operator.
 pub(super) fn bank_index<'scope>(
     units: VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize>,
     known: Stream<'scope, Epoch, Vec<Known>>,
-    probes: Stream<'scope, Epoch, Vec<Asked<IndexProbe>>>,
+    probes: Stream<'scope, Epoch, Vec<PendingProbe<IndexProbe>>>,
     settings: &MemorySettings,
     semantic_threshold: Score,
 ) -> (VecCollection<'scope, Epoch, Chosen, isize>, Hits<'scope>) {
@@ -99,10 +99,10 @@ pub(super) fn bank_index<'scope>(
         builder.new_input(known, Exchange::new(|known: &Known| UnitKey { bank: known.0, id: UnitId(0) }.hashed()));
     let mut probes_in = builder.new_input(
         probes,
-        Exchange::new(|asked: &Asked<IndexProbe>| UnitKey { bank: asked.probe.bank(), id: UnitId(0) }.hashed()),
+        Exchange::new(|asked: &PendingProbe<IndexProbe>| UnitKey { bank: asked.probe.bank(), id: UnitId(0) }.hashed()),
     );
     let (choices_out, choices) = builder.new_output::<Vec<(Chosen, Epoch, isize)>>();
-    let (hits_out, hits) = builder.new_output::<Vec<(ProbeId, Found)>>();
+    let (hits_out, hits) = builder.new_output::<Vec<(ProbeId, ProbeResult)>>();
     let mut choices_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(choices_out);
     let mut hits_out: OutputBuilder<Epoch, CapacityContainerBuilder<Vec<_>>> = OutputBuilder::from(hits_out);
     let mut banks = Banks::new(settings, semantic_threshold);
@@ -143,11 +143,11 @@ pub(super) fn bank_index<'scope>(
                     for asked in probes {
                         match &*asked.probe {
                             IndexProbe::FirstHop(probe) => {
-                                banks.first_hop(probe, |hit| session.give((asked.id, Found::Hit(hit))));
+                                banks.first_hop(probe, |hit| session.give((asked.id, ProbeResult::Hit(hit))));
                             }
                             IndexProbe::Familiarity(probe) => {
                                 let familiar = banks.familiar(probe);
-                                session.give((asked.id, Found::Familiar(familiar)));
+                                session.give((asked.id, ProbeResult::Familiar(familiar)));
                             }
                         }
                     }
@@ -249,8 +249,8 @@ impl Banks {
         }
     }
 
-    fn familiar(&mut self, probe: &FamiliarityProbe) -> Familiar {
-        let Some(state) = self.banks.get(&probe.bank) else { return Familiar::default() };
+    fn familiar(&mut self, probe: &FamiliarityProbe) -> FamiliarParts {
+        let Some(state) = self.banks.get(&probe.bank) else { return FamiliarParts::default() };
         state.parts.familiar(probe, &mut self.words)
     }
 
@@ -269,7 +269,7 @@ impl Banks {
         let worded = state.lexical.search(probe.bank, &words, probe.lexical, &self.postings);
         give(
             Channel::Lexical,
-            worded.into_iter().filter_map(|(s, id)| Some((s, state.semantic.place_of(id)?))).collect(),
+            worded.into_iter().filter_map(|(s, id)| Some((s, state.semantic.slot_of_unit(id)?))).collect(),
         );
         let cues = CueSet::from(&probe.cues);
         let cued = alignments.iter().enumerate().filter_map(|(at, (unit, alignment))| {

@@ -16,7 +16,7 @@ use timely::{
 };
 
 use super::{
-    bank_index::{Asked, Epoch, ProbeId},
+    bank_index::{Epoch, PendingProbe, ProbeId},
     live::{LiveUnit, UnitKey},
     lookup::{ByUnit, Waiting, compact},
     neighbourhood::Edge,
@@ -106,7 +106,7 @@ impl Census {
 
 /// Counts the units of an arrangement.
 pub(super) fn count_units<'scope>(
-    probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
+    probes: Stream<'scope, Epoch, Vec<PendingProbe<CensusProbe>>>,
     units: ByUnit<'scope, std::sync::Arc<LiveUnit>>,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
     scan("CountUnits", probes, units, |census, key, unit, listing| census.unit(key, unit, listing))
@@ -114,7 +114,7 @@ pub(super) fn count_units<'scope>(
 
 /// Counts the edges of an adjacency that holds both directions.
 pub(super) fn count_edges<'scope>(
-    probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
+    probes: Stream<'scope, Epoch, Vec<PendingProbe<CensusProbe>>>,
     adjacency: ByUnit<'scope, Edge>,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
     scan("CountEdges", probes, adjacency, |census, key, (channel, choice), listing| {
@@ -128,7 +128,7 @@ pub(super) fn count_edges<'scope>(
 
 fn scan<'scope, V: ExchangeData>(
     name: &str,
-    probes: Stream<'scope, Epoch, Vec<Asked<CensusProbe>>>,
+    probes: Stream<'scope, Epoch, Vec<PendingProbe<CensusProbe>>>,
     arranged: ByUnit<'scope, V>,
     mut count: impl FnMut(&mut Census, &UnitKey, &V, bool) + 'static,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
@@ -136,7 +136,7 @@ fn scan<'scope, V: ExchangeData>(
     trace.set_physical_compaction(Antichain::new().borrow());
     let mut trace = Some(trace);
     probes.binary_frontier(stream, Pipeline, Pipeline, name, move |_capability, _info| {
-        let mut waiting: Waiting<Asked<CensusProbe>> = Waiting::default();
+        let mut waiting: Waiting<PendingProbe<CensusProbe>> = Waiting::default();
         move |(probes, probes_frontier), (batches, batches_frontier), output| {
             probes.for_each(|capability, data| waiting.add(*capability.time(), || capability.retain(0), data));
             batches.for_each(|_, _| {});

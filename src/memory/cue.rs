@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     live::{ById, KnownChoices, LiveUnit},
-    score::{Choice, CueSet, NameKey, Place, Structural},
+    score::{Choice, CueSet, NameKey, Structural, TimelinePosition},
     semantic::ChoiceChange,
 };
 use crate::model::{Score, UnitId};
@@ -64,17 +64,17 @@ impl CueIndex {
             let Some((unit, old)) = self.units.get(&id) else { continue };
             let new = self.choose(structural, unit);
             if new != *old {
-                let place = unit.place;
+                let position = unit.position;
                 if let Some((_, choices)) = self.units.get_mut(&id) {
                     let old = std::mem::replace(choices, new);
-                    before.entry(id).or_insert((place.ordinal, old));
+                    before.entry(id).or_insert((position.ordinal, old));
                 }
             }
         }
         for (id, (ordinal, old)) in before {
             let now = self.units.get(&id);
             let new = now.map_or(&[][..], |(_, choices)| choices);
-            let ordinal_now = now.map_or(ordinal, |(unit, _)| unit.place.ordinal);
+            let ordinal_now = now.map_or(ordinal, |(unit, _)| unit.position.ordinal);
             changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
             changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
         }
@@ -94,11 +94,11 @@ impl CueIndex {
         for unit in units {
             let to = |(to, score): &(UnitId, Score)| {
                 let (to, _) = self.units.get(to)?;
-                Some(Choice::new(*score, &unit.place, &to.place, to.id))
+                Some(Choice::new(*score, &unit.position, &to.position, to.id))
             };
             let mut best: Vec<Choice> = known.get(&unit.id).into_iter().flatten().filter_map(to).collect();
             best.sort_unstable();
-            changes.extend(best.iter().map(|choice| (unit.id, unit.place.ordinal, *choice, 1)));
+            changes.extend(best.iter().map(|choice| (unit.id, unit.position.ordinal, *choice, 1)));
             if let Some((_, choices)) = self.units.get_mut(&unit.id) {
                 *choices = best;
             }
@@ -116,7 +116,7 @@ impl CueIndex {
                 }
             }
         }
-        before.insert(id, (unit.place.ordinal, old));
+        before.insert(id, (unit.position.ordinal, old));
         // Whoever stood near may have chosen it, or has a new farthest candidate now.
         self.candidates(&unit, |other| {
             stale.insert(other.id);
@@ -134,7 +134,7 @@ impl CueIndex {
             return;
         }
         let order = order(unit);
-        before.entry(unit.id).or_insert((unit.place.ordinal, Vec::new()));
+        before.entry(unit.id).or_insert((unit.position.ordinal, Vec::new()));
         stale.insert(unit.id);
         self.units.insert(unit.id, (unit.clone(), Vec::new()));
         for value in values(&unit.cues) {
@@ -157,9 +157,9 @@ impl CueIndex {
                         continue;
                     }
                     let Some(score) = structural.score(&other.cues, &unit.cues) else { continue };
-                    let choice = Choice::new(score, &other.place, &unit.place, unit.id);
+                    let choice = Choice::new(score, &other.position, &unit.position, unit.id);
                     if score >= structural.threshold() && admits(choices, &choice, self.choices) {
-                        before.entry(other.id).or_insert_with(|| (other.place.ordinal, choices.clone()));
+                        before.entry(other.id).or_insert_with(|| (other.position.ordinal, choices.clone()));
                         admit(choices, choice, self.choices);
                     }
                 }
@@ -182,7 +182,7 @@ impl CueIndex {
             if score < structural.threshold() {
                 return;
             }
-            let choice = Choice::new(score, &unit.place, &other.place, other.id);
+            let choice = Choice::new(score, &unit.position, &other.position, other.id);
             if admits(&best, &choice, self.choices) {
                 admit(&mut best, choice, self.choices);
             }
@@ -208,6 +208,6 @@ fn values(cues: &CueSet) -> impl Iterator<Item = CueValue> {
 }
 
 fn order(unit: &LiveUnit) -> Order {
-    let Place { start_ms, ordinal, .. } = unit.place;
+    let TimelinePosition { start_ms, ordinal, .. } = unit.position;
     (start_ms, ordinal, unit.id)
 }

@@ -25,8 +25,8 @@ use timely::{
 };
 
 use super::{
-    api::{Familiar, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
-    bank_index::{Asked, Chosen, Epoch, Found, Known, ProbeId, bank_index},
+    api::{FamiliarParts, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
+    bank_index::{Chosen, Epoch, Known, PendingProbe, ProbeId, ProbeResult, bank_index},
     census::{Census, CensusProbe, GraphEdge, count_edges, count_units},
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
     neighbourhood::{Edge, neighbourhood},
@@ -46,7 +46,7 @@ pub(super) enum Row {
     /// Of a first hop.
     Hit(Hit),
     /// Of a familiarity probe.
-    Familiar(Familiar),
+    Familiar(FamiliarParts),
     /// Of a neighbourhood.
     Neighbour(Neighbour),
     /// Of a census.
@@ -60,11 +60,12 @@ pub(super) struct Inputs {
     /// Choices of banks that come as a whole.
     pub known: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Known>>>,
     /// First-hop and familiarity probes.
-    pub indexes: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<IndexProbe>>>>,
+    pub indexes: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<IndexProbe>>>>,
     /// Neighbourhood probes.
-    pub neighbourhoods: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<NeighbourhoodProbe>>>>,
+    pub neighbourhoods:
+        InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<NeighbourhoodProbe>>>>,
     /// Census probes.
-    pub censuses: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Asked<CensusProbe>>>>,
+    pub censuses: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<CensusProbe>>>>,
     /// Passes an epoch when all that it asked for was answered.
     pub done: ProbeHandle<Epoch>,
 }
@@ -100,9 +101,9 @@ pub(super) fn build(
     worker.dataflow(|scope| {
         let (records, record_stream) = scope.new_input::<Vec<Upsert>>();
         let (known, known_stream) = scope.new_input::<Vec<Known>>();
-        let (indexes, index_stream) = scope.new_input::<Vec<Asked<IndexProbe>>>();
-        let (neighbourhoods, neighbourhood_stream) = scope.new_input::<Vec<Asked<NeighbourhoodProbe>>>();
-        let (censuses, census_stream) = scope.new_input::<Vec<Asked<CensusProbe>>>();
+        let (indexes, index_stream) = scope.new_input::<Vec<PendingProbe<IndexProbe>>>();
+        let (neighbourhoods, neighbourhood_stream) = scope.new_input::<Vec<PendingProbe<NeighbourhoodProbe>>>();
+        let (censuses, census_stream) = scope.new_input::<Vec<PendingProbe<CensusProbe>>>();
 
         let extractions =
             arrange_from_upsert::<ValBuilder<_, _, _, _>, ValSpine<RecordKey, Arc<Extraction>, Epoch, isize>, _, _>(
@@ -158,8 +159,8 @@ pub(super) fn build(
         let (to_hits, to_neighbours, to_units, to_edges) = (sink.clone(), sink.clone(), sink.clone(), sink);
         hits.inspect(move |(id, found)| {
             let row = match found {
-                Found::Hit(hit) => Row::Hit(hit.clone()),
-                Found::Familiar(familiar) => Row::Familiar(familiar.clone()),
+                ProbeResult::Hit(hit) => Row::Hit(hit.clone()),
+                ProbeResult::Familiar(familiar) => Row::Familiar(familiar.clone()),
             };
             to_hits(*id, row);
         })

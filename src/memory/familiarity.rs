@@ -21,8 +21,8 @@ use std::{
 };
 
 use super::{
-    api::{Familiar, FamiliarPart, FamiliarityProbe},
-    kernel,
+    api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
+    bm25, kernel,
     live::{IdHasher, LiveUnit},
     score::{NameKey, hash64},
     words::{Bag, TermKey, Words},
@@ -32,8 +32,6 @@ use crate::{
     model::{FamiliarityTerms, Marks, Score, UnitId, canonical_name},
 };
 
-const K1: f64 = 1.2;
-const B: f64 = 0.75;
 /// How often a part's own words count in its window of words; those around it count once.
 const OWN_WORDS: u32 = 2;
 /// Turns on either side that lend a part their words.
@@ -95,19 +93,19 @@ impl Parts {
             let first = name.split(' ').next().unwrap_or_default();
             let speaker = [hash64(name.as_bytes()), hash64(first.as_bytes())];
             let held = Held { unit: unit.clone(), words: words.count(&part.text), speaker, names: names(&part.text) };
-            self.held.insert((unit.place.session, part.ordinal, unit.id, at), held);
+            self.held.insert((unit.position.session, part.ordinal, unit.id, at), held);
         }
     }
 
     /// Removes the parts of a unit.
     pub(super) fn delete(&mut self, unit: &LiveUnit) {
         for (at, part) in unit.body.parts.iter().enumerate() {
-            self.held.remove(&(unit.place.session, part.ordinal, unit.id, at));
+            self.held.remove(&(unit.position.session, part.ordinal, unit.id, at));
         }
     }
 
     /// Scores every part and gives the best `probe.limit`.
-    pub(super) fn familiar(&self, probe: &FamiliarityProbe, words: &mut Words) -> Familiar {
+    pub(super) fn familiar(&self, probe: &FamiliarityProbe, words: &mut Words) -> FamiliarParts {
         let (mut parts, place) = self.matched(probe, words);
         own_words(probe, words, &place, &mut parts);
         align(probe, &mut parts);
@@ -166,14 +164,12 @@ impl Parts {
             }
         }
         let all = parts.len() as f64;
-        let rarity: Vec<f64> =
-            with.iter().map(|n| cut((1.0 + (all - *n as f64 + 0.5) / (*n as f64 + 0.5)).ln())).collect();
+        let rarity: Vec<f64> = with.iter().map(|n| cut(bm25::rarity(all, *n as f64))).collect();
         let mean = windows.iter().map(|(_, length)| f64::from(*length)).sum::<f64>() / all.max(1.0);
         for (part, (counts, length)) in parts.iter_mut().zip(&windows) {
-            let damping = K1 * (1.0 - B + B * f64::from(*length) / mean.max(1.0));
+            let damping = bm25::damping(f64::from(*length), mean.max(1.0));
             for (term, count) in counts {
-                let count = f64::from(*count);
-                let gain = rarity[*term] * count * (K1 + 1.0) / (count + damping) * wanted[*term];
+                let gain = bm25::gain(rarity[*term], f64::from(*count), damping) * wanted[*term];
                 if *term < asked.len() { part.terms.words += gain } else { part.terms.synonyms += gain }
             }
         }
@@ -226,8 +222,8 @@ fn align(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
         part.cosine = best(&probe.vector, own.sentences).unwrap_or_default();
         // Without the turn before it, a part is its own pair.
         part.pair = best(&probe.vector, own.pair).unwrap_or(part.cosine);
-        let own_form = probe.own_vector.as_ref().filter(|_| w.own_pair > 0.0);
-        let own_pair = own_form.and_then(|v| best(v, own.pair).or_else(|| best(v, own.sentences)));
+        let first_person = probe.first_person_vector.as_ref().filter(|_| w.own_pair > 0.0);
+        let own_pair = first_person.and_then(|v| best(v, own.pair).or_else(|| best(v, own.sentences)));
         part.terms.meaning = w.meaning * part.cosine;
         part.terms.pair = w.pair * part.pair + w.own_pair * own_pair.unwrap_or_default();
     }
@@ -377,7 +373,7 @@ fn of_session(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
 }
 
 /// The best parts in order, with the zero of the scale and the number of all.
-fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
+fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> FamiliarParts {
     let mut order: Vec<(std::cmp::Reverse<Score>, &PartKey, &Scored<'_>)> = parts
         .iter()
         .map(|p| (std::cmp::Reverse(Score::from_f64((p.smooth + p.terms.session) / FAMILIARITY_SCALE)), p.key, p))
@@ -403,7 +399,7 @@ fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> Familiar {
             terms: part.terms,
         })
         .collect();
-    Familiar { best, zero, parts_total }
+    FamiliarParts { best, zero, parts_total }
 }
 
 /// Fixed-point scores end at 2: a familiarity, at most about the sum of its weights, is cut down to compare.

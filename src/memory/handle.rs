@@ -16,8 +16,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use timely::worker::Worker;
 
 use super::{
-    api::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
-    bank_index::{Asked, Epoch, ProbeId},
+    api::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
+    bank_index::{Epoch, PendingProbe, ProbeId},
     census::{Census, CensusProbe, GraphEdge},
     dataflow::{Inputs, Row, Told, build},
     live::{Extraction, RecordKey},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     config::MemorySettings,
-    model::{BankKey, Channel, Position, Score},
+    model::{BankKey, Position, Score},
 };
 
 /// Why the memory gave no answer.
@@ -65,9 +65,9 @@ pub struct Listeners {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EdgeChanges {
     /// New edges.
-    pub came: Vec<GraphEdge>,
+    pub added: Vec<GraphEdge>,
     /// Edges that are no more.
-    pub went: Vec<GraphEdge>,
+    pub removed: Vec<GraphEdge>,
 }
 
 enum Command {
@@ -127,7 +127,7 @@ impl MemoryHandle {
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
-    pub fn settle(&self) -> Result<Answered<()>, MemoryError> {
+    pub fn wait_for_loads(&self) -> Result<Answered<()>, MemoryError> {
         let answered = self.ask(Command::Barrier)?;
         Ok(Answered { value: (), epoch: answered.epoch, reflects: answered.reflects })
     }
@@ -139,12 +139,7 @@ impl MemoryHandle {
     pub fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, MemoryError> {
         let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::FirstHop(probe)), reply))?;
         let mut hits = rows(answered, |row| if let Row::Hit(hit) = row { Some(hit) } else { None });
-        let order = |channel| match channel {
-            Channel::Semantic => 0,
-            Channel::Lexical => 1,
-            Channel::Structural => 2,
-        };
-        hits.value.sort_by_key(|hit| (order(hit.channel), hit.rank));
+        hits.value.sort_by_key(|hit| (hit.channel.order(), hit.rank));
         Ok(hits)
     }
 
@@ -152,7 +147,7 @@ impl MemoryHandle {
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
-    pub fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, MemoryError> {
+    pub fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, MemoryError> {
         let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Familiarity(Box::new(probe))), reply))?;
         let Answered { value, epoch, reflects } =
             rows(answered, |row| if let Row::Familiar(familiar) = row { Some(familiar) } else { None });
@@ -306,15 +301,15 @@ impl Feeder {
                     }
                     Command::Barrier(reply) => drop(replies.insert(probes, reply)),
                     Command::Index(probe, reply) => {
-                        self.inputs.indexes.send(Asked { id: probes, probe: Arc::from(probe) });
+                        self.inputs.indexes.send(PendingProbe { id: probes, probe: Arc::from(probe) });
                         replies.insert(probes, reply);
                     }
                     Command::Neighbourhood(probe, reply) => {
-                        self.inputs.neighbourhoods.send(Asked { id: probes, probe: Arc::new(probe) });
+                        self.inputs.neighbourhoods.send(PendingProbe { id: probes, probe: Arc::new(probe) });
                         replies.insert(probes, reply);
                     }
                     Command::Census(probe, reply) => {
-                        self.inputs.censuses.send(Asked { id: probes, probe: Arc::new(probe) });
+                        self.inputs.censuses.send(PendingProbe { id: probes, probe: Arc::new(probe) });
                         replies.insert(probes, reply);
                     }
                 }
@@ -354,9 +349,9 @@ impl Feeder {
         }
         let mut changes = EdgeChanges::default();
         for (edge, diff) in net.into_iter().filter(|(_, diff)| *diff != 0) {
-            if diff > 0 { &mut changes.came } else { &mut changes.went }.push(edge);
+            if diff > 0 { &mut changes.added } else { &mut changes.removed }.push(edge);
         }
-        if !changes.came.is_empty() || !changes.went.is_empty() {
+        if !changes.added.is_empty() || !changes.removed.is_empty() {
             // Whoever no longer listens has dropped its end.
             drop(told.send(changes));
         }

@@ -15,6 +15,7 @@ use std::{
 use tantivy::fieldnorm::FieldNormReader;
 
 use super::{
+    bm25,
     live::ById,
     postings::{Postings, Statistics},
     words::{Bag, TermKey},
@@ -23,8 +24,6 @@ use crate::model::{BankKey, Score, UnitId};
 
 /// Binary digits after the point of a BM25 score.
 const DIGITS: u32 = 20;
-const K1: f64 = 1.2;
-const B: f64 = 0.75;
 
 /// The exact words and statistics of one bank.
 #[derive(Debug, Default)]
@@ -148,10 +147,9 @@ impl LexicalIndex {
         ranked.into_iter().map(|(score, id)| (Score::from_f64((as_float(score) / 16.0).min(1.999)), id)).collect()
     }
 
-    /// ln(1 + (N − n + 0.5) / (n + 0.5)).
+    /// How rare a stem is that `units_with` units hold, in fixed point.
     fn rarity(&self, units_with: u64) -> i64 {
-        let (all, with) = (self.bags.len() as f64, units_with as f64);
-        to_fixed((1.0 + (all - with + 0.5) / (with + 0.5)).ln())
+        to_fixed(bm25::rarity(self.bags.len() as f64, units_with as f64))
     }
 
     /// The unit's BM25 by the exact statistics; absent when it is gone or shares no word.
@@ -159,12 +157,12 @@ impl LexicalIndex {
         let bag = self.bags.get(&id)?;
         let mean = self.words_total as f64 / self.bags.len().max(1) as f64;
         let norm = f64::from(FieldNormReader::id_to_fieldnorm(FieldNormReader::fieldnorm_to_id(bag.length())));
-        let damping = K1 * (1.0 - B + B * norm / mean);
+        let damping = bm25::damping(norm, mean);
         let mut score = 0;
         for (term, rarity) in terms {
             let count = f64::from(bag.count(*term));
             if count > 0.0 {
-                score += (rarity * to_fixed(count * (K1 + 1.0) / (count + damping))) >> DIGITS;
+                score += (rarity * to_fixed(bm25::gain(1.0, count, damping))) >> DIGITS;
             }
         }
         (score > 0).then_some(score)

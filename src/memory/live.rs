@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     api::{FixedVector, UnitBody},
     kernel::quantise,
-    score::{CueSet, Place},
+    score::{CueSet, TimelinePosition},
 };
 use crate::model::{BankKey, MemoryKey, MemoryRecord, Score, Unit, UnitId, WindowState};
 
@@ -115,7 +115,8 @@ pub struct LiveUnit {
     /// Which unit.
     pub id: UnitId,
     /// Where it stands.
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub position: TimelinePosition,
     /// What it is cued by.
     pub cues: CueSet,
     /// Its vector, then those of each part in turn; all of one width.
@@ -138,7 +139,7 @@ impl LiveUnit {
         }
         Self {
             id: unit.id,
-            place: Place::new(session, unit.ordinal, unit.cues.time, unit.said_at),
+            position: TimelinePosition::new(session, unit.ordinal, unit.cues.time, unit.said_at),
             cues: CueSet::from(&unit.cues),
             vectors: vectors.into(),
             layout,

@@ -7,6 +7,7 @@
 
 mod api;
 mod bank_index;
+mod bm25;
 mod census;
 mod cue;
 mod dataflow;
@@ -23,13 +24,13 @@ mod semantic;
 mod words;
 
 pub use api::{
-    Answered, Familiar, FamiliarPart, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour, NeighbourhoodProbe,
-    PartBody, PathStep, UnitBody,
+    Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour,
+    NeighbourhoodProbe, PartBody, PathStep, UnitBody,
 };
 pub use bank_index::best_part;
 pub use census::{Census, CensusProbe, GraphEdge};
 pub use handle::{ChoiceChanges, EdgeChanges, Listeners, Load, MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
 pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};
-pub use score::{Choice, CueSet, GraphChoice, Place, Structural};
+pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition};
 pub use words::Words;

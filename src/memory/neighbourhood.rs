@@ -17,7 +17,7 @@ use differential_dataflow::Hashable;
 
 use super::{
     api::{Neighbour, NeighbourhoodProbe, PathStep},
-    bank_index::{Asked, Epoch, ProbeId, best_part},
+    bank_index::{Epoch, PendingProbe, ProbeId, best_part},
     live::{LiveUnit, UnitKey},
     lookup::{ByUnit, Waiting, lookup},
     score::{Choice, CueSet, Structural},
@@ -41,14 +41,14 @@ struct Walk {
 
 /// Builds the operators.
 pub(super) fn neighbourhood<'scope>(
-    probes: Stream<'scope, Epoch, Vec<Asked<NeighbourhoodProbe>>>,
+    probes: Stream<'scope, Epoch, Vec<PendingProbe<NeighbourhoodProbe>>>,
     adjacency: ByUnit<'scope, Edge>,
     units: ByUnit<'scope, Arc<LiveUnit>>,
     fan_out: usize,
     structural: Structural,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Neighbour)>> {
     let anchors = probes
-        .flat_map(|Asked { id, probe }| {
+        .flat_map(|PendingProbe { id, probe }| {
             let target_cues = Arc::new(CueSet::from(&probe.target_cues));
             let weight = Reverse(Score::ONE);
             let walk = Walk { asked: id, channel: None, hops: 0, weight, path: Vec::new(), probe, target_cues };

@@ -53,7 +53,7 @@ pub(super) fn hash64(bytes: &[u8]) -> u64 {
 
 /// Where a unit stands: in time and in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct TimelinePosition {
     /// The session.
     pub session: u64,
     /// Ordinal of its first source.
@@ -64,7 +64,7 @@ pub struct Place {
     pub end_ms: i64,
 }
 
-impl Place {
+impl TimelinePosition {
     /// The place of a unit.
     #[must_use]
     pub fn new(session: &str, ordinal: u32, time: Option<Interval>, said_at: EventTime) -> Self {
@@ -91,7 +91,7 @@ pub struct Choice {
 impl Choice {
     /// `to` as `from` ranks it.
     #[must_use]
-    pub fn new(score: Score, from: &Place, to: &Place, id: UnitId) -> Self {
+    pub fn new(score: Score, from: &TimelinePosition, to: &TimelinePosition, id: UnitId) -> Self {
         let gap = to.start_ms.saturating_sub(from.end_ms).max(from.start_ms.saturating_sub(to.end_ms)).max(0);
         let distance = if from.session == to.session { from.ordinal.abs_diff(to.ordinal) } else { u32::MAX };
         Self { score: Reverse(score), gap_ms: gap, distance, ordinal: to.ordinal, id }
@@ -270,9 +270,9 @@ mod tests {
 
     #[test]
     fn choices_are_ordered_by_decision_11() {
-        let place = |session, ordinal, start_ms| Place { session, ordinal, start_ms, end_ms: start_ms };
+        let place = |session, ordinal, start_ms| TimelinePosition { session, ordinal, start_ms, end_ms: start_ms };
         let from = place(1, 10, 1_000);
-        let choice = |score, to: Place, id| Choice::new(Score(score), &from, &to, UnitId(id));
+        let choice = |score, to: TimelinePosition, id| Choice::new(Score(score), &from, &to, UnitId(id));
         let order = [
             choice(9, place(2, 0, 9_000), 9),
             choice(8, place(2, 50, 1_000), 8),

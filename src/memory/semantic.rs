@@ -95,14 +95,14 @@ impl SemanticIndex {
             self.rows.push(unit.vector());
         }
         for slot in 0..self.slots.len() {
-            let (id, place) = (self.slots[slot].unit.id, self.slots[slot].unit.place);
+            let (id, position) = (self.slots[slot].unit.id, self.slots[slot].unit.position);
             let to = |(to, score): &(UnitId, Score)| {
                 let to = &self.slots[*self.slot_of.get(to)?].unit;
-                Some(Choice::new(*score, &place, &to.place, to.id))
+                Some(Choice::new(*score, &position, &to.position, to.id))
             };
             let mut best: Vec<Choice> = known.get(&id).into_iter().flatten().filter_map(to).collect();
             best.sort_unstable();
-            changes.extend(best.iter().map(|choice| (id, place.ordinal, *choice, 1)));
+            changes.extend(best.iter().map(|choice| (id, position.ordinal, *choice, 1)));
             // A full choice says nothing of what is less than its last.
             let floor = best.last().copied().filter(|_| best.len() >= self.choices);
             self.slots[slot].pool = Pool { best, floor };
@@ -121,7 +121,7 @@ impl SemanticIndex {
     }
 
     /// Where [`Self::alignments`] has the unit.
-    pub(super) fn place_of(&self, id: UnitId) -> Option<usize> {
+    pub(super) fn slot_of_unit(&self, id: UnitId) -> Option<usize> {
         self.slot_of.get(&id).copied()
     }
 
@@ -207,7 +207,7 @@ impl SemanticIndex {
 
     fn choice(&self, from: usize, to: usize, score: i32) -> Choice {
         let (from, to) = (&self.slots[from].unit, &self.slots[to].unit);
-        Choice::new(Score(score), &from.place, &to.place, to.id)
+        Choice::new(Score(score), &from.position, &to.position, to.id)
     }
 
     fn consider(&mut self, from: usize, to: usize, score: i32) {
@@ -222,14 +222,14 @@ impl SemanticIndex {
 
     fn remember(&self, slot: usize, before: &mut Before) {
         let unit = &self.slots[slot].unit;
-        before.entry(unit.id).or_insert_with(|| (unit.place.ordinal, self.chosen(slot).to_vec()));
+        before.entry(unit.id).or_insert_with(|| (unit.position.ordinal, self.chosen(slot).to_vec()));
     }
 
     fn report(&self, before: Before, changes: &mut Vec<ChoiceChange>) {
         for (id, (ordinal, old)) in before {
             let slot = self.slot_of.get(&id).copied();
             let new = slot.map_or(&[][..], |s| self.chosen(s));
-            let ordinal_now = slot.map_or(ordinal, |s| self.slots[s].unit.place.ordinal);
+            let ordinal_now = slot.map_or(ordinal, |s| self.slots[s].unit.position.ordinal);
             changes.extend(old.iter().filter(|c| !new.contains(c)).map(|c| (id, ordinal, *c, -1)));
             changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
         }

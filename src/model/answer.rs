@@ -2,12 +2,10 @@
 //!
 //! In: what recollection found. Out: values with one JSON form; scores in fixed point.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, Cues, EventTime, SCHEMA_VERSION, UnitId, Usage};
+use super::{Bank, Channel, Cues, EventTime, SCHEMA_VERSION, UnitId, Usage};
 
 /// A score in fixed point, so that no processor or summation order changes a comparison.
 ///
@@ -32,28 +30,6 @@ impl Score {
     #[must_use]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / f64::from(Self::ONE.0)
-    }
-}
-
-/// What joins two units, or a question and a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Channel {
-    /// Nearness of meaning: cosine of vectors.
-    Semantic,
-    /// Shared participants, places and times (called `cue` in the first hop).
-    Structural,
-    /// Shared words: BM25. Makes no edges.
-    Lexical,
-}
-
-impl fmt::Display for Channel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Semantic => "semantic",
-            Self::Structural => "structural",
-            Self::Lexical => "lexical",
-        })
     }
 }
 
@@ -156,10 +132,9 @@ impl EdgeRecord {
     /// The key of the record.
     #[must_use]
     pub fn key(&self) -> Vec<u8> {
-        let channel = self.channel.to_string();
         let (a, b) = (self.a.0.to_be_bytes(), self.b.0.to_be_bytes());
         let mut key = Vec::with_capacity(64);
-        for field in [self.bank.as_str().as_bytes(), channel.as_bytes(), &a, &b] {
+        for field in [self.bank.as_str().as_bytes(), self.channel.name().as_bytes(), &a, &b] {
             // The longest is a bank of 128 bytes.
             key.extend_from_slice(&(field.len() as u16).to_be_bytes());
             key.extend_from_slice(field);

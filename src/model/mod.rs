@@ -8,6 +8,7 @@
 
 mod answer;
 mod bank;
+mod channel;
 mod export;
 mod time;
 mod turn;
@@ -15,14 +16,16 @@ mod unit;
 mod usage;
 
 pub use answer::{
-    Channel, EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question,
-    QuestionCues, Refusal, RefusalCode, Round, Score, Seen, Step, Target, Trace,
+    EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question, QuestionCues,
+    Refusal, RefusalCode, Round, Score, Seen, Step, Target, Trace,
 };
 pub use bank::{Bank, BankKey};
+pub use channel::Channel;
 pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
 pub use time::{EventTime, Interval};
 pub use turn::{
-    Attachment, DeadLetter, Deletion, Idle, Place, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn,
+    Attachment, DeadLetter, Deletion, Idle, InputPosition, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId,
+    WindowTurn,
 };
 pub use unit::{
     Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowState,

@@ -204,14 +204,15 @@ pub struct DeadLetter {
     /// The record itself, cut to 4,096 bytes, invalid UTF-8 replaced.
     pub payload: String,
     /// Its place in the turns topic, if it came from there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    #[serde(default, rename = "place", skip_serializing_if = "Option::is_none")]
+    pub position: Option<InputPosition>,
 }
 
-/// A record of a topic.
+/// A record of the turns topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+#[schemars(rename = "Place")]
+pub struct InputPosition {
     /// The partition.
     pub partition: u32,
     /// The offset.
@@ -224,14 +225,14 @@ impl DeadLetter {
     pub fn new(origin: String, reason: String, payload: &[u8]) -> Self {
         let cut = &payload[..payload.len().min(4096)];
         let payload = String::from_utf8_lossy(cut).into_owned();
-        Self { schema: SCHEMA_VERSION, origin, reason, payload, place: None }
+        Self { schema: SCHEMA_VERSION, origin, reason, payload, position: None }
     }
 
     /// A dead letter for a record of the turns topic.
     #[must_use]
-    pub fn of_turn(place: Place, reason: String, payload: &[u8]) -> Self {
-        let origin = format!("turns partition {}, offset {}", place.partition, place.offset);
-        Self { place: Some(place), ..Self::new(origin, reason, payload) }
+    pub fn of_turn(position: InputPosition, reason: String, payload: &[u8]) -> Self {
+        let origin = format!("turns partition {}, offset {}", position.partition, position.offset);
+        Self { position: Some(position), ..Self::new(origin, reason, payload) }
     }
 }
 

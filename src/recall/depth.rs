@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::form::Form;
 use crate::{
     config::{RecallSettings, StopSettings},
-    memory::{Familiar, FamiliarPart},
+    memory::{FamiliarPart, FamiliarParts},
 };
 
 /// Bytes of English dialogue in a token of the o200k vocabulary, about.
@@ -22,7 +22,7 @@ const HEADING_TOKENS: f64 = 14.0;
 const LINE_TOKENS: f64 = 2.0;
 
 /// Places in `familiar.best`, each with its share of the way from the zero to the best.
-pub(super) fn enough(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec<(usize, f64)> {
+pub(super) fn enough(familiar: &FamiliarParts, form: Form, settings: &RecallSettings) -> Vec<(usize, f64)> {
     let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
     let bar = bar(form, &settings.stop);
     let mut out = Vec::new();

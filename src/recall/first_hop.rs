@@ -11,8 +11,8 @@ use super::{Candidate, Failure, Impressions, Memory, depth, form::Form, person::
 use crate::{
     config::{FirstHop, RecallSettings},
     language::{months::months, sentences::is_empty_word, synonyms::synonyms},
-    memory::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
-    model::{Channel, Position, Provenance, Question, QuestionCues, UnitId},
+    memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
+    model::{Position, Provenance, Question, QuestionCues, UnitId},
 };
 
 /// The parts that a familiarity probe gives: more than any answer or walk holds.
@@ -39,7 +39,7 @@ pub(super) struct Asked<'q> {
     /// Its vector.
     pub(super) vector: &'q FixedVector,
     /// The vector of the question as the one who is asked about would put it.
-    pub(super) own_vector: Option<FixedVector>,
+    pub(super) first_person_vector: Option<FixedVector>,
 }
 
 /// Asks the memory.
@@ -83,7 +83,7 @@ fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe
     FamiliarityProbe {
         bank: asked.question.bank.key(),
         vector: asked.vector.clone(),
-        own_vector: asked.own_vector.clone(),
+        first_person_vector: asked.first_person_vector.clone(),
         words: text.clone(),
         topics: topics.join(" "),
         synonyms: topics.iter().filter(|w| !is_empty_word(w)).map(|w| of_word(w)).collect(),
@@ -100,12 +100,7 @@ fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe
 
 /// The order in which a trace shows hits: semantic, lexical, cue; by rank.
 fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
-    let place = |channel| match channel {
-        Channel::Semantic => 0,
-        Channel::Lexical => 1,
-        Channel::Structural => 2,
-    };
-    hits.sort_by_key(|h| (place(h.channel), h.rank, h.unit.id));
+    hits.sort_by_key(|h| (h.channel.order(), h.rank, h.unit.id));
     hits
 }
 
@@ -121,7 +116,7 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
 }
 
 /// The parts that are enough, as one candidate a unit, in the order of its best part.
-fn candidates(familiar: &Familiar, form: Form, settings: &RecallSettings) -> Vec<Candidate> {
+fn candidates(familiar: &FamiliarParts, form: Form, settings: &RecallSettings) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut place: BTreeMap<UnitId, usize> = BTreeMap::new();
     for (at, share) in depth::enough(familiar, form, settings) {

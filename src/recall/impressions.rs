@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{memory::Familiar, model::UnitId};
+use crate::{memory::FamiliarParts, model::UnitId};
 
 /// The share of a unit of which the probe gave no part: below every other.
 const UNKNOWN: f64 = -1.0;
@@ -19,7 +19,7 @@ pub struct Impressions {
 impl Impressions {
     /// Reads the answer of a probe.
     #[must_use]
-    pub fn of(familiar: &Familiar) -> Self {
+    pub fn of(familiar: &FamiliarParts) -> Self {
         let mut parts: BTreeMap<UnitId, Vec<(usize, f64)>> = BTreeMap::new();
         for part in &familiar.best {
             parts.entry(part.unit.id).or_default().push((part.part, familiar.share(part.score)));

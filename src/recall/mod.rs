@@ -9,7 +9,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     config::RecallSettings,
-    memory::{self, Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody},
+    memory::{
+        self, Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe, UnitBody,
+    },
     model::{
         Channel, Evidence, EvidenceUnit, Excerpt, MAX_TEXT_BYTES, ModelRef, Plan, Provenance, Question, Round,
         SCHEMA_VERSION, Score, Seen, Target, Trace, UnitId, Vector,
@@ -97,7 +99,7 @@ pub trait Memory {
     ///
     /// # Errors
     /// Why the memory did not answer.
-    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, Failure>;
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure>;
 
     /// What those memories lead to.
     ///
@@ -147,20 +149,21 @@ pub fn recollect(
         embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
     let fixed = memory::quantise(&vector.0);
     let form = form::form(&question.text);
-    let own_vector = match (form.gathered(), person::own_form(&question.text, &cues.cues.participants)) {
-        (false, _) => None,
-        (true, None) => Some(fixed.clone()),
-        (true, Some(text)) => {
-            let failed = |source| RecallError::Embed { what: "question in its own form".to_owned(), source };
-            Some(memory::quantise(&embed(&text).map_err(failed)?.0))
-        }
-    };
+    let first_person_vector =
+        match (form.gathered(), person::first_person_wording(&question.text, &cues.cues.participants)) {
+            (false, _) => None,
+            (true, None) => Some(fixed.clone()),
+            (true, Some(text)) => {
+                let failed = |source| RecallError::Embed { what: "question in its own form".to_owned(), source };
+                Some(memory::quantise(&embed(&text).map_err(failed)?.0))
+            }
+        };
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
     };
 
-    let asked = first_hop::Asked { question, cues: &cues, form, vector: &fixed, own_vector };
+    let asked = first_hop::Asked { question, cues: &cues, form, vector: &fixed, first_person_vector };
     let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
     let mut evidence = assemble::consolidate(first.candidates.clone());
     let mut rounds = Vec::new();

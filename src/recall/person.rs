@@ -41,7 +41,7 @@ pub(super) fn subject(question: &str, persons: &[String]) -> Option<String> {
 }
 
 /// The question with every person as "I", or "my" where something is theirs; absent where it names none.
-pub(super) fn own_form(question: &str, persons: &[String]) -> Option<String> {
+pub(super) fn first_person_wording(question: &str, persons: &[String]) -> Option<String> {
     let words = words(question);
     let mut out = String::with_capacity(question.len());
     let mut done = 0;
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_question_as_they_would_put_it() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(own_form(text, &persons()).as_deref(), expected, "{text}");
+            assert_eq!(first_person_wording(text, &persons()).as_deref(), expected, "{text}");
         };
         check("What is Ines's favourite tea?", Some("What is my favourite tea?"));
         check("Would Ann Lee visit Paul?", Some("Would I visit I?"));

@@ -62,7 +62,7 @@ impl Memory for Told {
         if self.fails { Err("the dataflow is gone".into()) } else { Ok(answered(self.hits.clone())) }
     }
 
-    fn familiar(&self, _: FamiliarityProbe) -> Result<Answered<Familiar>, Failure> {
+    fn familiar(&self, _: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure> {
         if self.fails {
             return Err("the dataflow is gone".into());
         }
@@ -78,7 +78,7 @@ impl Memory for Told {
             })
             .collect();
         best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.unit.id.cmp(&b.unit.id)));
-        Ok(answered(Familiar { parts_total: best.len(), best, zero: 0.30 }))
+        Ok(answered(FamiliarParts { parts_total: best.len(), best, zero: 0.30 }))
     }
 
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure> {

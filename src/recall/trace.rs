@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use crate::{
     language::times::render_interval,
-    model::{Channel, Cues, Evidence, FamiliarityTerms, Provenance, Round, Seen, Step, UnitId},
+    model::{Cues, Evidence, FamiliarityTerms, Provenance, Round, Seen, Step, UnitId},
 };
 
 /// Renders the way to an answer.
@@ -82,7 +82,7 @@ impl Page {
             }
             let Provenance::FirstHop { channel, rank, score } = s.provenance else { continue };
             if last != Some(channel) {
-                self.line(2, if channel == Channel::Structural { "cue" } else { channel_name(channel) });
+                self.line(2, channel.first_hop_name());
                 last = Some(channel);
             }
             let unit = self.introduce(s.id, &s.restatement);
@@ -117,7 +117,7 @@ impl Page {
                 continue;
             };
             if last != Some(*channel) {
-                self.line(2, &format!("over {} edges", channel_name(*channel)));
+                self.line(2, &format!("over {} edges", channel.name()));
                 last = Some(*channel);
             }
             let unit = self.introduce(s.id, &s.restatement);
@@ -139,7 +139,7 @@ impl Page {
     fn path(&self, path: &[Step]) -> String {
         let mut text = path.first().map_or_else(|| "no edge".to_owned(), |s| self.name(s.from));
         for step in path {
-            let _ = write!(text, " —{} {:.2}→ {}", channel_name(step.channel), step.weight, self.name(step.to));
+            let _ = write!(text, " —{} {:.2}→ {}", step.channel.name(), step.weight, self.name(step.to));
         }
         text
     }
@@ -166,19 +166,10 @@ impl Page {
 pub fn way(provenance: &Provenance) -> String {
     match provenance {
         Provenance::Familiar { rank, .. } => format!("familiar {rank}"),
-        Provenance::FirstHop { channel: Channel::Structural, rank, .. } => format!("cue {rank}"),
-        Provenance::FirstHop { channel, rank, .. } => format!("{channel} {rank}"),
+        Provenance::FirstHop { channel, rank, .. } => format!("{} {rank}", channel.first_hop_name()),
         Provenance::Expansion { channel, rank, hops, .. } => {
             format!("{channel} expansion {rank} ({hops} hop{})", if *hops == 1 { "" } else { "s" })
         }
-    }
-}
-
-fn channel_name(channel: Channel) -> &'static str {
-    match channel {
-        Channel::Semantic => "semantic",
-        Channel::Structural => "structural",
-        Channel::Lexical => "lexical",
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn publish(
 
     // First what went: an edge whose weight changed goes and comes under one key.
     let take = |net: &mut BTreeMap<Vec<u8>, Change>, told: EdgeChanges| {
-        for (edge, came) in told.went.iter().map(|e| (e, false)).chain(told.came.iter().map(|e| (e, true))) {
+        for (edge, came) in told.removed.iter().map(|e| (e, false)).chain(told.added.iter().map(|e| (e, true))) {
             if let Some(change) = change(log, answerer, edge, came) {
                 net.insert(change.key.clone(), change);
             }

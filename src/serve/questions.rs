@@ -21,7 +21,7 @@ use rdkafka::{
 
 use super::{
     ServeError, State,
-    request::{Asked, Request, Rules, reply},
+    request::{IncomingQuestion, Request, Rules, reply},
 };
 use crate::{
     config::Pipeline,
@@ -154,7 +154,7 @@ fn take(
                 let raw = RawRecord::of(&message);
                 let partition = message.partition().unsigned_abs();
                 in_hand.take(partition, raw.record.offset);
-                let asked = Asked {
+                let asked = IncomingQuestion {
                     partition,
                     offset: raw.record.offset,
                     key: &raw.record.key,

@@ -67,7 +67,7 @@ pub(super) struct Request {
 }
 
 /// A record as it is read: its place, key, value and headers.
-pub(super) struct Asked<'a> {
+pub(super) struct IncomingQuestion<'a> {
     /// The partition.
     pub partition: u32,
     /// The offset.
@@ -82,7 +82,7 @@ pub(super) struct Asked<'a> {
 
 impl Request {
     /// Reads a record that came at `arrived`, when the clock said `unix_ms`.
-    pub(super) fn read(asked: &Asked<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
+    pub(super) fn read(asked: &IncomingQuestion<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
         let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
         let mut request = Self {
             partition: asked.partition,
@@ -231,7 +231,7 @@ mod tests {
 
     fn read(value: &str, headers: &[(&str, &[u8])]) -> Request {
         let headers: Vec<_> = headers.iter().map(|(k, v)| ((*k).to_owned(), Some(v.to_vec()))).collect();
-        let asked = Asked { partition: 2, offset: 9, key: b"k", value: value.as_bytes(), headers: &headers };
+        let asked = IncomingQuestion { partition: 2, offset: 9, key: b"k", value: value.as_bytes(), headers: &headers };
         Request::read(&asked, &rules(), Instant::now(), 1_000_000)
     }
 

@@ -183,9 +183,9 @@ static DEAD_LETTERS: [Column; 5] = [
     column(
         "turns_partition",
         "Its partition of the turns topic, if it came from there.",
-        Cells::I32(|r| i32::try_from(letter(r)?.place?.partition).ok()),
+        Cells::I32(|r| i32::try_from(letter(r)?.position?.partition).ok()),
     ),
-    column("turns_offset", "Its offset there.", Cells::I64(|r| i64::try_from(letter(r)?.place?.offset).ok())),
+    column("turns_offset", "Its offset there.", Cells::I64(|r| i64::try_from(letter(r)?.position?.offset).ok())),
 ];
 
 fn event(row: &Row) -> Option<&TurnEvent> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ripplemem::{
     language::names::capitalised,
-    memory::{Familiar, FamiliarityProbe, LiveUnit, Words, dot_reference},
+    memory::{FamiliarParts, FamiliarityProbe, LiveUnit, Words, dot_reference},
     model::{Score, UnitId},
 };
 
@@ -20,13 +20,13 @@ struct Part<'a> {
 
 impl Reference {
     /// The given parts are the best, in order, with the right scores, zero and count.
-    pub(super) fn check_familiar(&self, probe: &FamiliarityProbe, got: &Familiar) {
+    pub(super) fn check_familiar(&self, probe: &FamiliarityProbe, got: &FamiliarParts) {
         let mut words = Words::default();
         let mut parts: BTreeMap<(u64, u32, UnitId, usize), Part<'_>> = BTreeMap::new();
         for unit in self.bank(probe.bank) {
             for (at, part) in unit.body.parts.iter().enumerate() {
                 let bag = words.count(&part.text).terms().map(|(t, n)| (t, u32::from(n))).collect();
-                let session = unit.place.session;
+                let session = unit.position.session;
                 parts.insert((session, part.ordinal, unit.id, at), Part { session, unit, at, bag });
             }
         }
@@ -110,11 +110,11 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
             let length: u32 = p.bag.values().sum();
             let topics_held =
                 if held(&|_| true) > 0.0 { held(&|t| p.bag.contains_key(t)) / held(&|_| true) } else { 0.0 };
-            let own_form = probe.own_vector.as_ref().map_or(0.0, |v| w.own_pair * pair(p, v));
+            let first_person = probe.first_person_vector.as_ref().map_or(0.0, |v| w.own_pair * pair(p, v));
             w.meaning * meaning(p, &probe.vector)
                 + w.pair * pair(p, &probe.vector)
                 + w.trio * (pair(p, &probe.vector) + pair(next, &probe.vector)) / 2.0
-                + own_form
+                + first_person
                 + w.words * word_scores[i] / most
                 + w.synonyms * synonym_scores[i] / most
                 + w.own_words * topics_held
@@ -163,6 +163,7 @@ fn is(names: &[String], part: &Part<'_>) -> bool {
     names.iter().any(|n| *n == name || name.split(' ').next() == Some(n))
 }
 
+/// Written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
 fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)]) -> Vec<f64> {
     let windows: Vec<HashMap<u64, u32>> = (0..parts.len())
         .map(|i| {

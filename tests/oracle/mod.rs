@@ -13,8 +13,8 @@ use std::sync::Arc;
 use ripplemem::{
     config::Pipeline,
     memory::{
-        Census, CensusProbe, Extraction, Familiar, FamiliarityProbe, FirstHopProbe, Hit, Listeners, Load, MemoryHandle,
-        Neighbour, NeighbourhoodProbe, RecordKey, quantise,
+        Census, CensusProbe, Extraction, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Listeners, Load,
+        MemoryHandle, Neighbour, NeighbourhoodProbe, RecordKey, quantise,
     },
     model::{Bank, Channel, Cues, Score},
 };
@@ -28,7 +28,7 @@ use reference::Reference;
 struct Seen {
     census: Census,
     hits: Vec<Vec<Hit>>,
-    familiar: Vec<Familiar>,
+    familiar: Vec<FamiliarParts>,
     neighbours: Vec<Vec<Neighbour>>,
 }
 
@@ -78,7 +78,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         ],
         names: probe.cues.participants.iter().map(|p| p.replace("bo", "bo lee")).collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
-        own_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
+        first_person_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
         topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
         subject: probe.cues.participants.last().map(|p| p.replace("bo", "bo lee")),
         asks_time: probe.words.len().is_multiple_of(2),

@@ -48,13 +48,13 @@ impl Reference {
         for (key, unit) in &this.units {
             let semantic = this.bank(key.bank).filter(|o| o.id != key.id).filter_map(|o| {
                 let score = Score(dot_reference(unit.vector(), o.vector()));
-                (score >= threshold).then(|| (Channel::Semantic, Choice::new(score, &unit.place, &o.place, o.id)))
+                (score >= threshold).then(|| (Channel::Semantic, Choice::new(score, &unit.position, &o.position, o.id)))
             });
             let near = this.near(key.bank, unit);
             let structural = near.iter().filter_map(|o| {
                 let score = this.structural.score(&unit.cues, &o.cues)?;
                 (score >= this.structural.threshold())
-                    .then(|| (Channel::Structural, Choice::new(score, &unit.place, &o.place, o.id)))
+                    .then(|| (Channel::Structural, Choice::new(score, &unit.position, &o.position, o.id)))
             });
             let memory = &pipeline.memory;
             for (choices, most) in [
@@ -84,7 +84,7 @@ impl Reference {
 
     /// Decision 12: in every cue value's order, and in that of time alone, the nearest before and after.
     fn near(&self, bank: BankKey, unit: &LiveUnit) -> Vec<Arc<LiveUnit>> {
-        let order = |u: &LiveUnit| (u.place.start_ms, u.place.ordinal, u.id);
+        let order = |u: &LiveUnit| (u.position.start_ms, u.position.ordinal, u.id);
         let mut found = BTreeMap::new();
         let mut window = |share: &dyn Fn(&CueSet) -> bool| {
             let mut sorted: Vec<&Arc<LiveUnit>> = self.bank(bank).filter(|u| share(&u.cues)).collect();
@@ -135,6 +135,7 @@ impl Reference {
     }
 
     /// BM25 in floating point: the fixed-point scores must be near, and no better unit left out.
+    /// The formula is written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
     pub(super) fn check_lexical(&self, probe: &FirstHopProbe, got: &[&Hit]) {
         let mut words = Words::default();
         let bags: BTreeMap<UnitId, HashMap<u64, u16>> =
@@ -170,11 +171,11 @@ impl Reference {
         for edge in self.edges.iter().filter(|e| e.bank == bank && (e.a == from || e.b == from)) {
             let to = if edge.a == from { edge.b } else { edge.a };
             let other = &self.units[&UnitKey { bank, id: to }];
-            edges.push((edge.channel, Choice::new(edge.weight, &unit.place, &other.place, to)));
+            edges.push((edge.channel, Choice::new(edge.weight, &unit.position, &other.position, to)));
         }
         edges.sort();
         let mut walked = Vec::new();
-        for channel in [Channel::Semantic, Channel::Structural] {
+        for channel in Channel::EDGES {
             let of_channel = edges.iter().filter(|(c, _)| *c == channel).take(self.pipeline.memory.fan_out);
             walked.extend(of_channel.map(|(channel, choice)| PathStep {
                 from,

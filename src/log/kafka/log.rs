@@ -22,7 +22,7 @@ use super::{
     topics::{self, OptionalTopics},
 };
 use crate::{
-    config::{Expired, LogSettings},
+    config::{ExpiredPolicy, LogSettings},
     log::{
         Batch, KeyedValue, LiveKey, Log, LogError, Record, Topic, Transaction, TransactionEnd, memory_name,
         partition_of,
@@ -254,7 +254,7 @@ impl KafkaLog {
         let position = match committed {
             None => earliest,
             Some(position) if position >= earliest => position,
-            Some(_) if self.cluster.settings.expired == Expired::Earliest => earliest,
+            Some(_) if self.cluster.settings.expired == ExpiredPolicy::Earliest => earliest,
             Some(position) => return Err(LogError::Expired { partition, position, earliest }),
         };
         // Another instance may move the position of a partition that we do not own: do not cache it.
@@ -550,7 +550,7 @@ fn error_headers(letter: &DeadLetter, turns: &str) -> OwnedHeaders {
         let taken = std::mem::take(&mut headers);
         headers = taken.insert(Header { key: &key, value: Some(value) });
     };
-    if let Some(place) = &letter.place {
+    if let Some(place) = &letter.position {
         put("topic", turns);
         put("partition", &place.partition.to_string());
         put("offset", &place.offset.to_string());
@@ -558,7 +558,7 @@ fn error_headers(letter: &DeadLetter, turns: &str) -> OwnedHeaders {
         put("topic", &letter.origin);
     }
     put("connector.name", "ripplemem");
-    put("task.id", &letter.place.as_ref().map_or(0, |p| p.partition).to_string());
+    put("task.id", &letter.position.as_ref().map_or(0, |p| p.partition).to_string());
     put("stage", "VALUE_CONVERTER");
     put("class.name", "ripplemem::model::TurnEvent");
     put("exception.class.name", "ripplemem.InvalidTurn");

@@ -19,7 +19,7 @@ use crate::{
     },
     log::{Log, Topic, Transaction, partition_of},
     model::{
-        Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, Place, SCHEMA_VERSION, TurnEvent, Usage, Window,
+        Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, TurnEvent, Usage, Window,
         WindowState, WindowTurn,
     },
     window::{WindowChange, Windower},
@@ -251,7 +251,7 @@ impl Stage {
                 Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
                 Ok(event) => self.windower.apply(record.offset, &event),
                 Err(reason) => {
-                    let place = Place { partition: self.partition, offset: record.offset };
+                    let place = InputPosition { partition: self.partition, offset: record.offset };
                     dead_letters.push(DeadLetter::of_turn(place, reason, value));
                 }
             }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    config::{EmbedSettings, ModelSettings, Pipeline, Stored},
+    config::{EmbedSettings, ModelSettings, Pipeline, VectorPrecision},
     embed::{self, Embedder, SpanVectors, VectorCache},
     extract::DraftUnit,
     model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowId},
@@ -148,10 +148,10 @@ impl Vectors {
     }
 }
 
-fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: Stored) -> Unit {
+fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: VectorPrecision) -> Unit {
     let kept = |vector: Vector| match stored {
-        Stored::Int8 => vector.in_steps(),
-        Stored::F32 => vector,
+        VectorPrecision::Int8 => vector.in_steps(),
+        VectorPrecision::F32 => vector,
     };
     let parts = draft.parts.iter().zip(vectors.parts).map(|(part, vectors)| Part {
         turn: part.turn.clone(),

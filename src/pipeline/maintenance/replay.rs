@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use crate::{
-    config::{Expired, LogSettings},
+    config::{ExpiredPolicy, LogSettings},
     log::{LogError, TopicView},
     model::EventTime,
     snapshot::{Archive, Held, Row, SnapshotError, Table},
@@ -95,7 +95,7 @@ pub struct Replay {
     table: Table,
     view: TopicView,
     archive: Archive,
-    expired: Expired,
+    expired: ExpiredPolicy,
     /// The end of each partition that is read, as it was when this began.
     ends: BTreeMap<u32, u64>,
 }
@@ -126,7 +126,7 @@ impl Replay {
                 (None, Begin::Time(append_ms)) => view.offset_at(partition, append_ms)?.max(earliest),
             };
             if position < earliest {
-                if log.kafka.expired == Expired::Stop {
+                if log.kafka.expired == ExpiredPolicy::Stop {
                     let topic = view.name().to_owned();
                     return Err(ReplayError::Expired { topic, partition, position, earliest });
                 }
@@ -152,7 +152,7 @@ impl Replay {
             }
             let raws = match self.view.read(partition, from, READ_RECORDS) {
                 Err(LogError::Expired { position, earliest, .. }) => {
-                    if self.expired == Expired::Stop {
+                    if self.expired == ExpiredPolicy::Stop {
                         let topic = self.view.name().to_owned();
                         return Err(ReplayError::Expired { topic, partition, position, earliest });
                     }

@@ -198,7 +198,7 @@ impl Answerer {
         run: String,
         partitions: u32,
     ) -> Result<(), PipelineError> {
-        self.memory.settle()?;
+        self.memory.wait_for_loads()?;
         let mut told: Vec<ChoiceChanges> = choices.try_iter().collect();
         let of_gone = told.split_off(told.len().saturating_sub(gone.len()));
         let mut writer = snapshots.writer(restored, run, self.pipeline.snapshot.history_days)?;
@@ -378,7 +378,7 @@ impl Answerer {
     /// # Errors
     /// [`PipelineError::Memory`].
     pub fn settle(&self) -> Result<(), PipelineError> {
-        Ok(self.memory.settle().map(|_| ())?)
+        Ok(self.memory.wait_for_loads().map(|_| ())?)
     }
 
     /// The name of a bank that the memory knows, or knew.

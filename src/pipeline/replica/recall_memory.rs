@@ -3,7 +3,9 @@
 //! In: recall's probes. Out: the answers of the dataflow, its errors as recall's failures.
 
 use crate::{
-    memory::{Answered, Familiar, FamiliarityProbe, FirstHopProbe, Hit, MemoryHandle, Neighbour, NeighbourhoodProbe},
+    memory::{
+        Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, MemoryHandle, Neighbour, NeighbourhoodProbe,
+    },
     recall::{self, Failure},
 };
 
@@ -12,7 +14,7 @@ impl recall::Memory for MemoryHandle {
         Ok(Self::first_hop(self, probe)?)
     }
 
-    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<Familiar>, Failure> {
+    fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure> {
         Ok(Self::familiar(self, probe)?)
     }
 

@@ -351,11 +351,8 @@ impl<'b> Choices<'b> {
     }
 
     pub(in super::super) fn choice(&self, row: usize) -> Result<GraphChoice, String> {
-        let channel = match self.channel.value(row) {
-            "semantic" => Channel::Semantic,
-            "structural" => Channel::Structural,
-            other => return Err(format!("the channel {other:?} is not known")),
-        };
+        let name = self.channel.value(row);
+        let channel = Channel::of_edges(name).ok_or_else(|| format!("channel {name:?} is not known"))?;
         let (from, to) = (UnitId(self.from.value(row)), UnitId(self.to.value(row)));
         Ok(GraphChoice { channel, from, to, weight: Score(self.weight.value(row)) })
     }

@@ -14,7 +14,7 @@ use arrow_schema::ArrowError;
 use super::{Head, UpdateTable, attachment_fields, part_fields};
 use crate::{
     memory::GraphChoice,
-    model::{Attachment, Channel, MemoryRecord, Part, Unit, UnitId, Vector, WindowState, WindowTurn},
+    model::{Attachment, MemoryRecord, Part, Unit, UnitId, Vector, WindowState, WindowTurn},
 };
 
 type VectorBuilder = FixedSizeListBuilder<Float32Builder>;
@@ -381,10 +381,7 @@ impl ChoiceRows {
         self.offset.append_value(offset);
         self.append_time.append_value(append_ms);
         self.diff.append_value(diff);
-        self.channel.append_value(match choice.channel {
-            Channel::Semantic => "semantic",
-            Channel::Structural | Channel::Lexical => "structural",
-        });
+        self.channel.append_value(choice.channel.name());
         self.from.append_value(choice.from.0);
         self.to.append_value(choice.to.0);
         self.weight.append_value(choice.weight.0);
