@@ -24,13 +24,25 @@ use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
 use super::{
-    Batch, Progress, Source, SourceError, end_mark,
-    queue::{Queue, moment, text_of, zone_notice},
-    unreadable, zone_offset,
+    end_mark::end_mark,
+    error::{SourceError, unreadable},
+    format::SourceFormat,
+    queue::{Queue, text_of},
+    turn_source::{Batch, Progress, Source},
+    zone::{moment, zone_notice, zone_offset},
 };
 use crate::{
     config::SourceSettings,
     model::{Bank, EventTime, SessionEnd, Turn, TurnEvent},
+};
+
+/// EverMemBench-Dynamic.
+pub(super) const FORMAT: SourceFormat = SourceFormat {
+    name: "evermembench",
+    about: "EverMemBench-Dynamic's dialogue.json",
+    standard_input: false,
+    only: Some("groups"),
+    open: |settings, bank| Ok(Box::new(EverMemBench::open(settings, bank)?)),
 };
 
 const WHOLE_FILE: &str = "fetch the whole dialogue.json again: an object with \"dialogues\"";
@@ -74,10 +86,6 @@ impl EverMemBench {
     /// an offset, the topic cannot name a bank, or `only` names a group that is not in it.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
-        if path.as_os_str() == "-" {
-            let problem = "evermembench is read from a file; name it".to_owned();
-            return Err(SourceError::Settings { key: "path", problem });
-        }
         let offset_seconds = zone_offset(&settings.zone)?;
         let bytes = std::fs::read(path).map_err(|e| unreadable(path, 0, e))?;
         let format = |line, column, problem: String| SourceError::Format {
@@ -89,7 +97,7 @@ impl EverMemBench {
         };
         let mut reader = Reader {
             file: path.display().to_string(),
-            prefix: bank.map_or("evermembench", Bank::as_str).to_owned(),
+            prefix: bank.map_or(FORMAT.name, Bank::as_str).to_owned(),
             offset_seconds,
             only: &settings.only,
             queue: Queue::default(),

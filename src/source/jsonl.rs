@@ -13,10 +13,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Batch, Progress, Source, SourceError, advised, end_mark, unreadable};
+use super::{
+    end_mark::end_mark,
+    error::{SourceError, unreadable},
+    format::SourceFormat,
+    turn_source::{Batch, Progress, Source},
+};
 use crate::{
     config::SourceSettings,
     model::{Bank, DeadLetter, EventTime, TurnEvent},
+};
+
+/// JSON Lines.
+pub(super) const FORMAT: SourceFormat = SourceFormat {
+    name: "jsonl",
+    about: "JSON Lines, one turn a line; - reads standard input",
+    standard_input: true,
+    only: None,
+    open: |settings, bank| Ok(Box::new(Jsonl::open(settings, bank)?)),
 };
 
 /// Longest line, in bytes without its end. A text of the longest kind fits with every
@@ -53,12 +67,8 @@ impl Jsonl {
     /// Opens a file, or standard input for `-`. `bank` is given to records that name none.
     ///
     /// # Errors
-    /// [`SourceError`] when the file cannot be opened, or conversations are chosen.
+    /// [`SourceError`] when the file cannot be opened.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
-        if !settings.only.is_empty() {
-            let problem = "jsonl holds no conversations to choose from; leave it out".to_owned();
-            return Err(SourceError::Settings { key: "only", problem });
-        }
         let path = &settings.path;
         if path == Path::new("-") {
             return Ok(Self::new(path, Box::new(io::stdin()), None, bank));
@@ -175,11 +185,31 @@ impl Jsonl {
                     batch.events.push(event);
                     return;
                 }
-                Err(reason) => (bytes, advised(reason)),
+                Err(reason) => (bytes, with_advice(reason)),
             },
         };
         batch.rejects.push(DeadLetter::new(origin, reason, &bytes));
     }
+}
+
+/// Adds what to do to serde's message, which only says what is wrong.
+fn with_advice(message: String) -> String {
+    let advice = if message.contains("missing field `bank`") {
+        "add it to the record, or name one bank for the whole source"
+    } else if message.contains("missing field") {
+        "add it to the record"
+    } else if message.contains("unknown field") {
+        "remove it, or write one of the fields that are known"
+    } else if message.contains("unknown variant") {
+        "write one of the types that are known"
+    } else if message.contains("duplicate field") {
+        "write it once"
+    } else if message.contains("invalid type") || message.contains("invalid value") {
+        "write a value of the expected type"
+    } else {
+        return message;
+    };
+    format!("{message}; {advice}")
 }
 
 impl Source for Jsonl {

@@ -16,13 +16,25 @@ use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
 use super::{
-    Batch, Progress, Source, SourceError, end_mark,
-    queue::{Queue, moment, text_of, zone_notice},
-    unreadable, zone_offset,
+    end_mark::end_mark,
+    error::{SourceError, unreadable},
+    format::SourceFormat,
+    queue::{Queue, text_of},
+    turn_source::{Batch, Progress, Source},
+    zone::{moment, zone_notice, zone_offset},
 };
 use crate::{
     config::SourceSettings,
     model::{Attachment, Bank, EventTime, SessionEnd, Turn, TurnEvent},
+};
+
+/// LoCoMo.
+pub(super) const FORMAT: SourceFormat = SourceFormat {
+    name: "locomo",
+    about: "LoCoMo's locomo10.json",
+    standard_input: false,
+    only: Some("conversations"),
+    open: |settings, bank| Ok(Box::new(Locomo::open(settings, bank)?)),
 };
 
 /// How a session's date is written, such as `1:56 pm on 8 May, 2023`.
@@ -45,10 +57,6 @@ impl Locomo {
     /// not an offset, or `only` names a conversation that is not in the file.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
-        if path.as_os_str() == "-" {
-            let problem = "locomo is read from a file; name it".to_owned();
-            return Err(SourceError::Settings { key: "path", problem });
-        }
         let offset_seconds = zone_offset(&settings.zone)?;
         let bytes = std::fs::read(path).map_err(|e| unreadable(path, 0, e))?;
         let format = |line, column, problem: String| SourceError::Format {
@@ -66,7 +74,7 @@ impl Locomo {
         check_only(&settings.only, &conversations)?;
         let mut reader = Reader {
             file: path.display().to_string(),
-            prefix: bank.map_or("locomo", Bank::as_str),
+            prefix: bank.map_or(FORMAT.name, Bank::as_str),
             offset_seconds,
             only: &settings.only,
             seen: HashSet::new(),

@@ -26,13 +26,25 @@ use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value};
 
 use super::{
-    Batch, Progress, Source, SourceError, end_mark,
-    queue::{Queue, moment, text_of, zone_notice},
-    unreadable, zone_offset,
+    end_mark::end_mark,
+    error::{SourceError, unreadable},
+    format::SourceFormat,
+    queue::{Queue, text_of},
+    turn_source::{Batch, Progress, Source},
+    zone::{moment, zone_notice, zone_offset},
 };
 use crate::{
     config::SourceSettings,
     model::{Bank, EventTime, SessionEnd, Turn, TurnEvent},
+};
+
+/// LongMemEval.
+pub(super) const FORMAT: SourceFormat = SourceFormat {
+    name: "longmemeval",
+    about: "LongMemEval's longmemeval_*.json",
+    standard_input: false,
+    only: Some("questions"),
+    open: |settings, bank| Ok(Box::new(LongMemEval::open(settings, bank)?)),
 };
 
 /// The name of the role `user`; the paper maps the anonymous roles to these two.
@@ -87,10 +99,6 @@ impl LongMemEval {
     /// end, the zone is not an offset, or `only` names a question that is not in the file.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
-        if path.as_os_str() == "-" {
-            let problem = "longmemeval is read from a file; name it".to_owned();
-            return Err(SourceError::Settings { key: "path", problem });
-        }
         let offset_seconds = zone_offset(&settings.zone)?;
         let bytes = std::fs::read(path).map_err(|e| unreadable(path, 0, e))?;
         let questions = elements(&bytes).map_err(|(line, column, problem)| SourceError::Format {
@@ -104,7 +112,7 @@ impl LongMemEval {
             path: path.clone(),
             zone: settings.zone.clone(),
             offset_seconds,
-            prefix: bank.map_or("longmemeval", Bank::as_str).to_owned(),
+            prefix: bank.map_or(FORMAT.name, Bank::as_str).to_owned(),
             only: settings.only.clone(),
             bytes,
             questions,

@@ -4,13 +4,12 @@
 //! at most the asked size, and how many records are behind us. Marks that a source adds
 //! are not counted as records. Never reads a file.
 
-use std::{collections::VecDeque, path::Path};
+use std::collections::VecDeque;
 
-use jiff::{civil::DateTime, tz::Offset};
 use serde_json::Value;
 
-use super::{Batch, Progress};
-use crate::model::{DeadLetter, EventTime, TurnEvent};
+use super::turn_source::{Batch, Progress};
+use crate::model::{DeadLetter, TurnEvent};
 
 /// What is still to be given.
 #[derive(Default)]
@@ -77,16 +76,4 @@ pub(super) fn text_of<'a>(value: &'a Value, field: &str) -> Result<&'a str, Stri
         Some(Value::String(text)) => Ok(text),
         Some(_) => Err(format!("{field}: not a string; write it as one")),
     }
-}
-
-/// The moment of a civil time at an offset, when its year may be one.
-pub(super) fn moment(local: DateTime, offset_seconds: i32) -> Option<EventTime> {
-    let moment = Offset::from_seconds(offset_seconds).and_then(|o| o.to_timestamp(local)).ok()?;
-    EventTime::new(moment.as_millisecond(), offset_seconds).ok()
-}
-
-/// What to say of a format whose times name no zone (decision 7).
-pub(super) fn zone_notice(path: &Path, zone: &str) -> String {
-    let path = path.display();
-    format!("{path}: its times name no zone and are taken as {zone}; set source.zone if they were said elsewhere")
 }

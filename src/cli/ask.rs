@@ -1,0 +1,186 @@
+//! `ripplemem ask`.
+//!
+//! In: a question. Out: its evidence, as an agent reads it, as a trace, or as JSON; or the
+//! language model's answer, printed while it is generated, with the lines that support it.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::{
+    config::{LogKind, Pipeline},
+    llm::{Llm, Streamed},
+    model::{Bank, EventTime, Evidence, Question, Usage},
+    recall::{self, Standing},
+    serve,
+    snapshot::AsOf,
+};
+
+use super::{
+    as_of_argument::parse_as_of,
+    memory_arguments::MemoryArguments,
+    open_memory::{open_memory, print_warnings},
+    output::{print, say},
+};
+
+/// Retrieve the evidence for a question.
+#[derive(Args)]
+pub(crate) struct Ask {
+    /// The question.
+    question: String,
+    /// The bank to ask.
+    #[arg(long)]
+    bank: String,
+    /// The time of the question, in RFC 3339. Words such as "yesterday" need it.
+    #[arg(long)]
+    at: Option<String>,
+    /// A turn that the answer must reflect, as PARTITION:OFFSET of the turns topic (log on Kafka).
+    #[arg(long)]
+    after: Option<String>,
+    /// Ask the memory as it was: up to an offset of the bank's partition of the memory topic, or a time of
+    /// appending in RFC 3339; rounded down to the end of a read.
+    #[arg(long)]
+    as_of: Option<String>,
+    /// Show the trace: first hop, plan, what each hop added, what was kept.
+    #[arg(long, conflicts_with = "json")]
+    trace: bool,
+    /// Print the whole answer as JSON (schemas/topics/answers.v1.json).
+    #[arg(long)]
+    json: bool,
+    /// Have the language model of [llm] answer in words, with the lines that support the answer.
+    #[arg(long, conflicts_with_all = ["json", "trace"])]
+    answer: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OutputFormat {
+    Context,
+    Trace,
+    Json,
+    Answer,
+}
+
+impl Ask {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let format = self.format();
+        let asked_at = self.at.as_deref().map(EventTime::parse).transpose()?;
+        let question = Question { bank: Bank::parse(&self.bank)?, text: self.question, asked_at };
+        let after = self
+            .after
+            .map(|text| serve::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET")));
+        let as_of = self.as_of.as_deref().map(|text| parse_as_of("--as-of", text));
+        let (after, as_of) = (after.transpose()?, as_of.transpose()?);
+        let pipeline = self.memory.pipeline()?;
+        let evidence = evidence(&pipeline, &question, after, as_of)?;
+        match format {
+            OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&evidence)?))?,
+            OutputFormat::Trace => print(&recall::trace(&evidence))?,
+            OutputFormat::Answer if pipeline.llm.is_set() => {
+                let mut usage = print_answer(&pipeline, &evidence)?;
+                print_summary(&evidence);
+                usage += evidence.trace.llm.unwrap_or_default();
+                print_usage(&pipeline, usage);
+            }
+            OutputFormat::Context | OutputFormat::Answer => {
+                print(&evidence.context)?;
+                if format == OutputFormat::Answer {
+                    say(
+                        "no language model is configured: this is the evidence. For an answer in words, write [llm] with \
+                         endpoint and model into a pipeline file and name it with --pipeline; pipelines/llm.toml is one",
+                    );
+                }
+                print_summary(&evidence);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn format(&self) -> OutputFormat {
+        match (self.json, self.trace, self.answer) {
+            (true, ..) => OutputFormat::Json,
+            (_, true, _) => OutputFormat::Trace,
+            (.., true) => OutputFormat::Answer,
+            _ => OutputFormat::Context,
+        }
+    }
+}
+
+/// Asks the running service, or the memory of an embedded log.
+fn evidence(
+    pipeline: &Pipeline,
+    question: &Question,
+    after: Option<(u32, u64)>,
+    as_of: Option<AsOf>,
+) -> Result<Evidence> {
+    if pipeline.log.kind == LogKind::Kafka {
+        return Ok(serve::ask(pipeline, question, after, as_of)?);
+    }
+    let mut service = open_memory(pipeline)?;
+    // This process ends with the answer: a window that it started to read would be paid for in vain.
+    service.leave_unread();
+    service.catch_up()?;
+    print_warnings(&mut service);
+    Ok(match as_of {
+        Some(at) => service.ask_as_of(question, at)?,
+        None => service.ask(question)?,
+    })
+}
+
+/// How good the evidence is, and which offsets it reflects.
+fn print_summary(evidence: &Evidence) {
+    let reflects: Vec<String> =
+        evidence.reflects.iter().map(|p| format!("{}[{}] before {}", p.topic, p.partition, p.next_offset)).collect();
+    say(&format!(
+        "{} units, sufficiency {:.2}{}, reflects {}",
+        evidence.units.len(),
+        evidence.sufficiency,
+        if evidence.supported { "" } else { " (nothing supports the question)" },
+        reflects.join(", ")
+    ));
+}
+
+fn print_usage(pipeline: &Pipeline, usage: Usage) {
+    say(&format!(
+        "{}: {} calls, {} tokens, {:.1} s, counting cached responses",
+        pipeline.llm.model,
+        usage.calls,
+        usage.tokens(),
+        usage.milliseconds as f64 / 1_000.0
+    ));
+}
+
+/// Prints the answer while it is generated, then the lines that support it. Returns its usage.
+fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
+    // On Kafka this process does not see later deletions, so it must not cache responses.
+    let directory = (pipeline.log.kind == LogKind::Embedded).then(|| pipeline.llm_directory());
+    let llm = Llm::open(&pipeline.llm, directory)?;
+    let until = Instant::now() + Duration::from_secs(pipeline.llm.timeout_seconds);
+    let (mut printed, mut shown) = (Ok(()), false);
+    let answer = recall::answer(&llm, evidence, Some(until), &mut |piece| {
+        let text = match piece {
+            Streamed::Text(text) => text,
+            // The text so far is void: the answer starts over on a new line.
+            Streamed::Again if shown => "\n",
+            Streamed::Again => return,
+        };
+        shown = true;
+        if printed.is_ok() {
+            printed = print(text);
+        }
+    });
+    printed?;
+    print("\n")?;
+    let answer = answer?;
+    for Standing { line, sources, .. } in &answer.standing {
+        print(&format!("  [{}] {line}\n", sources.join(", ")))?;
+    }
+    if !answer.reasoning.is_empty() {
+        say(&answer.reasoning);
+    }
+    Ok(answer.took)
+}

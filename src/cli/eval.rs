@@ -1,0 +1,146 @@
+//! `ripplemem eval`.
+//!
+//! In: a benchmark file. Out: figures over its questions, as a table or as JSON, and a report.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::{
+    config::Pipeline,
+    eval::{self, Ablation, Calibration, Format},
+};
+
+use super::{
+    output::{print, say},
+    pipeline_file::read_pipeline,
+    progress_bar::with_progress,
+};
+
+/// Score the memory on a benchmark: build it, ask every question, compare with the evidence.
+#[derive(Args)]
+pub(crate) struct Eval {
+    /// The format: locomo, longmemeval or evermembench.
+    format: String,
+    /// The file, as published.
+    path: PathBuf,
+    /// Only these conversations.
+    #[arg(long, value_delimiter = ',')]
+    conversations: Vec<String>,
+    /// The largest number of questions per conversation, in file order.
+    #[arg(long)]
+    limit: Option<usize>,
+    /// The UTC offset of times that name none, such as +02:00.
+    #[arg(long, default_value = "+00:00")]
+    zone: String,
+    /// A pipeline file. Without it, the defaults. Its log is not touched.
+    #[arg(long, conflicts_with = "profile")]
+    pipeline: Option<PathBuf>,
+    /// The profile: default, paper, paper-longmemeval or paper-evermembench.
+    #[arg(long)]
+    profile: Option<String>,
+    /// Also score the baselines: other retrievers over the same memory.
+    #[arg(long, alias = "rivals")]
+    baselines: bool,
+    /// Score without these parts, one at a time: structural-cues, graph-expansion, planned-recollection,
+    /// second-round, longer-first-hop, open-windows, model-edges (asks the model of [llm]), or all
+    /// (with model-edges only where [llm] names a model).
+    #[arg(long, value_delimiter = ',')]
+    ablate: Vec<String>,
+    /// Compare ways to make vectors of a turn, at full precision and in 8 bits: recall and the time
+    /// of ingestion. Builds the memory eight times.
+    #[arg(long)]
+    vectors: bool,
+    /// Merge all conversations into one bank of about this many units, and score with and without the
+    /// graph at each size, such as 1000,10000. Asks the questions of the conversations that fit into the
+    /// smallest size.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    sizes: Vec<u64>,
+    /// Turns as JSON lines that enlarge the merged bank once all conversations are in it.
+    #[arg(long, requires = "sizes")]
+    filler: Option<PathBuf>,
+    /// Have the language model of [llm] answer every question, and judge the answers.
+    #[arg(long)]
+    answers: bool,
+    /// Print JSON (schemas/eval.v1.json).
+    #[arg(long)]
+    json: bool,
+    /// Write a report into this directory: report.md, plots, a page for each question.
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Show this calibration in the report: a file with the output of `calibrate --json`.
+    #[arg(long, requires = "report")]
+    calibration: Option<PathBuf>,
+}
+
+impl Eval {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        // Read first: the evaluation takes minutes, and a wrong file fails at once.
+        let calibration = self.calibration.as_deref().map(read_calibration).transpose()?;
+        let (json, report) = (self.json, self.report.clone());
+        let request = self.request()?;
+        let run = with_progress(|progress| eval::evaluate(&request, progress))?;
+        if let Some(directory) = report {
+            eval::report::write(&directory, &run, calibration.as_ref())?;
+            say(&format!("the report is {}", directory.join("report.md").display()));
+        }
+        if json {
+            print(&format!("{}\n", serde_json::to_string_pretty(&run.result)?))?;
+        } else {
+            print(&eval::table(&run.result))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn request(self) -> Result<eval::Request> {
+        let format = Format::parse(&self.format).with_context(|| {
+            format!("{:?} is not a benchmark; write locomo, longmemeval or evermembench", self.format)
+        })?;
+        let pipeline = match (&self.pipeline, &self.profile) {
+            (Some(path), _) => read_pipeline(path)?,
+            (None, profile) => {
+                let profile = profile.as_deref().unwrap_or("default");
+                Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)?
+            }
+        };
+        Ok(eval::Request {
+            format,
+            path: self.path,
+            only: self.conversations,
+            limit: self.limit,
+            zone: self.zone,
+            ablations: ablations(&self.ablate, &pipeline)?,
+            pipeline,
+            rivals: self.baselines,
+            vectors: self.vectors,
+            sizes: self.sizes,
+            filler: self.filler,
+            answers: self.answers,
+        })
+    }
+}
+
+fn read_calibration(path: &Path) -> Result<Calibration> {
+    let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+    serde_json::from_slice(&text).with_context(|| format!("{}: not what `calibrate --json` prints", path.display()))
+}
+
+fn ablations(names: &[String], pipeline: &Pipeline) -> Result<Vec<Ablation>> {
+    let mut ablations = Vec::new();
+    for name in names {
+        match Ablation::parse(name) {
+            Some(ablation) => ablations.push(ablation),
+            None if name == "all" => {
+                ablations.extend(Ablation::ALL.iter().filter(|a| pipeline.llm.is_set() || !a.asks_model()));
+            }
+            None => {
+                let known: Vec<&str> = Ablation::ALL.iter().map(|a| a.name()).collect();
+                anyhow::bail!("--ablate {name:?} is not known; write {} or all", known.join(", "));
+            }
+        }
+    }
+    Ok(ablations)
+}

@@ -1,0 +1,42 @@
+//! Settings that fit no source, and what the tests of the formats share.
+
+use super::*;
+use crate::config::SourceSettings;
+
+/// Everything that a source gives, `limit` at a time.
+pub(super) fn drain(source: &mut dyn Source, limit: usize) -> Batch {
+    let mut all = Batch::default();
+    while let Some(batch) = source.next(limit).unwrap() {
+        let size = batch.events.len() + batch.rejects.len();
+        assert!((1..=limit).contains(&size), "{size} of at most {limit}");
+        all.events.extend(batch.events);
+        all.rejects.extend(batch.rejects);
+    }
+    assert_eq!(source.next(limit).unwrap(), None, "the end stays the end");
+    all
+}
+
+#[test]
+fn settings_that_do_not_fit_are_named() {
+    let settings = |format: &str, path: &str, zone: &str, only: &[&str]| SourceSettings {
+        format: format.to_owned(),
+        path: path.into(),
+        zone: zone.to_owned(),
+        only: only.iter().map(|o| (*o).to_owned()).collect(),
+    };
+    for (settings, expected) in [
+        (settings("csv", "x", "Z", &[]), "source.format: \"csv\" is not known"),
+        (settings("locomo", "-", "Z", &[]), "source.path: locomo is read from a file"),
+        (settings("longmemeval", "-", "Z", &[]), "source.path: longmemeval is read from a file"),
+        (settings("evermembench", "-", "Z", &[]), "source.path: evermembench is read from a file"),
+        (settings("longmemeval", "none.json", "noon", &[]), "source.zone: \"noon\" is not an offset"),
+        (settings("evermembench", "none.json", "Z", &[]), "none.json: cannot be read after line 0"),
+        (settings("locomo", "none.json", "Berlin", &[]), "source.zone: \"Berlin\" is not an offset"),
+        (settings("jsonl", "none.jsonl", "Z", &["a"]), "source.only: jsonl holds no conversations"),
+        (settings("jsonl", "none.jsonl", "Z", &[]), "none.jsonl: cannot be read after line 0"),
+        (settings("locomo", "none.json", "Z", &[]), "none.json: cannot be read after line 0"),
+    ] {
+        let message = open(&settings, None).err().unwrap().to_string();
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
