@@ -122,7 +122,7 @@ fn evidence(
     }
     let mut service = open_memory(pipeline)?;
     // This process ends with the answer: a window that it started to read would be paid for in vain.
-    service.leave_unread();
+    service.pause_model();
     service.catch_up()?;
     print_warnings(&mut service);
     Ok(match as_of {
@@ -165,8 +165,8 @@ fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
         let text = match piece {
             Streamed::Text(text) => text,
             // The text so far is void: the answer starts over on a new line.
-            Streamed::Again if shown => "\n",
-            Streamed::Again => return,
+            Streamed::Restart if shown => "\n",
+            Streamed::Restart => return,
         };
         shown = true;
         if printed.is_ok() {

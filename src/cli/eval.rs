@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ripplemem::{
     config::Pipeline,
-    eval::{self, Ablation, Calibration, Format},
+    eval::{self, Ablation, BenchmarkFormat, Calibration},
 };
 
 use super::{
@@ -95,8 +95,8 @@ impl Eval {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn request(self) -> Result<eval::Request> {
-        let format = Format::parse(&self.format).with_context(|| {
+    fn request(self) -> Result<eval::EvalRequest> {
+        let format = BenchmarkFormat::parse(&self.format).with_context(|| {
             format!("{:?} is not a benchmark; write locomo, longmemeval or evermembench", self.format)
         })?;
         let pipeline = match (&self.pipeline, &self.profile) {
@@ -106,7 +106,7 @@ impl Eval {
                 Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)?
             }
         };
-        Ok(eval::Request {
+        Ok(eval::EvalRequest {
             format,
             path: self.path,
             only: self.conversations,
@@ -114,7 +114,7 @@ impl Eval {
             zone: self.zone,
             ablations: ablations(&self.ablate, &pipeline)?,
             pipeline,
-            rivals: self.baselines,
+            baselines: self.baselines,
             vectors: self.vectors,
             sizes: self.sizes,
             filler: self.filler,

@@ -1,0 +1,115 @@
+//! `ripplemem calibrate`.
+//!
+//! In: files of dialogue without labels. Out: a model's semantic threshold and match floor, as a
+//! table and TOML, or as JSON. Builds a memory in a temporary directory, which is deleted at
+//! the end. Never asks a language model.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::{
+    config::{Fsync, LogKind, Pipeline, RULES, SourceSettings},
+    embed,
+    eval::{self, Calibration},
+    model::Bank,
+    source,
+};
+
+use super::{
+    exit_code::REJECTED,
+    memory_arguments::pipeline_or_defaults,
+    open_memory::{open_memory, print_warnings},
+    output::{print, say},
+    progress_bar::with_progress,
+    source_arguments::format_help,
+};
+
+/// Set a model's semantic threshold and match floor from unlabelled dialogue.
+#[derive(Args)]
+pub(crate) struct Calibrate {
+    /// The files. Their questions are not read.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    #[arg(long, default_value = "jsonl", help = format_help("Their format"))]
+    format: String,
+    /// The bank of records that name none.
+    #[arg(long)]
+    bank: Option<String>,
+    /// The UTC offset of times that name none, such as +02:00.
+    #[arg(long, default_value = "+00:00")]
+    zone: String,
+    /// A pipeline file that names the model. Without it, the defaults.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
+    /// The mean number of semantic choices per unit, instead of memory.target_semantic_choices.
+    #[arg(long)]
+    target: Option<f64>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Calibrate {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
+        let directory = tempfile::tempdir().context("no temporary directory could be made; set TMPDIR")?;
+        let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
+        if let Some(target) = self.target {
+            pipeline.memory.target_semantic_choices = target;
+        }
+        pipeline.log.kind = LogKind::Embedded;
+        pipeline.log.directory = directory.path().join("log");
+        pipeline.log.fsync = Fsync::System;
+        pipeline.snapshot.directory.clear();
+        // No threshold depends on a language model, so none is paid.
+        RULES.clone_into(&mut pipeline.extract.extractor);
+
+        let (calibration, rejects) = self.calibrate(&pipeline, bank.as_ref())?;
+        self.print_calibration(&pipeline, &calibration)?;
+        if rejects > 0 {
+            say(&format!("{rejects} records were rejected and left out; `ingest` keeps them as dead letters"));
+            return Ok(ExitCode::from(REJECTED));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Builds the memory and measures it; also the number of rejected records.
+    fn calibrate(&self, pipeline: &Pipeline, bank: Option<&Bank>) -> Result<(Calibration, u64)> {
+        let settings = |path: &PathBuf| SourceSettings {
+            format: self.format.clone(),
+            path: path.clone(),
+            zone: self.zone.clone(),
+            only: Vec::new(),
+        };
+        let sources = self.files.iter().map(|path| source::open(&settings(path), bank));
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let mut service = open_memory(pipeline)?;
+        let mut rejects = 0;
+        for source in &mut sources {
+            let ingested = with_progress(|progress| service.ingest(&mut **source, progress));
+            print_warnings(&mut service);
+            rejects += ingested.with_context(|| source.describe())?.rejects;
+        }
+        let (model, memory) = (&pipeline.embed.model, &pipeline.memory);
+        let mut embedder = embed::open(&pipeline.embed, &pipeline.model())?;
+        let units = eval::samples(service.log(), &mut |text| embedder.embed_query(text))?;
+        let calibration = eval::calibrate(model, &units, memory.semantic_edges, memory.target_semantic_choices)?;
+        Ok((calibration, rejects))
+    }
+
+    fn print_calibration(&self, pipeline: &Pipeline, calibration: &Calibration) -> Result<()> {
+        if self.json {
+            return print(&format!("{}\n", serde_json::to_string_pretty(calibration)?));
+        }
+        let Calibration { units, banks, choices, target_choices, chance, questions, .. } = calibration;
+        print(&calibration.table())?;
+        print(&format!(
+            "\n# {units} units of {banks} banks: {choices:.2} semantic choices a unit (target {target_choices}).\n\
+             # {:.0} % of random pairs of one of {questions} questions and a unit match at or below the floor;\n\
+             # as many of those questions find no unit of another turn above the ceiling.\n{}",
+            chance * 100.0,
+            calibration.toml(!pipeline.embed.models.contains_key(&pipeline.embed.model))
+        ))
+    }
+}

@@ -1,0 +1,26 @@
+//! The list of commands as one enum.
+//!
+//! In: `file::Command` for each command, where `Command` derives `clap::Args` and has
+//! `run(self) -> Result<ExitCode>`. Out: the enum `Command` that clap parses, and its dispatch.
+
+/// Makes `Command` of a list of commands.
+macro_rules! commands {
+    ($($file:ident :: $command:ident),+ $(,)?) => {
+        /// What the process is told to do.
+        #[derive(clap::Subcommand)]
+        pub(crate) enum Command {
+            $($command($file::$command)),+
+        }
+
+        impl Command {
+            /// Runs the command to its end.
+            pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
+                match self {
+                    $(Self::$command(command) => command.run()),+
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use commands;

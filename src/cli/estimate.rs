@@ -1,0 +1,42 @@
+//! `ripplemem estimate`.
+//!
+//! In: a source. Out: the calls and tokens that reading it would take, by bank. Sends nothing.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::Args;
+use ripplemem::{llm::Contract, pipeline, source};
+
+use super::{
+    memory_arguments::pipeline_or_defaults, output::say, progress_bar::with_progress,
+    source_arguments::SourceArguments, usage_table::print_usage,
+};
+
+/// Count what the language model would be sent for a source, without sending anything.
+#[derive(Args)]
+pub(crate) struct Estimate {
+    #[command(flatten)]
+    source: SourceArguments,
+    /// A pipeline file, for its windows and prices. Without it, the defaults.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Estimate {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let (settings, bank) = self.source.settings()?;
+        let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
+        let mut source = source::open(&settings, bank.as_ref())?;
+        let estimates = with_progress(|progress| pipeline::estimate(&pipeline, &mut *source, progress))?;
+        let lines: Vec<_> = estimates.iter().map(|e| (e.usage, Contract::Extract.name(), e.bank.as_str())).collect();
+        print_usage(&pipeline, &estimates, &lines, self.json)?;
+        if !self.json {
+            say("prompts are counted; responses are assumed to be as long as the turns, without repairs");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,8 @@
+//! The exit codes that have a name.
+//!
+//! 0 is success, 1 a failure and 2 wrong usage (clap's). Never changed: scripts depend on them.
+
+/// The command is done, but some input was rejected.
+pub(crate) const REJECTED: u8 = 3;
+/// The pipeline file is not valid (`EX_CONFIG` of sysexits).
+pub(crate) const INVALID_PIPELINE: u8 = 78;

@@ -1,0 +1,59 @@
+//! `ripplemem export`.
+//!
+//! In: a bank. Out: a file with everything that the memory holds of it.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::Args;
+use ripplemem::{
+    model::{Bank, ExportDigest},
+    pipeline::{self, Exported},
+};
+
+use super::{
+    memory_arguments::MemoryArguments,
+    output::{print, say},
+    progress_bar::with_progress,
+};
+
+/// Write what the memory holds of a bank into a file, to move it into another log.
+#[derive(Args)]
+pub(crate) struct Export {
+    /// The bank.
+    #[arg(long)]
+    bank: String,
+    /// The file: JSON Lines (schemas/bank.v1.json), compressed where its name ends in .zst.
+    #[arg(long)]
+    to: PathBuf,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Export {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let (pipeline, bank, to) = (self.memory.pipeline()?, Bank::parse(&self.bank)?, &self.to);
+        let Exported { records, digest, behind } =
+            with_progress(|progress| pipeline::export(&pipeline, &bank, to, progress))?;
+        let bytes = std::fs::metadata(to).map_or(0, |file| file.len());
+        print(&format!(
+            "{}: bank {bank}: {records} records, {:.1} MB; {}\n",
+            to.display(),
+            bytes as f64 / 1e6,
+            export_digest_text(&digest)
+        ))?;
+        if behind > 0 {
+            say(&format!(
+                "up to {behind} turns of the bank's partition are not extracted yet; those of this bank are not in the \
+                 file: export again once `ripplemem lag` says 0"
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The counts and the hash of an export, in words.
+pub(crate) fn export_digest_text(digest: &ExportDigest) -> String {
+    let ExportDigest { units, semantic_edges, structural_edges, hash, .. } = digest;
+    format!("{units} units, {semantic_edges} semantic edges, {structural_edges} structural edges, hash {hash}")
+}

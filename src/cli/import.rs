@@ -1,0 +1,52 @@
+//! `ripplemem import`.
+//!
+//! In: a file that `export` wrote. Out: its bank in this log, and whether its digest is the same.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::Args;
+use ripplemem::pipeline::{self, Imported};
+
+use super::{
+    export::export_digest_text, memory_arguments::MemoryArguments, output::print, progress_bar::with_progress,
+};
+
+/// Write an exported bank into a log of either kind, also while a service runs on it. After an
+/// interruption, run it again: it continues.
+#[derive(Args)]
+pub(crate) struct Import {
+    /// The file that `export` wrote.
+    file: PathBuf,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Import {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let pipeline = self.memory.pipeline()?;
+        let Imported { header, written, there, digest, exported, differing } =
+            with_progress(|progress| pipeline::import(&pipeline, &self.file, progress))?;
+        print(&format!(
+            "bank {}: {written} records written, {there} were there; {}\n",
+            header.bank,
+            export_digest_text(&digest)
+        ))?;
+        if digest == exported {
+            print("the same digest as where it comes from\n")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let number = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
+        let settings: Vec<String> = differing
+            .iter()
+            .map(|(name, there, here)| format!("{name} ({} there, {} here)", number(*there), number(*here)))
+            .collect();
+        print(&format!(
+            "the same units (hash {}); its edges are decided by settings that differ: {}. There it was: {}\n",
+            digest.units_hash,
+            settings.join(", "),
+            export_digest_text(&exported)
+        ))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,48 @@
+//! The arguments that say which memory a command works on.
+//!
+//! In: `--pipeline`, `--data` and `--snapshots`. Out: a pipeline.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use ripplemem::config::{Pipeline, SnapshotSettings};
+
+use super::pipeline_file::read_pipeline;
+
+/// Which memory a command works on.
+#[derive(Args)]
+pub(crate) struct MemoryArguments {
+    /// A pipeline file. Without it, the defaults.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
+    /// The directory of the log, instead of the pipeline's.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// The place of the snapshots, instead of the pipeline's: a directory, or s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long)]
+    snapshots: Option<String>,
+}
+
+impl MemoryArguments {
+    /// The pipeline that the arguments describe.
+    pub(crate) fn pipeline(&self) -> Result<Pipeline> {
+        let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
+        if let Some(data) = &self.data {
+            pipeline.log.directory.clone_from(data);
+        }
+        if let Some(snapshots) = &self.snapshots {
+            SnapshotSettings::check(snapshots).map_err(|problem| anyhow::anyhow!("--snapshots: {problem}"))?;
+            pipeline.snapshot.directory.clone_from(snapshots);
+        }
+        Ok(pipeline)
+    }
+}
+
+/// The pipeline of a file, or the defaults.
+pub(crate) fn pipeline_or_defaults(path: Option<&Path>) -> Result<Pipeline> {
+    match path {
+        Some(path) => Ok(read_pipeline(path)?),
+        None => Pipeline::parse("version = 1").map_err(anyhow::Error::msg),
+    }
+}

@@ -1,0 +1,73 @@
+//! The commands, one file each, and what they share.
+//!
+//! In: arguments. Out: results on stdout, messages and progress on stderr, and an exit code.
+//! Each file of a command holds its arguments with their help, and `run`. A new command is a
+//! file, its `mod` line, and its line in the list below.
+//!
+//! Shared: `command` (the enum and its dispatch), `exit_code`, `output` (stdout and stderr),
+//! `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `as_of_argument`,
+//! `open_memory`, `model_reading` (what the language model has read), `usage_table`,
+//! `service_request` (HTTP to a running service).
+
+mod as_of_argument;
+mod command;
+mod exit_code;
+mod memory_arguments;
+mod model_reading;
+mod open_memory;
+mod output;
+mod pipeline_file;
+mod progress_bar;
+mod service_request;
+mod source_arguments;
+mod usage_table;
+
+mod ask;
+mod calibrate;
+mod cost;
+mod diff;
+mod digest;
+mod estimate;
+mod eval;
+mod export;
+mod health;
+mod import;
+mod ingest;
+mod lag;
+mod reembed;
+mod reextract;
+mod replay;
+mod run;
+mod schema;
+mod snapshot;
+mod synonyms;
+mod tap;
+mod validate;
+
+pub(crate) use exit_code::INVALID_PIPELINE;
+pub(crate) use output::say;
+
+// In the order of the help.
+command::commands! {
+    run::Run,
+    ingest::Ingest,
+    ask::Ask,
+    snapshot::Snapshot,
+    diff::Diff,
+    reextract::Reextract,
+    estimate::Estimate,
+    cost::Cost,
+    export::Export,
+    import::Import,
+    reembed::Reembed,
+    calibrate::Calibrate,
+    digest::Digest,
+    eval::Eval,
+    tap::Tap,
+    replay::Replay,
+    lag::Lag,
+    health::Health,
+    validate::Validate,
+    synonyms::Synonyms,
+    schema::Schema,
+}

@@ -1,0 +1,21 @@
+//! Says what the language model has read of the windows.
+//!
+//! In: the counts of a reading. Out: a line on stdout, and the problem, if any, on stderr.
+
+use anyhow::Result;
+use ripplemem::{config::Pipeline, pipeline::Finished};
+
+use super::output::{print, say};
+
+/// Prints the counts; `next` says what happens to the windows that are left. False when a
+/// response could not be used.
+pub(crate) fn print_reading(pipeline: &Pipeline, finished: &Finished, next: &str) -> Result<bool> {
+    let Finished { read, refused, left, problem } = finished;
+    if *read + *refused + *left > 0 {
+        print(&format!("{}: {read} windows read, {refused} not usable, {left} left to read\n", pipeline.llm.model))?;
+    }
+    if let Some(problem) = problem {
+        say(&format!("{problem}; {next}"));
+    }
+    Ok(*refused == 0)
+}

@@ -1,0 +1,52 @@
+//! `ripplemem reembed`.
+//!
+//! In: a memory whose vectors are of another model. Out: a memory with vectors of the pipeline's
+//! model, to which questions are switched at the end.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ripplemem::pipeline::{self, Reembedded};
+
+use super::{
+    memory_arguments::MemoryArguments,
+    output::{print, say},
+    progress_bar::with_progress,
+};
+
+/// Compute the memory's vectors again with the model that the pipeline names, and switch to it.
+/// Questions are answered from the old ones until then. After an interruption, run it again: it continues.
+#[derive(Args)]
+pub(crate) struct Reembed {
+    /// Remove the memory of the old model afterwards.
+    #[arg(long)]
+    drop_old: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Reembed {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let pipeline = self.memory.pipeline()?;
+        let Reembedded { from, to, name, windows, written, dropped, kept } =
+            with_progress(|progress| pipeline::reembed(&pipeline, self.drop_old, progress))?;
+        match from {
+            Some(from) => print(&format!(
+                "{name}: {windows} records with vectors of {} instead of {}, {written} of them written now\n",
+                to.name, from.name
+            ))?,
+            None => print(&format!("{name}: nothing to do, no vector is of another model than {}\n", to.name))?,
+        }
+        for name in dropped {
+            print(&format!("{name}: removed\n"))?;
+        }
+        if kept {
+            say(
+                "the memory of the old model is kept, and later deletions do not reach it. When you no longer need it, \
+                 remove it with `ripplemem reembed --drop-old` and the same pipeline, and delete its snapshots by hand",
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

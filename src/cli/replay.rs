@@ -1,0 +1,82 @@
+//! `ripplemem replay`.
+//!
+//! In: a topic of the log. Out: Parquet files with its records, continued from where the last run
+//! into the directory ended.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::{
+    pipeline::{self, Progress, ReplayRequest},
+    snapshot::Table,
+};
+
+use super::{
+    memory_arguments::MemoryArguments,
+    output::{print, say},
+    progress_bar::with_progress,
+};
+
+/// Write a topic of the log as Parquet, continuing where the last run into the directory ended.
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// The directory. Each topic gets a directory inside it.
+    #[arg(long)]
+    to: PathBuf,
+    /// Where a new directory begins: earliest, an offset of each partition, or a time of appending in
+    /// RFC 3339. A directory that holds a replay continues where it ended.
+    #[arg(long)]
+    from: Option<String>,
+    /// turns, memory or dead-letters.
+    #[arg(long, default_value = "turns")]
+    topic: String,
+    /// Only this partition.
+    #[arg(long)]
+    partition: Option<u32>,
+    /// Make a directory for each bank.
+    #[arg(long)]
+    by_bank: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Replay {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let table = Table::parse(&self.topic).with_context(|| {
+            let known: Vec<&str> = Table::ALL.iter().map(|t| t.name()).collect();
+            format!("--topic {:?} cannot be replayed; write one of {}", self.topic, known.join(", "))
+        })?;
+        let (to, from) = (&*self.to, self.from.as_deref());
+        let request = ReplayRequest { table, to, partition: self.partition, from, by_bank: self.by_bank };
+        let mut replay = pipeline::Replay::open(&self.memory.pipeline()?.log, &request)?;
+        if let Some(notice) = replay.notice() {
+            say(notice);
+        }
+        let (total, files_before) = (replay.left(), replay.held().files.len());
+        let mut rows = 0;
+        with_progress(|progress| -> Result<()> {
+            loop {
+                let read = replay.step(false)?;
+                if read == 0 {
+                    break;
+                }
+                rows += read;
+                let done = total.saturating_sub(replay.left());
+                progress(Progress { doing: "replaying", done, total: Some(total), unit: "offsets" });
+            }
+            Ok(replay.finish()?)
+        })?;
+        let held = replay.held();
+        let next: Vec<String> = held.next.iter().map(|(partition, next)| format!("{partition}:{next}")).collect();
+        print(&format!(
+            "{}: {rows} records read, {} files more, {} rows in {} files in all; goes on at {}\n",
+            held.topic,
+            held.files.len() - files_before,
+            held.files.iter().map(|file| file.rows).sum::<u64>(),
+            held.files.len(),
+            next.join(", ")
+        ))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

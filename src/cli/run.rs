@@ -1,0 +1,65 @@
+//! `ripplemem run`.
+//!
+//! In: a pipeline file. Out: with an embedded log, its source read to the end; with the log on
+//! Kafka, a service that runs until it is stopped.
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::{
+    config::{LogKind, Pipeline},
+    serve,
+};
+
+use super::{ingest::ingest, output::say, pipeline_file::read_pipeline};
+
+/// Run a pipeline. With an embedded log: read its source to the end, then print what the memory
+/// holds. With its log on Kafka: run until stopped.
+#[derive(Args)]
+pub(crate) struct Run {
+    /// The pipeline file.
+    pipeline: PathBuf,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let pipeline = read_pipeline(&self.pipeline)?;
+        if pipeline.log.kind == LogKind::Kafka {
+            return run_service(&pipeline);
+        }
+        let settings = pipeline.source.clone().context("source: missing; name a [source], or use `ingest`")?;
+        ingest(&pipeline, &settings, None)
+    }
+}
+
+fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
+    #[cfg(target_os = "linux")]
+    limit_arenas()?;
+    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
+    serve::run(pipeline, stop, &|text| say(text))?;
+    say("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces this process with one that limits glibc's allocator to two arenas, unless the
+/// environment already sets a limit. Each thread of a Kafka client gets an arena, and an arena
+/// keeps the memory of clients that ended: without the limit, every partition that moves here
+/// makes the process larger.
+#[cfg(target_os = "linux")]
+fn limit_arenas() -> Result<()> {
+    use std::os::unix::process::CommandExt;
+    const ARENAS: &str = "MALLOC_ARENA_MAX";
+    if std::env::var_os(ARENAS).is_none() {
+        let mut arguments = std::env::args_os();
+        let mut restarted = std::process::Command::new(std::env::current_exe()?);
+        restarted.arg0(arguments.next().unwrap_or_default()).args(arguments).env(ARENAS, "2");
+        return Err(restarted.exec()).context("the service could not restart itself; set MALLOC_ARENA_MAX=2");
+    }
+    Ok(())
+}

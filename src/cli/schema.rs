@@ -1,0 +1,49 @@
+//! `ripplemem schema`.
+//!
+//! In: a topic's name. Out: the JSON Schema of its records.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::schema;
+
+use super::output::print;
+
+/// Print the JSON Schema of a topic's records.
+#[derive(Args)]
+pub(crate) struct Schema {
+    /// turns, memory, dead-letters, questions or answers; or eval, or bank (an export). Without it, the names of all
+    /// topics.
+    topic: Option<String>,
+    /// Write the schema of every topic into this directory instead.
+    #[arg(long, conflicts_with = "topic")]
+    write: Option<PathBuf>,
+}
+
+impl Schema {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let schemas = schema::schemas();
+        if let Some(directory) = &self.write {
+            for (name, schema) in &schemas {
+                let path = directory.join(format!("{name}.v1.json"));
+                std::fs::write(&path, schema::text(schema)).with_context(|| path.display().to_string())?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        let names: Vec<&str> = schemas.iter().map(|(name, _)| *name).collect();
+        let text = match self.topic.as_deref() {
+            None => format!("{}\n", names.join("\n")),
+            Some("eval") => schema::text(&schema::eval()),
+            Some("bank") => schema::text(&schema::bank()),
+            Some(topic) => {
+                let schema = schemas.iter().find(|(name, _)| *name == topic);
+                let (_, schema) =
+                    schema.with_context(|| format!("{topic:?} is not a topic; write one of {}", names.join(", ")))?;
+                schema::text(schema)
+            }
+        };
+        print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

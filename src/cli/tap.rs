@@ -1,0 +1,42 @@
+//! `ripplemem tap`.
+//!
+//! In: a topic of the log. Out: its records as JSON, one a line, without vectors.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ripplemem::{config::LogKind, serve};
+
+use super::{memory_arguments::MemoryArguments, output::print};
+
+/// Print the records of a topic of the log: one JSON object a record, without vectors.
+#[derive(Args)]
+pub(crate) struct Tap {
+    /// turns, memory or dead-letters; on Kafka also questions, answers or edges.
+    topic: String,
+    /// Only the last LAST offsets of each partition. On Kafka, transaction markers count as offsets.
+    #[arg(long)]
+    last: Option<usize>,
+    /// Continue with new records until stopped (log on Kafka).
+    #[arg(long)]
+    follow: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Tap {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let (pipeline, topic) = (self.memory.pipeline()?, self.topic.as_str());
+        let known = if pipeline.log.kind == LogKind::Kafka { &serve::TOPICS[..] } else { &serve::TOPICS[..3] };
+        if !known.contains(&topic) {
+            anyhow::bail!("{topic:?} is not a topic of this log; write one of {}", known.join(", "));
+        }
+        let mut printed = Ok(());
+        serve::tap(&pipeline, topic, self.last, self.follow, &mut |record| {
+            printed = serde_json::to_string(record).map_err(Into::into).and_then(|line| print(&format!("{line}\n")));
+            printed.is_ok()
+        })?;
+        printed.map(|()| ExitCode::SUCCESS)
+    }
+}
