@@ -1,8 +1,8 @@
-"""Where scripts/broker has Java and Kafka's jars from.
+"""Finds Java and downloads Kafka's jars for scripts/broker.
 
-`fetch` gives the directory of the jars that broker_pom.xml and what it needs come to, downloaded
-when they are not there. What stands there is whole: it is put in place by renaming, one process
-at a time, and only when it is what is pinned here. `Stop` ends the run of the program.
+`fetch` returns the directory with the jars of broker_pom.xml and their dependencies, and downloads
+them first when they are missing. The directory is always complete: one process at a time renames
+it into place, after the jars matched the SHA-256 below. `Stop` ends the program.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ JARS_SHA256 = "5af464a09db60f23f719cd01c89dbc95cbd9e75ff2d9b782d50a4a6d26d5a3ce"
 
 LEAST_JAVA = 17
 
-# Loaded here: nothing may be loaded between fork and exec.
+# Loaded at import, since nothing may be loaded between fork and exec.
 LIBC = ctypes.CDLL(None)
 
 
@@ -81,7 +81,7 @@ def accepted(java, directory, version, remedy):
 
 
 def jars_in_place(libs):
-    """Whether the pinned jars stand in `libs`: what was renamed into place is whole."""
+    """Whether `libs` holds the pinned jars. A directory that was renamed into place is complete."""
     try:
         listed = json.loads((libs / "jars.json").read_text())
         if listed["pinned"] != JARS_SHA256:
@@ -92,7 +92,7 @@ def jars_in_place(libs):
 
 
 def fetch():
-    """The directory of the jars, downloaded when they are not there."""
+    """The directory of the jars, downloaded when missing."""
     home = home_directory()
     libs = home / "kafka" / VERSION
     if jars_in_place(libs):
@@ -105,7 +105,7 @@ def fetch():
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another process downloads Kafka; waiting for it")
+            say("another process is downloading Kafka; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         if not jars_in_place(libs):
             for left in libs.parent.glob("partial-*"):
@@ -126,7 +126,7 @@ def download(target):
         raise Stop(5, "Maven (mvn) is missing; it fetches Kafka's jars (Debian: apt-get install maven)")
     say(f"downloading Apache Kafka {VERSION} (44 MB)")
     command = [maven, "-B", "-q", "-C", "-f", str(POM), "-DoutputDirectory=" + str(target)]
-    # Without a network Maven would ask again and again.
+    # Without a network Maven would retry for a long time.
     command += ["-Daether.connector.connectTimeout=15000", "-Dmaven.wagon.http.retryHandler.count=1"]
     command += ["dependency:copy-dependencies"]
     with tempfile.TemporaryFile("w+", errors="replace") as output:

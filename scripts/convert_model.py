@@ -9,12 +9,11 @@ positions, exact GELU, 32-bit floats). Out: one ONNX file, operator set 17, stan
     input_ids, attention_mask, token_type_ids : int64   [batch, seq]
     last_hidden_state                         : float32 [batch, seq, hidden]
 
-With --int8 every matrix of weights is 8-bit integers with a scale a column, and what it is
-multiplied by is brought to 8 bits as it comes (DynamicQuantizeLinear, MatMulInteger). That
-scale is taken over the whole batch: one text a run, or its neighbours change its vector.
+With --int8 every weight matrix is stored as 8-bit integers with one scale per column, and the
+other operand is quantised to 8 bits at run time (DynamicQuantizeLinear, MatMulInteger). That
+scale is taken over the whole batch: run one text at a time, or its neighbours change its vector.
 
-The same input gives the same bytes everywhere: neither the Python version nor any package
-takes part. Prints nothing; exits 1 with a message when the input is not such a model.
+The same input gives the same bytes everywhere, whatever the Python version and packages. Prints nothing; exits 1 with a message when the input is not such a model.
 """
 
 import array
@@ -87,7 +86,7 @@ class Unsuitable(Exception):
 
 
 class Weights:
-    """The tensors of a safetensors file: a length, a JSON table of places, then the data."""
+    """The tensors of a safetensors file: a length, a JSON table of offsets, then the data."""
 
     def __init__(self, path):
         content = memoryview(path.read_bytes())
@@ -114,7 +113,7 @@ class Weights:
         return shape, data
 
     def get_transposed(self, name):
-        """The same for a matrix, rows and columns exchanged."""
+        """The same for a matrix, transposed."""
         (rows, columns), data = self.get(name)
         values = array.array("f", data)
         turned = array.array("f")
@@ -131,7 +130,7 @@ class Weights:
             part = values[row * columns : (row + 1) * columns]
             largest = max(map(abs, part)) or 1.0
             scales.append(largest / 127)
-            # The scale as it will be read, so that the integers are the nearest to it.
+            # Round with the scale as it is stored (32 bits), not as it was computed.
             inverse = 1 / scales[row]
             turned[row::rows] = array.array("b", [max(-127, min(127, round(x * inverse))) for x in part]).tobytes()
         return ([columns, rows], bytes(turned)), ([rows], scales.tobytes())
@@ -141,7 +140,7 @@ class Weights:
 
 
 class Graph:
-    """Nodes and constants in the order of their making; a node is numbered when it has no name."""
+    """Nodes and constants in the order of creation. A node without a name gets a number."""
 
     def __init__(self):
         self.nodes, self.constants = [], []
@@ -153,7 +152,7 @@ class Graph:
         return output
 
     def apply_many(self, kind, inputs, count):
-        """A node of several outputs."""
+        """A node with several outputs."""
         name = f"{kind}_{len(self.nodes) + 1}"
         outputs = [f"{name}_out{i}" for i in range(count)]
         self.nodes.append(node(kind, name, inputs, outputs, {}))
@@ -174,7 +173,7 @@ class Graph:
 
 
 class Encoder:
-    """Builds the graph; one method a stage, in the order of the data."""
+    """Builds the graph, with one method for each stage in the order of the data."""
 
     def __init__(self, weights, config, int8):
         self.weights, self.graph, self.int8 = weights, Graph(), int8
@@ -206,7 +205,7 @@ class Encoder:
         return self.normalise(x, gain, bias, "emb_ln")
 
     def mask(self):
-        """0 where a token is, -10000 where there is padding: added to the attention scores."""
+        """0 for a token and -10000 for padding, to be added to the attention scores."""
         g = self.graph
         m = g.apply("Unsqueeze", ["attention_mask", g.integers("ax1", 1)])
         m = g.apply("Unsqueeze", [m, g.integers("ax2", 2)])
@@ -223,14 +222,14 @@ class Encoder:
         self.half = g.scalar("half", 0.5)
 
     def matrix(self, name, place):
-        """The weights of a product, and their scale where they are integers."""
+        """The weights of a product, with their scale if they are integers."""
         if not self.int8:
             return [self.graph.weight(name, self.weights.get_transposed(place))]
         integers, scales = self.weights.get_quantised(place)
         return [self.graph.weight(name, integers, INT8), self.graph.weight(f"{name}_scale", scales)]
 
     def operand(self, x):
-        """What is multiplied by weights: itself, or its integers, their scale and their zero."""
+        """The operand of a product with weights: `x`, or its integers, their scale and their zero point."""
         return self.graph.apply_many("DynamicQuantizeLinear", [x], 3) if self.int8 else [x]
 
     def multiply(self, operand, matrix, name=None):
@@ -281,7 +280,7 @@ class Encoder:
         return self.normalise(g.apply("Add", [f, x]), g2, b2, output=output)
 
     def build(self):
-        """The whole model as the pieces of its file."""
+        """The model, as the pieces of its file."""
         x, mask = self.embed(), self.mask()
         self.shared_constants()
         for i in range(self.layers):

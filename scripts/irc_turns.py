@@ -1,7 +1,7 @@
-"""Chat of the irc-disentanglement corpus (CC BY 4.0) as turns in JSON Lines.
+"""Converts chat of the irc-disentanglement corpus (CC BY 4.0) to turns in JSON Lines.
 
-In: its `train-raw.tar.gz`, files named by their dates with lines `[10:01] <nick> text`. Out:
-on standard output, for `ripplemem ingest jsonl` and `ripplemem eval --filler`; a bank a file.
+In: its `train-raw.tar.gz`, files named by their dates with lines `[10:01] <nick> text`. Out: turns
+on standard output, one bank per file, for `ripplemem ingest jsonl` and `ripplemem eval --filler`.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 import sys
 import tarfile
 
-SAID = re.compile(r"\[(\d\d:\d\d)\] <([^>]+)> (.*\S)")
+MESSAGE = re.compile(r"\[(\d\d:\d\d)\] <([^>]+)> (.*\S)")
 
 
 def main():
@@ -21,9 +21,9 @@ def main():
             content = archive.extractfile(member)
             lines = content.read().decode("utf-8", "replace").split("\n") if content else []
             for number, line in enumerate(lines):
-                said = SAID.match(line)
-                if said:
-                    clock, speaker, text = said.groups()
+                message = MESSAGE.match(line)
+                if message:
+                    clock, speaker, text = message.groups()
                     turn = {"bank": f"irc/{name}", "turn": str(number), "speaker": speaker, "text": text}
                     print(json.dumps(turn | {"time": f"{name[:10]}T{clock}:00Z"}))
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Python packages of pinned versions that checks and tests use.
+"""Installs Python packages of pinned versions for checks and tests.
 
-    scripts/python_packages.py NAME     prints the directory that goes into PYTHONPATH
+    scripts/python_packages.py NAME     prints the directory to put into PYTHONPATH
 
-Each is fetched once, into RIPPLEMEM_HOME, else $XDG_DATA_HOME/ripplemem, else
-~/.local/share/ripplemem, under checks/.
+Each is downloaded once, to checks/ in RIPPLEMEM_HOME, else in $XDG_DATA_HOME/ripplemem, else in
+~/.local/share/ripplemem.
 
-Exit codes: 0 it is there; 2 wrong usage; 5 it cannot be had, and why; 7 the directory cannot be
+Exit codes: 0 installed; 2 wrong usage; 5 it cannot be installed, with the reason on stderr; 7 the directory cannot be
 written; 130 interrupted.
 """
 
@@ -28,12 +28,12 @@ SECONDS = 120
 
 
 class Unavailable(Exception):
-    """A package cannot be had; says why."""
+    """A package cannot be installed; the message says why."""
 
 
 def installed(name):
-    """The directory of a package, fetched when it is not there."""
-    # Some of them are compiled for one Python and one machine.
+    """The directory of a package, downloaded when missing."""
+    # Some packages are compiled for one Python version and one machine.
     python = f"py{sys.version_info.major}{sys.version_info.minor}-{platform.machine().lower()}"
     target = home_directory() / "checks" / f"{name}-{VERSIONS[name]}-{python}"
     if target.is_dir():
@@ -57,7 +57,7 @@ def installed(name):
         try:
             os.rename(work / "made", target)
         except OSError:
-            # Another run was quicker.
+            # Another process installed it first.
             if not target.is_dir():
                 raise
     finally:

@@ -1,6 +1,6 @@
-"""A question as another program asks it: ADDRESS PREFIX HEADERS QUESTION, both as JSON.
+"""Asks a question as a foreign client: ask.py ADDRESS PREFIX HEADERS QUESTION, the last two as JSON.
 
-HEADERS: names to values in hexadecimal digits. Prints the answer's partition, headers (as above) and value.
+HEADERS maps names to values in hexadecimal digits. Prints the answer's partition, headers (in the same form) and value.
 """
 
 import json
