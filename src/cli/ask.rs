@@ -14,7 +14,7 @@ use ripplemem::{
     config::{LogKind, Pipeline},
     llm::{Llm, Streamed},
     model::{Bank, EventTime, Evidence, Question, Usage},
-    recall::{self, Standing},
+    recall::{self, Citation},
     serve,
     snapshot::AsOf,
 };
@@ -176,11 +176,11 @@ fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
     printed?;
     print("\n")?;
     let answer = answer?;
-    for Standing { line, sources, .. } in &answer.standing {
+    for Citation { line, sources, .. } in &answer.citations {
         print(&format!("  [{}] {line}\n", sources.join(", ")))?;
     }
     if !answer.reasoning.is_empty() {
         say(&answer.reasoning);
     }
-    Ok(answer.took)
+    Ok(answer.usage)
 }

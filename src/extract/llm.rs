@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{DraftPart, DraftUnit, ExtractError, Extractor, draft::shared_thing};
 use crate::{
-    language::grounds::Grounds,
+    language::grounding::Grounding,
     llm::{self, Contract, DependsOn, Llm, LlmRequest, Meter, Span},
     model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
@@ -147,7 +147,7 @@ fn read(window: &Window, found: &ExtractionReply) -> Result<Vec<DraftUnit>, Stri
     Err(problems.join("; "))
 }
 
-fn draft(window: &Window, unit: &UnitReply, grounds: &Grounds) -> Result<DraftUnit, String> {
+fn draft(window: &Window, unit: &UnitReply, grounds: &Grounding) -> Result<DraftUnit, String> {
     let restatement = unit.restatement.split_whitespace().collect::<Vec<_>>().join(" ");
     if restatement.is_empty() {
         return Err("restatement: empty".to_owned());
@@ -175,8 +175,8 @@ fn draft(window: &Window, unit: &UnitReply, grounds: &Grounds) -> Result<DraftUn
     };
     Ok(DraftUnit {
         cues: Cues {
-            participants: grounds.said(&unit.participants),
-            locations: grounds.said(&unit.locations),
+            participants: grounds.grounded(&unit.participants),
+            locations: grounds.grounded(&unit.locations),
             time: time.map(|t| point(t, said_at)),
         },
         restatement,
@@ -206,8 +206,8 @@ fn sources<'w>(window: &'w Window, numbers: &[i64]) -> Result<Vec<&'w WindowTurn
 }
 
 /// What a window says, for names that must stand in it.
-fn grounds(window: &Window) -> Grounds {
-    let mut grounds = Grounds::default();
+fn grounds(window: &Window) -> Grounding {
+    let mut grounds = Grounding::default();
     for held in window.turns.iter().filter(|t| !t.deleted) {
         grounds.add(&held.turn.speaker);
         grounds.add(&held.turn.text);

@@ -203,6 +203,11 @@ pub(super) fn month_number(word: &str) -> Option<i8> {
     i8::try_from(index + 1).ok()
 }
 
+/// Whether a word, in lower case, is the full name of a month.
+pub(super) fn is_month_name(word: &str) -> bool {
+    MONTHS.iter().any(|m| m.eq_ignore_ascii_case(word))
+}
+
 /// A weekday by its full name, in lower case. Abbreviations are left out: "sun", "sat"
 /// and "wed" are words of their own.
 pub(super) fn weekday_number(word: &str) -> Option<Weekday> {

@@ -1,14 +1,18 @@
-//! Rules of English that every other room may ask: times, sentences, names.
+//! Rules of English that other rooms use: times, names, places, sentences, questions.
 //!
 //! In: text, and what the caller already knows (the moment it was said, the people of the
-//! dialogue). Out: ranges and values found in it. Pure: no clock, no file, no model of
-//! language; what the text does not ground is left out, never guessed.
+//! dialogue). Out: ranges and values found in it. Pure: no clock, no file, no language model.
+//! What the text does not state is left out, never guessed.
 
 pub mod calendar;
-pub mod grounds;
+pub mod grounding;
 pub mod months;
+mod name_runs;
+mod name_text;
 pub mod names;
+mod place_rules;
 pub mod places;
+pub mod question;
 pub mod sentences;
 pub mod shared;
 pub mod synonyms;

@@ -5,11 +5,13 @@
 //! nickname counts only as a beginning (three letters or more) of exactly one known first
 //! name. Days, months and "I" are never names. What is not clearly a person is left out.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
-pub use super::places::locations;
+pub use super::name_text::NameText;
 use super::{
-    calendar::{month_number, weekday_number},
+    calendar::month_number,
+    name_runs::{RunWords, run_end},
+    name_text::{NameWord, is_name_word},
     sentences::is_common_opening,
 };
 
@@ -17,29 +19,49 @@ use super::{
 /// word of a sentence counts only when it is no ordinary word and another capital follows.
 #[must_use]
 pub fn capitalised(text: &str) -> Vec<Range<usize>> {
-    let words = name_words(text);
+    let words = NameText::of(text).words;
     let mut out: Vec<Range<usize>> = Vec::new();
-    let mut i = 0;
-    while let Some(word) = words.get(i) {
-        let mut next = i + 1;
+    let mut start = 0;
+    while let Some(word) = words.get(start) {
         if !is_name_word(word) {
-            i = next;
+            start += 1;
             continue;
         }
-        while let Some(more) = words.get(next).filter(|w| is_name_word(w) && w.follows && !w.opens) {
-            next += 1;
-            if more.possessive {
-                break;
-            }
-        }
-        let last = words.get(next - 1).unwrap_or(word);
-        let lonely_opening = word.opens && next == i + 1;
+        let end = run_end(&PlainRun { words: &words, start }, start);
+        let last = words.get(end - 1).unwrap_or(word);
+        let lonely_opening = word.opens && end == start + 1;
         if !lonely_opening {
             out.push(word.range.start..last.range.end);
         }
-        i = next;
+        start = end;
     }
     out
+}
+
+/// Runs without small words. A possessive first word does not end its run: "Rex's Park" is one.
+struct PlainRun<'w, 't> {
+    words: &'w [NameWord<'t>],
+    start: usize,
+}
+
+impl RunWords for PlainRun<'_, '_> {
+    const MOST_LINKS: usize = 0;
+
+    fn is_part(&self, at: usize) -> bool {
+        self.words.get(at).is_some_and(is_name_word)
+    }
+
+    fn is_link(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_joined(&self, at: usize) -> bool {
+        self.words.get(at).is_some_and(|w| w.follows && !w.opens)
+    }
+
+    fn ends_run(&self, at: usize) -> bool {
+        at > self.start && self.words.get(at).is_some_and(|w| w.possessive)
+    }
 }
 
 /// The known people that a text names, by full name, in the order of `known`.
@@ -61,19 +83,7 @@ pub fn companions(text: &str, known: &[String]) -> Vec<String> {
     NameText::of(text).companions(known)
 }
 
-/// A text split once, for a caller that asks several things of it.
-pub struct NameText<'t> {
-    pub(super) text: &'t str,
-    pub(super) words: Vec<NameWord<'t>>,
-}
-
-impl<'t> NameText<'t> {
-    /// Splits a text.
-    #[must_use]
-    pub fn of(text: &'t str) -> Self {
-        Self { text, words: name_words(text) }
-    }
-
+impl NameText<'_> {
     /// See [`mentions`].
     #[must_use]
     pub fn mentions(&self, known: &[String]) -> Vec<String> {
@@ -146,84 +156,6 @@ fn accompanying(text: &str, words: &[NameWord<'_>], known: &[String]) -> Vec<Str
         out.push(name);
     }
     out
-}
-
-/// A word of a text, apostrophes inside kept, a possessive ending left out.
-pub(super) struct NameWord<'t> {
-    pub(super) range: Range<usize>,
-    pub(super) lower: Cow<'t, str>,
-    pub(super) capital: bool,
-    pub(super) possessive: bool,
-    /// Whether it opens a sentence or a quotation.
-    pub(super) opens: bool,
-    /// Whether one space is all that stands between it and the word before it.
-    pub(super) follows: bool,
-}
-
-impl NameWord<'_> {
-    pub(super) fn text<'a>(&self, text: &'a str) -> &'a str {
-        text.get(self.range.clone()).unwrap_or_default()
-    }
-}
-
-fn name_words(text: &str) -> Vec<NameWord<'_>> {
-    let mut out: Vec<NameWord<'_>> = Vec::with_capacity(text.len() / 5);
-    let mut end_before = 0;
-    let mut rest = text.char_indices().peekable();
-    while let Some((start, c)) = rest.next() {
-        if !c.is_alphanumeric() {
-            continue;
-        }
-        let mut end = start + c.len_utf8();
-        while let Some(&(i, c)) = rest.peek() {
-            let inner = matches!(c, '\'' | '’' | '-' | '.')
-                && text.get(i + c.len_utf8()..).and_then(|t| t.chars().next()).is_some_and(char::is_alphabetic)
-                && !(c == '.' && end - start > 1);
-            if !c.is_alphanumeric() && !inner {
-                break;
-            }
-            end = i + c.len_utf8();
-            rest.next();
-        }
-        let whole = text.get(start..end).unwrap_or_default();
-        let bare = ["'s", "’s", "'S"].iter().find_map(|s| whole.strip_suffix(s)).unwrap_or(whole);
-        let gap = text.get(end_before..start).unwrap_or_default();
-        let opens = out.is_empty()
-            || gap != " "
-                && (gap.contains(['.', '!', '?', '…', '\n', '"', '“', ':', '*'])
-                    || gap.chars().any(|c| c as u32 > 0x2fff));
-        out.push(NameWord {
-            range: start..start + bare.len(),
-            lower: lower_case(bare),
-            capital: c.is_uppercase(),
-            possessive: bare.len() < whole.len(),
-            opens,
-            follows: gap == " ",
-        });
-        end_before = end;
-    }
-    out
-}
-
-fn lower_case(word: &str) -> Cow<'_, str> {
-    if word.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase()) {
-        Cow::Borrowed(word)
-    } else {
-        Cow::Owned(word.to_lowercase())
-    }
-}
-
-/// Whether a word looks like a part of a name.
-pub(super) fn is_name_word(word: &NameWord<'_>) -> bool {
-    if !word.capital {
-        return false;
-    }
-    let lower = &*word.lower;
-    let pronoun = lower == "i" || lower.starts_with("i'") || lower.starts_with("i’");
-    !pronoun
-        && weekday_number(lower).is_none()
-        && (month_number(lower).is_none() || lower == "may")
-        && !(word.opens && is_common_opening(lower))
 }
 
 /// How many words from `i` on call a person: the full name, the first name, or a nickname.

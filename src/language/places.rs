@@ -5,7 +5,9 @@
 //! country or state named anywhere. Never a time, a known person, or a person's house.
 
 use super::{
-    names::{NameText, NameWord, is_name_word},
+    name_runs::{RunWords, run_end},
+    name_text::{NameText, NameWord, is_name_word},
+    place_rules::{TURN, is_feast, turn_leads_to_place},
     sentences::is_common_opening,
 };
 use crate::model::canonical_name;
@@ -53,87 +55,38 @@ fn places(text: &str, words: &[NameWord<'_>], people: &[String]) -> Vec<String> 
 
 /// Where a capitalised phrase that starts at `i` ends: "Bay of Fundy", "New York City".
 fn phrase_end(words: &[NameWord<'_>], i: usize) -> Option<usize> {
-    let fits = |w: &NameWord<'_>| is_name_word(w) && w.range.len() > 1;
-    words.get(i).filter(|w| fits(w))?;
-    let mut next = i + 1;
-    loop {
-        let goes_on = |j: usize| words.get(j).is_some_and(|w| fits(w) && w.follows && !w.opens);
-        if words.get(next - 1).is_some_and(|w| w.possessive) {
-            return Some(next);
-        }
-        if goes_on(next) {
-            next += 1;
-            continue;
-        }
-        let link = words.get(next).is_some_and(|w| w.follows && matches!(&*w.lower, "of" | "de" | "del" | "la"));
-        if link && goes_on(next + 1) {
-            next += 2;
-            continue;
-        }
-        return Some(next);
+    PlacePhrase(words).is_part(i).then(|| run_end(&PlacePhrase(words), i))
+}
+
+/// Runs with at most one small word between two capitalised words of two letters or more.
+struct PlacePhrase<'w, 't>(&'w [NameWord<'t>]);
+
+impl RunWords for PlacePhrase<'_, '_> {
+    const MOST_LINKS: usize = 1;
+
+    fn is_part(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|w| is_name_word(w) && w.range.len() > 1)
+    }
+
+    fn is_link(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|w| !w.capital && matches!(&*w.lower, "of" | "de" | "del" | "la"))
+    }
+
+    fn is_joined(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|w| w.follows && !w.opens)
+    }
+
+    fn ends_run(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|w| w.possessive)
     }
 }
 
 /// Whether what stands before `i` says that a place follows.
 fn preposition(words: &[NameWord<'_>], i: usize) -> bool {
     let back = |n: usize| i.checked_sub(n).and_then(|j| words.get(j)).map_or("", |w| &*w.lower);
-    let at = words.get(i);
-    let (n, the) = if back(1) == "the" { (2, true) } else { (1, false) };
-    let spaced = at.is_some_and(|w| w.follows);
-    let (before, earlier) = (back(n), back(n + 1));
-    let grounds = match before {
-        "in" => !matches!(
-            earlier,
-            "believe"
-                | "interested"
-                | "confidence"
-                | "trust"
-                | "faith"
-                | "degree"
-                | "major"
-                | "sign"
-                | "signed"
-                | "put"
-        ),
-        "near" | "across" | "throughout" | "outside" | "toward" | "towards" | "downtown" => true,
-        "visit" | "visited" | "visiting" | "explore" | "explored" | "exploring" | "toured" | "reached" => true,
-        "through" => the,
-        "around" => matches!(
-            earlier,
-            "travel"
-                | "traveled"
-                | "travelled"
-                | "travelling"
-                | "traveling"
-                | "road-trip"
-                | "walk"
-                | "walked"
-                | "hiked"
-                | "drove"
-                | "trip"
-                | "backpacking"
-        ),
-        // At, to and from also stand before people, firms and works: ask for motion or the article.
-        "to" => MOTION.binary_search(&earlier).is_ok() || MOTION.binary_search(&back(n + 2)).is_ok(),
-        "from" => matches!(
-            earlier,
-            "am" | "i'm"
-                | "i’m"
-                | "is"
-                | "moved"
-                | "came"
-                | "come"
-                | "flew"
-                | "back"
-                | "originally"
-                | "hometown"
-                | "family"
-                | "relocated"
-        ),
-        "at" => the || place_noun(words, i),
-        _ => false,
-    };
-    grounds && spaced
+    let article = back(1) == "the";
+    let spaced = words.get(i).is_some_and(|w| w.follows);
+    spaced && turn_leads_to_place(article, |n| back(n + usize::from(article)), || place_noun(words, i))
 }
 
 /// A phrase after a preposition that is no place: one common word, an abbreviation of a
@@ -141,7 +94,10 @@ fn preposition(words: &[NameWord<'_>], i: usize) -> bool {
 fn acceptable(words: &[NameWord<'_>], i: usize, next: usize) -> bool {
     let Some(word) = words.get(i) else { return false };
     let single = next == i + 1;
-    if (single && is_common_opening(&word.lower)) || NOT_PLACES.binary_search(&&*word.lower).is_ok() {
+    if (single && is_common_opening(&word.lower))
+        || is_feast(&word.lower, TURN)
+        || NOT_PLACES.binary_search(&&*word.lower).is_ok()
+    {
         return false;
     }
     let digits = word.lower.chars().any(|c| c.is_ascii_digit());
@@ -192,54 +148,6 @@ fn words_of(words: &[NameWord<'_>], i: usize, next: usize) -> String {
     words.get(i..next).unwrap_or_default().iter().map(|w| &*w.lower).collect::<Vec<_>>().join(" ")
 }
 
-/// Words of motion or of a way that "to" follows, sorted.
-const MOTION: &[&str] = &[
-    "back",
-    "been",
-    "came",
-    "come",
-    "coming",
-    "commute",
-    "drive",
-    "driving",
-    "drove",
-    "flew",
-    "flight",
-    "fly",
-    "flying",
-    "get",
-    "getaway",
-    "go",
-    "going",
-    "gone",
-    "got",
-    "headed",
-    "heading",
-    "journey",
-    "move",
-    "moved",
-    "moving",
-    "relocate",
-    "relocated",
-    "return",
-    "returned",
-    "road-trip",
-    "run",
-    "sailed",
-    "travel",
-    "traveled",
-    "traveling",
-    "travelled",
-    "travelling",
-    "trip",
-    "trips",
-    "vacation",
-    "visit",
-    "walked",
-    "welcome",
-    "went",
-];
-
 /// Last words of the names of places, sorted.
 const PLACE_NOUNS: &[&str] = &[
     "airport",
@@ -289,21 +197,17 @@ const PLACE_NOUNS: &[&str] = &[
     "zoo",
 ];
 
-/// Capitalised words after "in" or "at" that are no places, sorted.
+/// Capitalised words after "in" or "at" that are neither places nor feasts, sorted.
 const NOT_PLACES: &[&str] = &[
     "arabic",
     "bible",
     "chinese",
-    "christmas",
     "covid",
-    "easter",
     "english",
     "french",
     "german",
     "god",
     "greek",
-    "halloween",
-    "hanukkah",
     "instagram",
     "italian",
     "japanese",
@@ -319,15 +223,12 @@ const NOT_PLACES: &[&str] = &[
     "portuguese",
     "pride",
     "python",
-    "ramadan",
     "russian",
     "rust",
     "santa",
     "spanish",
-    "thanksgiving",
     "tv",
     "twitter",
-    "valentine",
     "youtube",
     "zoom",
 ];
@@ -518,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_word_lists_are_sorted_for_searching() {
-        for list in [MOTION, PLACE_NOUNS, NOT_PLACES, REGIONS] {
+        for list in [PLACE_NOUNS, NOT_PLACES, REGIONS] {
             assert!(list.is_sorted(), "{:?}", list.windows(2).find(|w| w[0] >= w[1]));
         }
     }

@@ -88,6 +88,13 @@ pub(super) fn is_common_opening(word: &str) -> bool {
     is_empty_word(word) || OPENINGS.binary_search(&word).is_ok()
 }
 
+/// A text with a capital at its beginning.
+#[must_use]
+pub fn sentence_case(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 /// Alphanumeric words in lower case, a contraction split at its apostrophe: "don't" is
 /// "don" and "t", both function words.
 fn words(text: &str) -> impl Iterator<Item = Cow<'_, str>> {

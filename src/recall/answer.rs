@@ -30,14 +30,16 @@ pub struct Answer {
     /// Why.
     pub reasoning: String,
     /// What it rests on, in the order of the context; empty when there is no answer.
-    pub standing: Vec<Standing>,
+    #[serde(rename = "standing")]
+    pub citations: Vec<Citation>,
     /// What the language model took for it, also when it was paid for before.
-    pub took: Usage,
+    #[serde(rename = "took")]
+    pub usage: Usage,
 }
 
 /// A line of the context that an answer rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct Citation {
     /// The line, as the model read it.
     pub line: String,
     /// The units that it was taken from.
@@ -59,8 +61,8 @@ pub fn answer(
 ) -> Result<Answer, LlmError> {
     if evidence.units.is_empty() {
         show(Streamed::Text(NOTHING));
-        let (standing, took) = (Vec::new(), Usage::default());
-        return Ok(Answer { text: NOTHING.to_owned(), reasoning: String::new(), standing, took });
+        let (citations, usage) = (Vec::new(), Usage::default());
+        return Ok(Answer { text: NOTHING.to_owned(), reasoning: String::new(), citations, usage });
     }
     let (input, lines) = numbered(&evidence.question, &evidence.context, &evidence.units);
     let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
@@ -75,23 +77,23 @@ pub fn answer(
         cacheable: true,
         meter: &meter,
     };
-    llm.stream(&request, "answer", show, &mut |found: Found| {
-        if found.answer.trim().is_empty() {
+    llm.stream(&request, "answer", show, &mut |reply: AnswerReply| {
+        if reply.answer.trim().is_empty() {
             return Err("answer: empty; say that the memories do not hold it, if they do not".to_owned());
         }
-        let numbers: BTreeSet<usize> = found.lines.iter().copied().collect();
-        let mut standing = Vec::with_capacity(numbers.len());
+        let numbers: BTreeSet<usize> = reply.lines.iter().copied().collect();
+        let mut citations = Vec::with_capacity(numbers.len());
         for number in &numbers {
             let line = number.checked_sub(1).and_then(|at| lines.get(at));
-            standing.push(line.ok_or_else(|| format!("lines: there is no line {number}"))?.clone());
+            citations.push(line.ok_or_else(|| format!("lines: there is no line {number}"))?.clone());
         }
-        let (text, reasoning) = (found.answer.trim().to_owned(), found.reasoning.trim().to_owned());
-        Ok(Answer { text, reasoning, standing, took: meter.total() })
+        let (text, reasoning) = (reply.answer.trim().to_owned(), reply.reasoning.trim().to_owned());
+        Ok(Answer { text, reasoning, citations, usage: meter.total() })
     })
 }
 
 /// What the model reads, and its lines with their units.
-fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (String, Vec<Standing>) {
+fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (String, Vec<Citation>) {
     let mut input = format!("question: {}\n", serde_json::Value::from(question.text.trim()));
     if let Some(at) = question.asked_at {
         input.push_str(&format!("asked at: {at}\n"));
@@ -102,11 +104,11 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
         heading = line.strip_prefix("## ").unwrap_or(heading);
         let before = times_seen.entry((heading, line)).or_insert(0);
         // None: a heading, an empty line, or the note that nothing supports the question.
-        match standing(heading, line, *before, units) {
+        match citation(heading, line, *before, units) {
             None => input.push_str(&format!("{line}\n")),
-            Some(standing) => {
+            Some(citation) => {
                 *before += 1;
-                lines.push(standing);
+                lines.push(citation);
                 input.push_str(&format!("{} {line}\n", lines.len()));
             }
         }
@@ -115,7 +117,7 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
 }
 
 /// What a line of the context below a heading was made from; `before` lines there read the same.
-fn standing(heading: &str, line: &str, before: usize, units: &[EvidenceUnit]) -> Option<Standing> {
+fn citation(heading: &str, line: &str, before: usize, units: &[EvidenceUnit]) -> Option<Citation> {
     let mut turns: BTreeMap<(EventTime, &str), Vec<UnitId>> = BTreeMap::new();
     for unit in units {
         for part in &unit.excerpts {
@@ -126,10 +128,10 @@ fn standing(heading: &str, line: &str, before: usize, units: &[EvidenceUnit]) ->
         }
     }
     if let Some(((_, turn), units)) = turns.into_iter().nth(before) {
-        return Some(Standing { line: line.to_owned(), units, sources: vec![turn.to_owned()] });
+        return Some(Citation { line: line.to_owned(), units, sources: vec![turn.to_owned()] });
     }
     let restated: Vec<&EvidenceUnit> = units.iter().filter(|unit| restates(heading, line, unit)).collect();
-    (!restated.is_empty()).then(|| Standing {
+    (!restated.is_empty()).then(|| Citation {
         line: line.to_owned(),
         units: restated.iter().map(|unit| unit.id).collect(),
         sources: restated.iter().flat_map(|unit| unit.sources.iter().cloned()).collect(),
@@ -146,7 +148,7 @@ fn restates(heading: &str, line: &str, unit: &EvidenceUnit) -> bool {
 }
 
 #[derive(Debug, Deserialize)]
-struct Found {
+struct AnswerReply {
     reasoning: String,
     lines: Vec<usize>,
     answer: String,

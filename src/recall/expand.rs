@@ -15,9 +15,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Candidate, Impressions, depth, form::Form};
+use super::{Candidate, Impressions, cutoff};
 use crate::{
     config::{FirstHop, RecallSettings},
+    language::question::QuestionType,
     memory::Neighbour,
     model::{Channel, Provenance, Score, Step, UnitId},
 };
@@ -52,12 +53,16 @@ pub(super) fn expand(
     neighbours: &[Neighbour],
     evidence: &BTreeSet<UnitId>,
     impressions: &Impressions,
-    form: Form,
+    question_type: QuestionType,
     settings: &RecallSettings,
 ) -> Support {
     let fresh: Vec<&Neighbour> = neighbours.iter().filter(|n| !evidence.contains(&n.unit.id)).collect();
     let quotes = settings.first_hop == FirstHop::Familiarity;
-    let floor = if quotes { depth::bar(form, &settings.stop) - settings.link_worth } else { settings.support_floor };
+    let floor = if quotes {
+        cutoff::least_share(question_type, &settings.stop) - settings.link_worth
+    } else {
+        settings.support_floor
+    };
     let channel =
         |channel, most| Channelled { channel, most, floor, quotes, bucket: settings.match_bucket, impressions };
     let considered: Vec<Considered> = [
@@ -192,7 +197,7 @@ mod tests {
             neighbours.iter().map(|n| (n.unit.id, n.structural_match.map_or(-0.5, Score::as_f64))).collect();
         let floor = if settings.support_floor == 0.0 { 0.30 } else { settings.support_floor };
         let settings = RecallSettings { support_floor: floor, ..settings.clone() };
-        expand(neighbours, evidence, &Impressions::from_shares(&shares), Form::default(), &settings)
+        expand(neighbours, evidence, &Impressions::from_shares(&shares), QuestionType::default(), &settings)
     }
 
     fn check(neighbours: &[Neighbour], evidence: &[u64], expected: &[(u64, bool)]) {

@@ -7,12 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, Failure, Impressions, Memory, depth, form::Form, person::subject, words::words};
+use super::{Candidate, Failure, Impressions, Memory, cutoff};
 use crate::{
     config::{FirstHop, RecallSettings},
-    language::{months::months, sentences::is_empty_word, synonyms::synonyms},
+    language::{
+        question::{QuestionType, ReadQuestion},
+        sentences::is_empty_word,
+        synonyms::synonyms,
+    },
     memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
-    model::{Position, Provenance, Question, QuestionCues, UnitId},
+    model::{Position, Provenance, QuestionCues, UnitId},
 };
 
 /// The parts that a familiarity probe gives: more than any answer or walk holds.
@@ -29,13 +33,11 @@ pub(super) struct First {
 }
 
 /// A question on its way into a probe.
-pub(super) struct Asked<'q> {
-    /// As put.
-    pub(super) question: &'q Question,
+pub(super) struct FirstHopQuestion<'q> {
+    /// The question.
+    pub(super) read: &'q ReadQuestion<'q>,
     /// What it is looked up by.
     pub(super) cues: &'q QuestionCues,
-    /// What kind of answer it wants.
-    pub(super) form: Form,
     /// Its vector.
     pub(super) vector: &'q FixedVector,
     /// The vector of the question as the one who is asked about would put it.
@@ -43,11 +45,19 @@ pub(super) struct Asked<'q> {
 }
 
 /// Asks the memory.
-pub(super) fn first_hop(memory: &dyn Memory, asked: &Asked<'_>, settings: &RecallSettings) -> Result<First, Failure> {
+pub(super) fn first_hop(
+    memory: &dyn Memory,
+    asked: &FirstHopQuestion<'_>,
+    settings: &RecallSettings,
+) -> Result<First, Failure> {
     let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
-        return Ok(First { candidates: candidates(&familiar, asked.form, settings), impressions, reflects });
+        return Ok(First {
+            candidates: candidates(&familiar, asked.read.question_type(), settings),
+            impressions,
+            reflects,
+        });
     }
     // Asked later, the channels include at least what the familiarity does: its offsets hold for both.
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
@@ -55,10 +65,10 @@ pub(super) fn first_hop(memory: &dyn Memory, asked: &Asked<'_>, settings: &Recal
     Ok(First { candidates, impressions, reflects })
 }
 
-fn channels(asked: &Asked<'_>, settings: &RecallSettings) -> FirstHopProbe {
+fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
     let cues = asked.cues;
     FirstHopProbe {
-        bank: asked.question.bank.key(),
+        bank: asked.read.question().bank.key(),
         vector: asked.vector.clone(),
         words: cues.keywords.join(" "),
         cues: cues.cues.clone(),
@@ -69,28 +79,31 @@ fn channels(asked: &Asked<'_>, settings: &RecallSettings) -> FirstHopProbe {
     }
 }
 
-fn familiarity(asked: &Asked<'_>, settings: &RecallSettings) -> FamiliarityProbe {
-    let text = &asked.question.text;
+fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FamiliarityProbe {
+    let read = asked.read;
     let persons = &asked.cues.cues.participants;
-    let words: Vec<String> = words(text).into_iter().map(|w| w.lower).collect();
     let of_a_person = |word: &str| persons.iter().any(|p| p.split(' ').any(|n| n == word));
-    let topics: Vec<&str> = words.iter().map(String::as_str).filter(|w| !of_a_person(w)).collect();
+    let topics: Vec<&str> = read.words().filter(|w| !of_a_person(w)).collect();
     let base = settings.familiarity.synonym_base;
     let of_word = |word: &str| -> Vec<(String, f64)> {
         synonyms(word).map(|(w, cosine)| (w.to_owned(), f64::from(cosine) - base)).filter(|(_, w)| *w > 0.0).collect()
     };
-    let weights = if asked.form.gathered() { &settings.familiarity.gathered } else { &settings.familiarity.single };
+    let weights = if asked.read.question_type().gathered() {
+        &settings.familiarity.gathered
+    } else {
+        &settings.familiarity.single
+    };
     FamiliarityProbe {
-        bank: asked.question.bank.key(),
+        bank: asked.read.question().bank.key(),
         vector: asked.vector.clone(),
         first_person_vector: asked.first_person_vector.clone(),
-        words: text.clone(),
+        words: read.text().to_owned(),
         topics: topics.join(" "),
         synonyms: topics.iter().filter(|w| !is_empty_word(w)).map(|w| of_word(w)).collect(),
-        names: words.iter().chain(persons).cloned().collect(),
-        subject: subject(text, persons),
-        asks_time: asked.form == Form::Time,
-        months: months(text),
+        names: read.words().map(str::to_owned).chain(persons.iter().cloned()).collect(),
+        subject: read.subject(persons),
+        asks_time: asked.read.question_type() == QuestionType::Time,
+        months: read.months().to_vec(),
         weights: weights.clone(),
         zero: settings.familiarity.zero,
         scale_parts: settings.familiarity.scale_parts,
@@ -116,10 +129,10 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
 }
 
 /// The parts that are enough, as one candidate a unit, in the order of its best part.
-fn candidates(familiar: &FamiliarParts, form: Form, settings: &RecallSettings) -> Vec<Candidate> {
+fn candidates(familiar: &FamiliarParts, question_type: QuestionType, settings: &RecallSettings) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut place: BTreeMap<UnitId, usize> = BTreeMap::new();
-    for (at, share) in depth::enough(familiar, form, settings) {
+    for (at, share) in cutoff::enough(familiar, question_type, settings) {
         let Some(part) = familiar.best.get(at) else { continue };
         let known = *place.entry(part.unit.id).or_insert(out.len());
         if let Some(candidate) = out.get_mut(known) {

@@ -5,13 +5,14 @@
 //! units that are looked for rather than near other questions. The sentence is built
 //! from the question's own words and grammar; it names no answer and asks nothing.
 
-use super::{Candidate, form::Form, inflect, words::is_auxiliary};
+use super::Candidate;
 use crate::{
     language::{
-        sentences::is_function_word,
+        question::{QuestionType, ReadQuestion},
+        sentences::sentence_case,
         times::{day_of, render_interval},
     },
-    model::{Cues, Interval, Question, QuestionCues, Target, canonical_name},
+    model::{Cues, Interval, QuestionCues, Target, canonical_name},
 };
 
 /// Words of a goal label, at most.
@@ -22,25 +23,24 @@ const LABEL_WORDS: usize = 4;
 /// `uncovered` are the keywords that the best units do not hold; empty, or for a
 /// question after several things, more of the same kind is looked for.
 pub(super) fn target(
-    question: &Question,
+    question: &ReadQuestion<'_>,
     cues: &QuestionCues,
-    form: Form,
     uncovered: &[String],
     anchors: &[&Candidate],
 ) -> Target {
-    let more = form.several() || uncovered.is_empty();
-    let sentence = declarative(&question.text, more).unwrap_or_else(|| mention(cues, uncovered, more));
+    let more = question.question_type().several() || uncovered.is_empty();
+    let sentence = question.statement(more).unwrap_or_else(|| mention(cues, uncovered, more));
     let time = cues.cues.time.or_else(|| common_day(anchors));
     Target {
-        goal: goal(cues, form, uncovered, more),
+        goal: goal(cues, question.question_type(), uncovered, more),
         sentence,
         cues: Cues { participants: cues.cues.participants.clone(), locations: cues.cues.locations.clone(), time },
     }
 }
 
-fn goal(cues: &QuestionCues, form: Form, uncovered: &[String], more: bool) -> String {
+fn goal(cues: &QuestionCues, question_type: QuestionType, uncovered: &[String], more: bool) -> String {
     let topics: Vec<&String> = if uncovered.is_empty() || more { topics(cues) } else { uncovered.iter().collect() };
-    let opening = match (form == Form::Time, more) {
+    let opening = match (question_type == QuestionType::Time, more) {
         (true, _) => "find_time_of",
         (false, true) => "find_other",
         (false, false) => "find_missing",
@@ -54,193 +54,6 @@ fn goal(cues: &QuestionCues, form: Form, uncovered: &[String], more: bool) -> St
 fn topics(cues: &QuestionCues) -> Vec<&String> {
     cues.keywords.iter().filter(|k| !cues.cues.participants.contains(&canonical_name(k))).collect()
 }
-
-// ---------------------------------------------------------------- the question as a fact
-
-/// What takes the place of the word that the question asks with.
-enum Gap {
-    /// An object after the verb.
-    Object(String),
-    /// A phrase at the end.
-    Ending(String),
-    /// Nothing: the question asks when, why, how or whether.
-    None,
-}
-
-/// Turns a question about a named subject into a statement with its gap filled by a
-/// general word. Absent when the grammar is not one of the plain forms.
-fn declarative(question: &str, more: bool) -> Option<String> {
-    let text = question.trim().trim_end_matches(['?', '.', '!', ' ']);
-    if text.contains(['?', ';', '\n']) {
-        return None;
-    }
-    let tokens: Vec<&str> = text.split_whitespace().collect();
-    let lower: Vec<String> = tokens.iter().map(|t| bare(t).to_lowercase()).collect();
-    let at = |i: usize| lower.get(i).map_or("", String::as_str);
-    let stranded = matches!(at(0), "in" | "on" | "at" | "to" | "for" | "with" | "from" | "by" | "since")
-        && matches!(at(1), "what" | "which" | "whom" | "who");
-    let head = usize::from(stranded);
-    let auxiliary = auxiliary_after(&lower, head)?;
-    let noun = noun_phrase(tokens.get(head + 1..auxiliary).unwrap_or_default());
-    let subject_end = subject_end(&tokens, auxiliary + 1)?;
-    let subject = tokens.get(auxiliary + 1..subject_end)?.join(" ");
-    let (words, after_verb) = predicate(&tokens, subject_end, at(auxiliary), more)?;
-    let gap = gap(at(head), &noun, stranded.then(|| at(0)), more);
-    Some(sentence_case(&format!("{subject} {}.", place(words, after_verb, gap)?)))
-}
-
-fn bare(token: &str) -> &str {
-    token.trim_matches(|c: char| !c.is_alphanumeric())
-}
-
-/// Where the auxiliary stands, when it follows the head as grammar has it.
-fn auxiliary_after(lower: &[String], head: usize) -> Option<usize> {
-    /// Words of the longest noun phrase between the head and the auxiliary.
-    const LONGEST: usize = 5;
-    let at = |i: usize| lower.get(i).map_or("", String::as_str);
-    if head == 0 && is_auxiliary(at(0)) {
-        return Some(0);
-    }
-    let reach = match at(head) {
-        "what" | "which" | "how" => LONGEST,
-        "who" | "whom" | "when" | "where" | "why" => 0,
-        _ => return None,
-    };
-    (head + 1..=head + 1 + reach).find(|&i| is_auxiliary(at(i)))
-}
-
-/// The noun after "which", "what" or "how many", openings such as "kinds of" left out.
-fn noun_phrase(tokens: &[&str]) -> String {
-    let mut rest = tokens;
-    while let Some((first, tail)) = rest.split_first() {
-        let opening = matches!(
-            bare(first).to_lowercase().as_str(),
-            "many" | "much" | "other" | "else" | "all" | "kind" | "kinds" | "type" | "types" | "sort" | "sorts" | "of"
-        );
-        if !opening {
-            break;
-        }
-        rest = tail;
-    }
-    rest.join(" ")
-}
-
-/// One past the subject: a pronoun, or names joined by "and" or commas.
-fn subject_end(tokens: &[&str], start: usize) -> Option<usize> {
-    let first = tokens.get(start)?;
-    if matches!(bare(first).to_lowercase().as_str(), "he" | "she" | "they" | "we" | "i" | "you") {
-        return Some(start + 1);
-    }
-    let named = |i: usize| {
-        tokens.get(i).is_some_and(|t| {
-            let owner = ["'s", "\u{2019}s", "s'"].iter().any(|e| t.ends_with(e));
-            !owner && t.chars().next().is_some_and(char::is_uppercase)
-        })
-    };
-    let mut end = start;
-    while named(end) || (end > start && tokens.get(end) == Some(&"and") && named(end + 1)) {
-        end += 1;
-    }
-    let companion = tokens.get(end) == Some(&"and")
-        && tokens.get(end + 1).is_some_and(|t| matches!(*t, "his" | "her" | "their" | "my" | "the"));
-    if end > start && companion {
-        end += 3;
-    }
-    let verb = bare(tokens.get(end)?).to_lowercase();
-    let grammar = is_function_word(&verb) && !matches!(verb.as_str(), "do" | "have" | "be");
-    (end > start && !verb.ends_with("'s") && !grammar).then_some(end)
-}
-
-/// The predicate with the auxiliary folded into its verb and "also" before it, and the
-/// index that follows the verb.
-fn predicate(tokens: &[&str], start: usize, auxiliary: &str, more: bool) -> Option<(Vec<String>, usize)> {
-    let dropped = |t: &&&str| !matches!(**t, "ever" | "also" | "else");
-    let mut words: Vec<String> = tokens.get(start..)?.iter().filter(dropped).map(|t| (*t).to_owned()).collect();
-    let is_adverb = |w: &&String| w.ends_with("ly") || matches!(w.as_str(), "first" | "both" | "not");
-    let adverbs = words.iter().take_while(is_adverb).count();
-    let verb = words.get_mut(adverbs)?;
-    let mut front: Vec<String> = Vec::new();
-    match auxiliary {
-        "did" => *verb = inflect::past(verb),
-        "does" => *verb = inflect::third_person(verb),
-        "do" => {}
-        "has" | "have" | "had" if verb.ends_with("ed") => {}
-        kept => front.push(kept.to_owned()),
-    }
-    if more {
-        front.push("also".to_owned());
-    }
-    let after_verb = front.len() + adverbs + 1;
-    front.append(&mut words);
-    Some((front, after_verb))
-}
-
-fn gap(head: &str, noun: &str, preposition: Option<&str>, more: bool) -> Gap {
-    let plural = noun.ends_with('s') && !noun.ends_with("ss");
-    let filler = match (head, noun.is_empty()) {
-        ("who" | "whom", _) => if more { "other people" } else { "someone" }.to_owned(),
-        ("what" | "which", true) => if more { "other things" } else { "something" }.to_owned(),
-        ("where", _) => return Gap::Ending(if more { "somewhere else" } else { "somewhere" }.to_owned()),
-        ("how", false) if matches!(noun, "long" | "often" | "old" | "far" | "big") => return Gap::None,
-        ("what" | "which" | "how", false) => match (more, plural) {
-            (true, true) => format!("other {noun}"),
-            (true, false) => format!("another {noun}"),
-            (false, true) => noun.to_owned(),
-            (false, false) => format!("a certain {noun}"),
-        },
-        _ => return Gap::None,
-    };
-    match preposition {
-        Some(preposition) => Gap::Ending(format!("{preposition} {filler}")),
-        None => Gap::Object(filler),
-    }
-}
-
-/// Puts the gap's words where an object stands: before the first adverbial after the
-/// verb, or at the end when nothing follows it. Absent when a clause stands in the way.
-fn place(mut words: Vec<String>, after_verb: usize, gap: Gap) -> Option<String> {
-    match gap {
-        Gap::None => {}
-        Gap::Ending(ending) => words.push(ending),
-        Gap::Object(_) if words.iter().any(|w| matches!(w.as_str(), "that" | "which" | "who")) => return None,
-        Gap::Object(object) => {
-            let does = words.get(after_verb - 1).is_some_and(|v| matches!(v.as_str(), "did" | "does" | "do"));
-            let found = (after_verb..words.len()).find(|&i| does || opens_adverbial(&words, i));
-            // "working on in May": a preposition without an object of its own takes this one.
-            let stranded = |i: usize| {
-                is_preposition(&words, i)
-                    && (i + 1 == words.len()
-                        || words.get(i + 1).is_some_and(|w| w == "to")
-                        || is_preposition(&words, i + 1))
-            };
-            let at = found.map_or(words.len(), |i| i + usize::from(!does && stranded(i)));
-            words.insert(at, object);
-        }
-    }
-    Some(words.join(" "))
-}
-
-/// Whether a phrase of place, time or manner begins here.
-fn opens_adverbial(words: &[String], at: usize) -> bool {
-    let word = words.get(at).map_or("", String::as_str);
-    // "is planning to do": an infinitive belongs to the verb, "to Ravi" does not.
-    let to_someone = word == "to"
-        && words.get(at + 1).is_none_or(|n| {
-            n.chars().next().is_some_and(char::is_uppercase)
-                || matches!(n.as_str(), "the" | "her" | "his" | "their" | "a")
-        });
-    is_preposition(words, at) || to_someone || word.ends_with("ly")
-}
-
-fn is_preposition(words: &[String], at: usize) -> bool {
-    const PREPOSITIONS: &[&str] = &[
-        "in", "at", "on", "from", "with", "for", "during", "after", "before", "when", "while", "since", "by", "about",
-        "last", "next", "because", "as", "into", "of", "through", "near",
-    ];
-    words.get(at).is_some_and(|w| PREPOSITIONS.contains(&w.as_str()))
-}
-
-// ---------------------------------------------------------------- the plain mention
 
 /// A sentence for questions whose grammar is not plain: who spoke of what, where, when.
 fn mention(cues: &QuestionCues, uncovered: &[String], more: bool) -> String {
@@ -269,11 +82,6 @@ fn capitals(canonical: &str) -> String {
     canonical.split(' ').map(sentence_case).collect::<Vec<_>>().join(" ")
 }
 
-fn sentence_case(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
-}
-
 /// The local day on which all anchors were said, from its first to its last millisecond.
 fn common_day(anchors: &[&Candidate]) -> Option<Interval> {
     let (first, rest) = anchors.split_first()?;
@@ -289,14 +97,18 @@ fn common_day(anchors: &[&Candidate]) -> Option<Interval> {
 mod tests {
     use super::*;
     use crate::{
-        model::Bank,
-        recall::{cues::cues, form::form, tests::candidate},
+        model::{Bank, Question},
+        recall::{
+            cues::{cues, read},
+            tests::candidate,
+        },
     };
 
     fn made(text: &str, uncovered: &[&str]) -> Target {
         let question = Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None };
         let uncovered: Vec<String> = uncovered.iter().map(|&u| u.to_owned()).collect();
-        target(&question, &cues(&question).unwrap(), form(text), &uncovered, &[])
+        let question = read(&question).unwrap();
+        target(&question, &cues(&question), &uncovered, &[])
     }
 
     fn check(text: &str, uncovered: &[&str], sentence: &str) {

@@ -5,9 +5,16 @@ use std::{cell::RefCell, sync::Arc};
 
 use super::*;
 use crate::{
-    config::{ModelSettings, Pipeline},
-    memory::{FamiliarPart, PathStep},
-    model::{Bank, Cues, EventTime, FamiliarityTerms, Interval, Position, QuestionCues},
+    config::{ModelSettings, Pipeline, RecallSettings},
+    language::question::ReadQuestion,
+    memory::{
+        Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
+        PathStep, UnitBody,
+    },
+    model::{
+        Bank, Channel, Cues, EventTime, Evidence, FamiliarityTerms, Interval, ModelRef, Plan, Position, Question,
+        QuestionCues, Score, Seen, Target, UnitId, Vector,
+    },
 };
 
 pub(super) fn settings() -> RecallSettings {
@@ -42,9 +49,9 @@ pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
     }
 }
 
-/// A memory that says what it was told to say, and remembers what it was asked.
+/// A memory that returns canned answers and records the probes.
 #[derive(Default)]
-struct Told {
+struct ScriptedMemory {
     hits: Vec<Hit>,
     neighbours: Vec<Neighbour>,
     fails: bool,
@@ -56,7 +63,7 @@ fn answered<T>(value: T) -> Answered<T> {
     Answered { value, epoch: 1, reflects: vec![Position { topic: "memory".into(), partition: 0, next_offset: 8 }] }
 }
 
-impl Memory for Told {
+impl Memory for ScriptedMemory {
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
         self.first.borrow_mut().push(probe);
         if self.fails { Err("the dataflow is gone".into()) } else { Ok(answered(self.hits.clone())) }
@@ -89,7 +96,7 @@ impl Memory for Told {
 }
 
 fn ask_with(
-    told: &Told,
+    memory: &ScriptedMemory,
     text: &str,
     planner: &dyn Planner,
     settings: &RecallSettings,
@@ -97,11 +104,11 @@ fn ask_with(
     let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
     let mut embed = |text: &str| Ok(Vector(Arc::from([text.len() as f32 / 1_000.0, 0.5])));
-    recollect(told, &mut embed, &question, planner, settings, &model_ref)
+    recollect(memory, &mut embed, &question, planner, settings, &model_ref)
 }
 
-fn ask(told: &Told, text: &str) -> Evidence {
-    ask_with(told, text, &RulesPlanner::new(&model()), &settings()).unwrap()
+fn ask(memory: &ScriptedMemory, text: &str) -> Evidence {
+    ask_with(memory, text, &RulesPlanner::new(&model()), &settings()).unwrap()
 }
 
 fn hit(unit: &Arc<UnitBody>, channel: Channel, rank: u32, score: f64, alignment: f64) -> Hit {
@@ -124,7 +131,7 @@ fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<U
 }
 
 /// Four recommended titles: one in the first hop, three behind a question and its thanks.
-fn library() -> Told {
+fn library() -> ScriptedMemory {
     let orchard = unit(
         0x11,
         "Mira recommended the book The Glass Orchard to Tom and praised its first chapter.",
@@ -179,7 +186,7 @@ fn library() -> Told {
         alignment: Score::from_f64(alignment),
     };
     use Channel::{Lexical, Semantic, Structural};
-    Told {
+    ScriptedMemory {
         hits: vec![
             hit(&orchard, Semantic, 1, 0.62, 0.62),
             hit(&asked, Semantic, 2, 0.58, 0.58),
@@ -204,14 +211,14 @@ fn library() -> Told {
             near(&soup, vec![step(&orchard, &soup, Structural, 0.64)], 0.15, 1.0, 0.14),
             near(&thanks, vec![step(&asked, &thanks, Structural, 1.0)], 0.50, 1.0, 0.55),
         ],
-        ..Told::default()
+        ..ScriptedMemory::default()
     }
 }
 
 #[test]
 fn three_titles_come_by_expansion() {
-    let told = library();
-    let evidence = ask(&told, QUESTION);
+    let memory = library();
+    let evidence = ask(&memory, QUESTION);
     let first: Vec<&Seen> = evidence.trace.first_hop.iter().collect();
     let support = &evidence.trace.rounds[0].support;
     for title in ["Salt Road", "The Ninth Lantern", "Harbour of Crows"] {
@@ -226,14 +233,14 @@ fn three_titles_come_by_expansion() {
 
 #[test]
 fn the_walk_starts_from_the_evidence_with_the_target() {
-    let told = library();
-    let evidence = ask(&told, QUESTION);
-    let probe = &told.first.borrow()[0];
+    let memory = library();
+    let evidence = ask(&memory, QUESTION);
+    let probe = &memory.first.borrow()[0];
     assert_eq!(
         (probe.words.as_str(), probe.semantic, probe.lexical, probe.cue),
         ("books Mira recommended Tom", 10, 5, 5)
     );
-    let walks = told.walks.borrow();
+    let walks = memory.walks.borrow();
     let [walk] = walks.as_slice() else { panic!("{} walks", walks.len()) };
     assert_eq!(walk.anchors, evidence.trace.rounds[0].plan.anchors);
     assert_eq!(walk.target_cues.participants, ["mira", "tom"]);
@@ -246,54 +253,57 @@ fn the_walk_starts_from_the_evidence_with_the_target() {
 
 #[test]
 fn no_cue_no_cue_channel() {
-    let told = library();
-    ask(&told, "Which books were recommended?");
-    assert_eq!(told.first.borrow()[0].cue, 0);
-    ask(&told, "Who is it?");
-    assert_eq!(told.first.borrow()[1].lexical, 0);
+    let memory = library();
+    ask(&memory, "Which books were recommended?");
+    assert_eq!(memory.first.borrow()[0].cue, 0);
+    ask(&memory, "Who is it?");
+    assert_eq!(memory.first.borrow()[1].lexical, 0);
 }
 
 #[test]
 fn empty_support_ends_the_loop() {
-    let mut told = library();
-    for n in &mut told.neighbours {
+    let mut memory = library();
+    for n in &mut memory.neighbours {
         n.semantic_match = Score::from_f64(0.1);
         n.structural_match = None;
     }
     let many = RecallSettings { rounds: 4, ..settings() };
-    let evidence = ask_with(&told, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
+    let evidence = ask_with(&memory, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
     assert_eq!(evidence.stop_reason, "no new support");
-    assert_eq!((evidence.trace.rounds.len(), told.walks.borrow().len()), (1, 1));
+    assert_eq!((evidence.trace.rounds.len(), memory.walks.borrow().len()), (1, 1));
     assert!(evidence.trace.rounds[0].support.iter().all(|s| !s.kept || evidence.units.iter().any(|u| u.id == s.id)));
     assert_eq!(evidence.units.len(), 3);
 }
 
 #[test]
 fn rounds_go_on_until_the_budget_or_nothing_new() {
-    let told = library();
-    let one = ask(&told, QUESTION);
+    let memory = library();
+    let one = ask(&memory, QUESTION);
     assert_eq!(one.stop_reason, "round budget reached");
     let many = RecallSettings { rounds: 4, ..settings() };
-    let more = ask_with(&told, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
+    let more = ask_with(&memory, QUESTION, &RulesPlanner::new(&model()), &many).unwrap();
     assert_eq!(more.stop_reason, "no new support");
     assert_eq!(more.trace.rounds.len(), 2);
     let none =
-        ask_with(&told, QUESTION, &RulesPlanner::new(&model()), &RecallSettings { rounds: 0, ..settings() }).unwrap();
+        ask_with(&memory, QUESTION, &RulesPlanner::new(&model()), &RecallSettings { rounds: 0, ..settings() }).unwrap();
     assert_eq!((none.trace.rounds.len(), none.units.len()), (0, 3));
 }
 
 #[test]
 fn a_direct_answer_stops_after_the_first_hop() {
-    let told = Told { hits: vec![hit(&library().hits[0].unit, Channel::Semantic, 1, 0.8, 0.8)], ..Told::default() };
-    let evidence = ask(&told, "Did Mira recommend The Glass Orchard to Tom?");
+    let memory = ScriptedMemory {
+        hits: vec![hit(&library().hits[0].unit, Channel::Semantic, 1, 0.8, 0.8)],
+        ..ScriptedMemory::default()
+    };
+    let evidence = ask(&memory, "Did Mira recommend The Glass Orchard to Tom?");
     assert_eq!(evidence.stop_reason, "the evidence covers the question");
-    assert!(evidence.supported && told.walks.borrow().is_empty());
+    assert!(evidence.supported && memory.walks.borrow().is_empty());
     assert!(evidence.context.starts_with("## 12 April 2024\n"));
 }
 
 #[test]
 fn an_empty_memory_supports_nothing_and_says_so() {
-    let evidence = ask(&Told::default(), QUESTION);
+    let evidence = ask(&ScriptedMemory::default(), QUESTION);
     assert!(!evidence.supported && evidence.units.is_empty());
     assert_eq!(evidence.stop_reason, "no evidence to start from");
     assert!(evidence.context.starts_with("Nothing in memory supports this question"));
@@ -304,7 +314,7 @@ fn an_empty_memory_supports_nothing_and_says_so() {
 struct Unruly;
 
 impl Planner for Unruly {
-    fn plan(&self, _: &Question, _: &QuestionCues, evidence: &[Candidate], _: u32, _: &RecallSettings) -> Plan {
+    fn plan(&self, _: &ReadQuestion<'_>, _: &QuestionCues, evidence: &[Candidate], _: u32, _: &RecallSettings) -> Plan {
         let known: Vec<UnitId> = evidence.iter().take(1).map(|c| c.unit.id).collect();
         Plan {
             proceed: true,
@@ -316,18 +326,18 @@ impl Planner for Unruly {
         }
     }
 
-    fn sufficiency(&self, _: &Question, _: &QuestionCues, _: &[Candidate]) -> f64 {
+    fn sufficiency(&self, _: &ReadQuestion<'_>, _: &QuestionCues, _: &[Candidate]) -> f64 {
         7.0
     }
 }
 
 #[test]
 fn an_anchor_outside_the_evidence_is_impossible() {
-    let told = library();
-    let evidence = ask_with(&told, QUESTION, &Unruly, &settings()).unwrap();
-    assert_eq!(told.walks.borrow()[0].anchors, [UnitId(0x11)]);
+    let memory = library();
+    let evidence = ask_with(&memory, QUESTION, &Unruly, &settings()).unwrap();
+    assert_eq!(memory.walks.borrow()[0].anchors, [UnitId(0x11)]);
     assert_eq!(evidence.sufficiency, 1.0);
-    let nothing = Told::default();
+    let nothing = ScriptedMemory::default();
     let evidence = ask_with(&nothing, QUESTION, &Unruly, &settings()).unwrap();
     assert!(nothing.walks.borrow().is_empty());
     assert_eq!(evidence.stop_reason, "no evidence to start from");
@@ -338,7 +348,7 @@ fn an_anchor_outside_the_evidence_is_impossible() {
 #[test]
 fn errors_name_what_failed_and_keep_the_cause() {
     use std::error::Error;
-    let gone = Told { fails: true, ..Told::default() };
+    let gone = ScriptedMemory { fails: true, ..ScriptedMemory::default() };
     let error = ask_with(&gone, QUESTION, &RulesPlanner::new(&model()), &settings()).unwrap_err();
     assert_eq!(error.to_string(), "bank readers: the memory did not answer the first hop");
     assert_eq!(error.source().unwrap().to_string(), "the dataflow is gone");
@@ -347,20 +357,9 @@ fn errors_name_what_failed_and_keep_the_cause() {
 
 #[test]
 fn the_order_of_hits_changes_nothing() {
-    let told = library();
+    let memory = library();
     let mut turned = library();
     turned.hits.reverse();
     turned.neighbours.reverse();
-    assert_eq!(ask(&told, QUESTION), ask(&turned, QUESTION));
-}
-
-#[test]
-fn the_vector_hash_depends_on_vector_and_model() {
-    let hash =
-        |x: f32, model: &str| vector_hash(&Vector(Arc::from([x])), &ModelRef { name: "m".into(), hash: model.into() });
-    assert_ne!(hash(0.5, "a"), hash(0.25, "a"));
-    assert_ne!(hash(0.5, "a"), hash(0.5, "b"));
-    let mut bytes = 0.5f32.to_le_bytes().to_vec();
-    bytes.push(b'a');
-    assert_eq!(hash(0.5, "a"), blake3::hash(&bytes).to_hex().to_string());
+    assert_eq!(ask(&memory, QUESTION), ask(&turned, QUESTION));
 }

@@ -3,10 +3,15 @@
 //! In: the evidence so far. Out: a plan that never asks whether the evidence is enough, starts
 //! at the best of it, and looks for the question itself. The budget of a round is the same.
 
-use super::{Candidate, assemble, plan::NO_START, plan::Planner, plan::ROUNDS_SPENT, plan::RulesPlanner};
+use super::{
+    Candidate, assemble,
+    planner::{NO_START, Planner, ROUNDS_SPENT},
+    rules_planner::RulesPlanner,
+};
 use crate::{
     config::RecallSettings,
-    model::{Plan, Question, QuestionCues, Target},
+    language::question::ReadQuestion,
+    model::{Plan, QuestionCues, Target},
 };
 
 /// The planner that does not plan.
@@ -16,7 +21,7 @@ pub struct Unplanned(pub RulesPlanner);
 impl Planner for Unplanned {
     fn plan(
         &self,
-        question: &Question,
+        question: &ReadQuestion<'_>,
         cues: &QuestionCues,
         evidence: &[Candidate],
         round: u32,
@@ -45,7 +50,7 @@ impl Planner for Unplanned {
         }
     }
 
-    fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
+    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
         self.0.sufficiency(question, cues, evidence)
     }
 }
@@ -54,9 +59,9 @@ impl Planner for Unplanned {
 mod tests {
     use super::*;
     use crate::{
-        model::{Bank, Channel, Provenance, Score},
+        model::{Bank, Channel, Provenance, Question, Score},
         recall::{
-            cues::cues,
+            cues::{cues, read},
             tests::{candidate, model, settings},
         },
     };
@@ -65,7 +70,8 @@ mod tests {
     fn it_starts_at_the_best_units_and_looks_for_the_question() {
         let question =
             Question { bank: Bank::parse("b").unwrap(), text: "Where is the violin?".into(), asked_at: None };
-        let cues = cues(&question).unwrap();
+        let question = read(&question).unwrap();
+        let cues = cues(&question);
         let evidence: Vec<Candidate> = [(1, 0.2), (2, 0.9), (3, 0.5), (4, 0.8)]
             .map(|(id, alignment)| {
                 let mut made = candidate(id, "the violin is in the shed", "2024-01-01T00:00:00Z");

@@ -46,7 +46,9 @@ pub(crate) fn rows(
     let mut queries = Vec::with_capacity(questions.len());
     for asked in questions {
         // The text that recollection embeds.
-        let text = recall::cues(&asked.question()).map_or_else(|_| asked.text.clone(), |c| c.semantic_query);
+        let question = asked.question();
+        let text =
+            recall::read(&question).map_or_else(|_| asked.text.clone(), |read| recall::cues(&read).semantic_query);
         queries.push(BaselineQuery::of(embedder.embed_query(&text)?.0.to_vec(), &asked.text, &mut words));
     }
     drop(embedder);

@@ -7,7 +7,7 @@
 
 use jiff::civil::{Date, Time, Weekday};
 
-use super::{Hit, Reader};
+use super::reader::{Expression, TimeReader};
 use crate::{
     language::{
         calendar::{Stretch, month_number, weekday_number},
@@ -16,9 +16,9 @@ use crate::{
     model::{FIRST_YEAR, LAST_YEAR},
 };
 
-impl Reader<'_> {
+impl TimeReader<'_> {
     /// The absolute expression at a word.
-    pub(super) fn absolute(&self, at: usize) -> Option<Hit> {
+    pub(super) fn absolute(&self, at: usize) -> Option<Expression> {
         let rules = [
             Self::weekday_and_date,
             Self::iso,
@@ -32,7 +32,7 @@ impl Reader<'_> {
     }
 
     /// "Friday, 5 May 2023": the date alone counts.
-    fn weekday_and_date(&self, at: usize) -> Option<Hit> {
+    fn weekday_and_date(&self, at: usize) -> Option<Expression> {
         weekday_number(self.words.at(at))?;
         let from = at + 1 + usize::from(self.words.at(at + 1) == ",");
         let from = from + usize::from(self.words.at(from) == "the");
@@ -40,7 +40,7 @@ impl Reader<'_> {
     }
 
     /// "2023-05-08", "2023/05/08", "2023-05-08T13:56".
-    fn iso(&self, at: usize) -> Option<Hit> {
+    fn iso(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let year = self.year_number(at)?;
         let glue = w(at + 1);
@@ -56,13 +56,13 @@ impl Reader<'_> {
         let minute = || (w(at + 5) == ":").then(|| self.words.number(at + 6, 2..=2)).flatten();
         if let (Some(hour), Some(minute)) = (hour, minute()) {
             let time = Time::new(hour.parse().ok()?, i8::try_from(minute).ok()?, 0, 0).ok()?;
-            return Some(Hit { next: at + 7, stretch: Stretch::moment(date.to_datetime(time)), complete: true });
+            return Some(Expression { next: at + 7, stretch: Stretch::moment(date.to_datetime(time)), complete: true });
         }
-        Some(Hit { next: at + 5, stretch: Stretch::days(date, date), complete: true })
+        Some(Expression { next: at + 5, stretch: Stretch::days(date, date), complete: true })
     }
 
     /// "25/12/2023", "25.12.2023", and after "on" also "12/25" without a year.
-    fn figures(&self, at: usize) -> Option<Hit> {
+    fn figures(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let (a, b) = (self.words.number(at, 1..=2)?, self.words.number(at + 2, 1..=2)?);
         if !matches!(w(at + 1), "/" | "." | "-") || !self.words.joined(at + 1) || !self.words.joined(at + 2) {
@@ -77,14 +77,14 @@ impl Reader<'_> {
         let (day, month) = (i8::try_from(day).ok()?, i8::try_from(month).ok()?);
         if w(at + 3) == w(at + 1) && self.words.joined(at + 3) {
             let date = Date::new(self.year_number(at + 4)?, month, day).ok()?;
-            return Some(Hit { next: at + 5, stretch: Stretch::days(date, date), complete: true });
+            return Some(Expression { next: at + 5, stretch: Stretch::days(date, date), complete: true });
         }
         let date = self.nearest(at, month, day).filter(|_| w(at + 1) == "/" && self.words.before(at, 1) == "on")?;
-        Some(Hit { next: at + 3, stretch: Stretch::days(date, date), complete: false })
+        Some(Expression { next: at + 3, stretch: Stretch::days(date, date), complete: false })
     }
 
     /// "8 May 2023", "8th of May", "8 to 10 May".
-    fn day_month(&self, at: usize) -> Option<Hit> {
+    fn day_month(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let first = self.day_number(at)?;
         let (last, from) = match (w(at + 1), self.day_number(at + 2)) {
@@ -97,7 +97,7 @@ impl Reader<'_> {
     }
 
     /// "May 8, 2023", "May the 8th", "May 8-10".
-    fn month_day(&self, at: usize) -> Option<Hit> {
+    fn month_day(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let month = self.month_word(at, true)?;
         let from = at + 1 + usize::from(w(at + 1) == ".") + usize::from(w(at + 1) == "the");
@@ -113,19 +113,19 @@ impl Reader<'_> {
     }
 
     /// Adds the year that follows, or finds the nearest.
-    fn dated(&self, at: usize, next: usize, month: i8, first: i8, last: i8) -> Option<Hit> {
+    fn dated(&self, at: usize, next: usize, month: i8, first: i8, last: i8) -> Option<Expression> {
         let skip = usize::from(matches!(self.words.at(next), "," | "of"));
         if let Some(year) = self.year_number(next + skip) {
             let stretch = Stretch::days(Date::new(year, month, first).ok()?, Date::new(year, month, last).ok()?);
-            return Some(Hit { next: next + skip + 1, stretch, complete: true });
+            return Some(Expression { next: next + skip + 1, stretch, complete: true });
         }
         let date = self.nearest(at, month, first)?;
         let stretch = Stretch::days(date, Date::new(date.year(), month, last).ok()?);
-        Some(Hit { next, stretch, complete: false })
+        Some(Expression { next, stretch, complete: false })
     }
 
     /// "June 2022" anywhere; "June" alone only after a word that makes it a time.
-    fn month(&self, at: usize) -> Option<Hit> {
+    fn month(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         // "31 June 2023" is a day that does not exist, not a month.
         let day = self.words.before(at, 1).trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -134,7 +134,7 @@ impl Reader<'_> {
         }
         let skip = usize::from(matches!(w(at + 1), "," | "of"));
         if let (Some(month), Some(year)) = (self.month_word(at, false), self.year_number(at + 1 + skip)) {
-            return Some(Hit { next: at + 2 + skip, stretch: Stretch::month(year, month)?, complete: true });
+            return Some(Expression { next: at + 2 + skip, stretch: Stretch::month(year, month)?, complete: true });
         }
         let month = self.month_word(at, false).filter(|_| w(at).len() > 3 || w(at) == "may")?;
         let supported = match self.words.before(at, 1) {
@@ -149,7 +149,7 @@ impl Reader<'_> {
             return None;
         }
         let year = self.year_of(month, at)?;
-        Some(Hit { next: at + 1, stretch: Stretch::month(year, month)?, complete: false })
+        Some(Expression { next: at + 1, stretch: Stretch::month(year, month)?, complete: false })
     }
 
     /// The year of a month that is named without one at a place: the last or the next of that
@@ -171,7 +171,7 @@ impl Reader<'_> {
     }
 
     /// "2019" after a word that makes it a year, "from 2019 to 2021".
-    fn year(&self, at: usize) -> Option<Hit> {
+    fn year(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let first = self.year_number(at)?;
         let supported = match self.words.before(at, 1) {
@@ -211,7 +211,7 @@ impl Reader<'_> {
             _ => (first, at + 1),
         };
         let stretch = Stretch { first: Stretch::year(first)?.first, last: Stretch::year(last)?.last };
-        Some(Hit { next, stretch, complete: true })
+        Some(Expression { next, stretch, complete: true })
     }
 
     /// The date that a day and a month without a year name. A weekday in front decides

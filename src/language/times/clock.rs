@@ -5,9 +5,9 @@
 
 use jiff::civil::Time;
 
-use super::Reader;
+use super::reader::TimeReader;
 
-impl Reader<'_> {
+impl TimeReader<'_> {
     /// The clock time at a word; `part` is the part of the day already read, or empty.
     pub(super) fn clock(&self, at: usize, part: &str) -> Option<(usize, Time)> {
         let w = |i: usize| self.words.at(i);

@@ -11,15 +11,15 @@ use jiff::{
     civil::{Date, Weekday},
 };
 
-use super::{Hit, Reader};
+use super::reader::{Expression, TimeReader};
 use crate::language::{
     calendar::{Grain, Stretch, month_number, shift, weekday_beside, weekday_number},
     tense::Tense,
 };
 
-impl Reader<'_> {
+impl TimeReader<'_> {
     /// The relative expression at a word.
-    pub(super) fn relative(&self, at: usize) -> Option<Hit> {
+    pub(super) fn relative(&self, at: usize) -> Option<Expression> {
         let rules = [
             Self::before_or_after_a_date,
             Self::named_day,
@@ -34,7 +34,7 @@ impl Reader<'_> {
     }
 
     /// "yesterday", "the day before yesterday", "last night", "this morning".
-    fn named_day(&self, at: usize) -> Option<Hit> {
+    fn named_day(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let today = self.now?.date();
         let day = |n: i64| shift(today, Grain::Day, n).map(|d| Stretch::days(d, d));
@@ -54,11 +54,11 @@ impl Reader<'_> {
             ("tomorrow", ..) if skip == 0 => (1, day(1)?),
             _ => return None,
         };
-        Some(Hit { next: at + length, stretch, complete: false })
+        Some(Expression { next: at + length, stretch, complete: false })
     }
 
     /// "two weeks ago", "in three days", "a month from now".
-    fn counted(&self, at: usize) -> Option<Hit> {
+    fn counted(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let now = self.now?;
         let inside = usize::from(w(at) == "in");
@@ -91,14 +91,14 @@ impl Reader<'_> {
                 Span::new().try_hours(sign * count)
             };
             let moment = now.checked_add(span.ok()?).ok().filter(|_| !rough)?;
-            return Some(Hit { next, stretch: Stretch::moment(moment), complete: false });
+            return Some(Expression { next, stretch: Stretch::moment(moment), complete: false });
         }
         let grain = grain_of(unit, true).filter(|g| !(rough && *g == Grain::Day))?;
-        Some(Hit { next, stretch: Stretch::relative(now.date(), grain, sign * count)?, complete: false })
+        Some(Expression { next, stretch: Stretch::relative(now.date(), grain, sign * count)?, complete: false })
     }
 
     /// "last week", "this coming Friday", "next June".
-    fn pointed(&self, at: usize) -> Option<Hit> {
+    fn pointed(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let today = self.now?.date();
         // "over the last year" and "the last week of June" are no calendar year or week.
@@ -110,7 +110,7 @@ impl Reader<'_> {
                 _ => return None,
             };
             let stretch = self.weekend(today, direction, true)?;
-            return Some(Hit { next: at + 1, stretch, complete: false });
+            return Some(Expression { next: at + 1, stretch, complete: false });
         }
         let (direction, at) = match (w(at), w(at + 1)) {
             ("last", _) => (-1, at + 1),
@@ -125,7 +125,7 @@ impl Reader<'_> {
         if matches!(w(at + 1), "of") && !matches!(w(at + 2), "this" | "last" | "next") {
             return None;
         }
-        let hit = |stretch| Some(Hit { next: at + 1, stretch, complete: false });
+        let hit = |stretch| Some(Expression { next: at + 1, stretch, complete: false });
         if let Some(weekday) = weekday_number(word) {
             let date = self.pointed_weekday(at, today, weekday, direction)?;
             return hit(Stretch::days(date, date));
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 
     /// "on Friday", "Friday night", "see you Friday", where the tense is clear.
-    fn weekday(&self, at: usize) -> Option<Hit> {
+    fn weekday(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let today = self.now?.date();
         let weekday = weekday_number(w(at))?;
@@ -191,11 +191,11 @@ impl Reader<'_> {
             Tense::Future => weekday_beside(today, weekday, true)?,
             Tense::Unclear => return None,
         };
-        Some(Hit { next: at + 1, stretch: Stretch::days(date, date), complete: false })
+        Some(Expression { next: at + 1, stretch: Stretch::days(date, date), complete: false })
     }
 
     /// "Tuesday of last week", "Friday next week".
-    fn weekday_of_week(&self, at: usize) -> Option<Hit> {
+    fn weekday_of_week(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let weekday = weekday_number(w(at))?;
         let from = at + 1 + usize::from(matches!(w(at + 1), "of" | ","));
@@ -207,11 +207,11 @@ impl Reader<'_> {
         };
         let monday = Stretch::relative(self.now?.date(), Grain::Week, direction)?.first.date();
         let date = shift(monday, Grain::Day, i64::from(weekday.to_monday_zero_offset()))?;
-        Some(Hit { next: from + 2, stretch: Stretch::days(date, date), complete: false })
+        Some(Expression { next: from + 2, stretch: Stretch::days(date, date), complete: false })
     }
 
     /// "the first weekend of August 2023", "the last Friday of May".
-    fn nth_of_month(&self, at: usize) -> Option<Hit> {
+    fn nth_of_month(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let nth: i8 = match w(at) {
             "first" | "1st" => 1,
@@ -237,11 +237,11 @@ impl Reader<'_> {
         let day = Date::new(year, month, 1).ok()?.nth_weekday_of_month(nth, weekday).ok()?;
         let last = if weekend { shift(day, Grain::Day, 1)? } else { day };
         let next = at + 4 + usize::from(dated.is_some());
-        Some(Hit { next, stretch: Stretch::days(day, last), complete: dated.is_some() })
+        Some(Expression { next, stretch: Stretch::days(day, last), complete: dated.is_some() })
     }
 
     /// "the week before 9 June 2023", "two days after May 1, 2023", "the week before last".
-    fn before_or_after_a_date(&self, at: usize) -> Option<Hit> {
+    fn before_or_after_a_date(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let skip = usize::from(w(at) == "the");
         let counted = self.count_word(at + skip).filter(|_| skip == 0);
@@ -255,7 +255,7 @@ impl Reader<'_> {
         let beyond = matches!((sign, w(unit + 2)), (-1, "last") | (1, "next")) && counted.is_none();
         if beyond && grain_of(w(unit + 3), false).is_none() && weekday_number(w(unit + 3)).is_none() {
             let stretch = Stretch::relative(self.now?.date(), grain_of(w(unit), false)?, 2 * sign)?;
-            return Some(Hit { next: unit + 3, stretch, complete: false });
+            return Some(Expression { next: unit + 3, stretch, complete: false });
         }
         let from = unit + 2 + usize::from(w(unit + 2) == "the");
         let date = self.absolute(from)?;
@@ -267,11 +267,11 @@ impl Reader<'_> {
             }
             None => Stretch::relative(day, grain_of(w(unit), counted.is_some())?, sign * count)?,
         };
-        Some(Hit { stretch, ..date })
+        Some(Expression { stretch, ..date })
     }
 
     /// "on the 5th", where nothing that is counted follows.
-    fn day_of_month(&self, at: usize) -> Option<Hit> {
+    fn day_of_month(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         if (self.words.before(at, 1), w(at)) != ("on", "the") || !w(at + 1).ends_with(|c: char| c.is_ascii_alphabetic())
         {
@@ -293,7 +293,7 @@ impl Reader<'_> {
             Tense::Future => here(0).filter(|d| *d >= today).or_else(|| here(1))?,
             Tense::Unclear => return None,
         };
-        Some(Hit { next: at + 2, stretch: Stretch::days(date, date), complete: false })
+        Some(Expression { next: at + 2, stretch: Stretch::days(date, date), complete: false })
     }
 
     /// "a", "two", "12": a count that is exact.

@@ -1,6 +1,7 @@
 //! Tables of expressions and what they mean, traps included.
 
-use super::*;
+use super::{reader::FIRST_WORDS, *};
+use crate::model::{EventTime, Interval};
 
 /// Monday.
 const MONDAY: &str = "2023-05-08T13:56:00Z";

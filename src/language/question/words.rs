@@ -5,12 +5,9 @@
 //! a topic. Never allocates per pair of texts compared: a
 //! text is stemmed once.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::ops::Range;
 
-use tantivy::tokenizer::{Language, LowerCaser, SimpleTokenizer, Stemmer, TextAnalyzer, TokenStream};
 use unicode_segmentation::UnicodeSegmentation;
-
-use crate::language::sentences::is_function_word;
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,34 +159,9 @@ pub(super) fn is_auxiliary(lower: &str) -> bool {
     AUXILIARIES.contains(&lower)
 }
 
-/// Reduces words to the stems by which texts are compared.
-pub(super) struct Stems {
-    analyzer: TextAnalyzer,
-}
-
-impl Stems {
-    /// The stemmer that the lexical channel uses for English.
-    pub(super) fn english() -> Self {
-        let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
-            .filter(LowerCaser)
-            .filter(Stemmer::new(Language::English))
-            .build();
-        Self { analyzer }
-    }
-
-    /// The stems of a text's words, function words left out.
-    pub(super) fn of(&mut self, text: &str) -> BTreeSet<String> {
-        let mut stems = BTreeSet::new();
-        let lower = text.to_lowercase();
-        let mut stream = self.analyzer.token_stream(&lower);
-        while let Some(token) = stream.next() {
-            let word = lower.get(token.offset_from..token.offset_to).unwrap_or_default();
-            if !is_function_word(word) && word != "s" {
-                stems.insert(token.text.clone());
-            }
-        }
-        stems
-    }
+/// Whether a range lies inside one of several.
+pub(super) fn is_within(range: &Range<usize>, ranges: &[Range<usize>]) -> bool {
+    ranges.iter().any(|r| r.start <= range.start && range.end <= r.end)
 }
 
 #[cfg(test)]
@@ -213,13 +185,5 @@ mod tests {
             ("leo", true),
         ];
         assert_eq!(found, expected.map(|(w, p)| (w.to_owned(), p)));
-    }
-
-    #[test]
-    fn stems_join_the_forms_of_a_word_and_drop_grammar() {
-        let mut stems = Stems::english();
-        assert_eq!(stems.of("She recommended the books"), stems.of("recommending a book"));
-        assert_eq!(stems.of("what did they do with it"), BTreeSet::new());
-        assert_eq!(stems.of("Leo's garden").len(), 2);
     }
 }

@@ -1,28 +1,17 @@
-//! Time expressions of English text, resolved to intervals.
+//! A text's words to the time expressions among them.
 //!
-//! In: a text and, where known, the moment it was said. Out: the expressions that name one
-//! interval, in order, never overlapping. An expression is resolved in the anchor's own
-//! offset (UTC without an anchor): a day is midnight to midnight, a week Monday to Sunday,
-//! a weekend Saturday and Sunday. "Two weeks ago" is the calendar week, "three months ago"
-//! the month, "a year ago" the year. Wording that names no one interval ("recently", "a few
-//! days ago", "3/4", seasons, holidays) gives nothing; no clock is read; nothing panics.
-
-mod absolute;
-mod clock;
-mod relative;
-mod words;
-
-#[cfg(test)]
-mod tests;
+//! In: a text and, where known, the moment it was said. Out: the longest expression at each
+//! place, by the rules of the sibling files. Never reads a clock.
 
 use std::ops::Range;
 
 use jiff::civil::DateTime;
 
-use super::calendar::{Stretch, month_number};
-pub use super::calendar::{day_of, render_interval};
-use crate::model::{EventTime, Interval};
-use words::Words;
+use super::tokens::Tokens;
+use crate::{
+    language::calendar::{Stretch, month_number},
+    model::{EventTime, Interval},
+};
 
 /// An expression of a text and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +29,7 @@ pub struct TimeMention {
 #[must_use]
 pub fn find_times(text: &str, anchor: Option<EventTime>) -> Vec<TimeMention> {
     let lower = text.to_ascii_lowercase();
-    let reader = Reader { words: Words::of(text, &lower), now: anchor.map(|a| a.local()) };
+    let reader = TimeReader { words: Tokens::of(text, &lower), now: anchor.map(|a| a.local()) };
     let offset_seconds = anchor.map_or(0, |a| a.offset_seconds);
     let mut found = Vec::new();
     let mut at = 0;
@@ -60,7 +49,7 @@ pub fn find_times(text: &str, anchor: Option<EventTime>) -> Vec<TimeMention> {
 
 /// The words other than months and figures that an expression may begin with, sorted. Most
 /// words of a text are none of them and are passed over at once.
-const FIRST_WORDS: &[&str] = &[
+pub(super) const FIRST_WORDS: &[&str] = &[
     "a",
     "an",
     "day",
@@ -109,21 +98,21 @@ const FIRST_WORDS: &[&str] = &[
 
 /// A recognised expression: it ends before word `next`.
 #[derive(Debug, Clone, Copy)]
-struct Hit {
-    next: usize,
-    stretch: Stretch,
-    complete: bool,
+pub(super) struct Expression {
+    pub(super) next: usize,
+    pub(super) stretch: Stretch,
+    pub(super) complete: bool,
 }
 
 /// The words of a text and the local time at which it was said.
-struct Reader<'t> {
-    words: Words<'t>,
-    now: Option<DateTime>,
+pub(super) struct TimeReader<'t> {
+    pub(super) words: Tokens<'t>,
+    pub(super) now: Option<DateTime>,
 }
 
-impl Reader<'_> {
+impl TimeReader<'_> {
     /// The longest expression that starts at a word.
-    fn hit(&self, at: usize) -> Option<Hit> {
+    fn hit(&self, at: usize) -> Option<Expression> {
         let word = self.words.at(at);
         let opens = word.starts_with(|c: char| c.is_ascii_digit())
             || FIRST_WORDS.binary_search(&word).is_ok()
@@ -136,7 +125,7 @@ impl Reader<'_> {
     }
 
     /// Narrows a day by the part of the day or the clock that follows it.
-    fn refine(&self, hit: Hit) -> Hit {
+    fn refine(&self, hit: Expression) -> Expression {
         let w = |i: usize| self.words.at(i);
         let Some(date) = hit.stretch.whole_day() else { return hit };
         let mut hit = hit;
@@ -144,7 +133,7 @@ impl Reader<'_> {
         let skip = if (w(hit.next), w(hit.next + 1)) == ("in", "the") { 2 } else { 0 };
         if let Some(stretch) = hit.stretch.part(w(hit.next + skip)) {
             part = w(hit.next + skip);
-            hit = Hit { next: hit.next + skip + 1, stretch, ..hit };
+            hit = Expression { next: hit.next + skip + 1, stretch, ..hit };
         }
         let skip = match (w(hit.next), w(hit.next + 1)) {
             (",", "at") => 2,
@@ -154,19 +143,19 @@ impl Reader<'_> {
         // "at around two" is no moment; "at two" only where the part of the day says which two.
         match self.clock(hit.next + skip, part) {
             Some((next, time)) if w(hit.next) != "around" => {
-                Hit { next, stretch: Stretch::moment(date.to_datetime(time)), ..hit }
+                Expression { next, stretch: Stretch::moment(date.to_datetime(time)), ..hit }
             }
             _ => hit,
         }
     }
 
     /// "2 pm tomorrow", "1:56 pm on 8 May 2023".
-    fn clock_then_day(&self, at: usize) -> Option<Hit> {
+    fn clock_then_day(&self, at: usize) -> Option<Expression> {
         let (next, time) = self.clock(at, "")?;
         let skip = usize::from(matches!(self.words.at(next), "on" | ","));
         let from = next + skip;
         let day = self.absolute(from).or_else(|| self.relative(from))?;
         let date = day.stretch.whole_day()?;
-        Some(Hit { stretch: Stretch::moment(date.to_datetime(time)), ..day })
+        Some(Expression { stretch: Stretch::moment(date.to_datetime(time)), ..day })
     }
 }

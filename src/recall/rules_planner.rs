@@ -7,52 +7,16 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Candidate, RecallError,
-    cues::cues,
-    form::{Form, form},
+    Candidate,
+    planner::{COVERED, NO_START, Planner, ROUNDS_SPENT},
+    stems::Stems,
     target::target,
-    words::Stems,
 };
 use crate::{
     config::{ModelSettings, RecallSettings},
-    model::{Plan, Question, QuestionCues, Usage, canonical_name},
+    language::question::{QuestionType, ReadQuestion},
+    model::{Plan, QuestionCues, canonical_name},
 };
-
-/// Why recollection ended, in the words of the trace.
-pub(super) const COVERED: &str = "the evidence covers the question";
-pub(super) const NO_START: &str = "no evidence to start from";
-pub(super) const ROUNDS_SPENT: &str = "round budget reached";
-pub(super) const NO_SUPPORT: &str = "no new support";
-
-/// Reads the question, and decides after each look at the evidence.
-pub trait Planner {
-    /// What the question is looked up by.
-    ///
-    /// # Errors
-    /// [`RecallError::EmptyQuestion`] and [`RecallError::LongQuestion`].
-    fn cues(&self, question: &Question) -> Result<QuestionCues, RecallError> {
-        cues(question)
-    }
-
-    /// The plan of a round, counted from 1.
-    fn plan(
-        &self,
-        question: &Question,
-        cues: &QuestionCues,
-        evidence: &[Candidate],
-        round: u32,
-        settings: &RecallSettings,
-    ) -> Plan;
-
-    /// How well the evidence covers the question, 0 to 1, without deciding anything:
-    /// asked once more when the last round has brought its support.
-    fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64;
-
-    /// What a language model took for the question so far; None where none is asked.
-    fn took(&self) -> Option<Usage> {
-        None
-    }
-}
 
 /// Weight of the question's keywords in a unit's fit. Words and vector mostly agree; the
 /// vector weighs more because it also sees other words for the same thing.
@@ -102,14 +66,14 @@ impl RulesPlanner {
 impl Planner for RulesPlanner {
     fn plan(
         &self,
-        question: &Question,
+        question: &ReadQuestion<'_>,
         cues: &QuestionCues,
         evidence: &[Candidate],
         round: u32,
         settings: &RecallSettings,
     ) -> Plan {
-        let form = form(&question.text);
-        let view = View::of(self, cues, form, evidence);
+        let question_type = question.question_type();
+        let view = View::of(self, cues, question_type, evidence);
         let sufficiency = view.sufficiency();
         let stop = |reason: &str| Plan {
             proceed: false,
@@ -122,7 +86,7 @@ impl Planner for RulesPlanner {
         if evidence.is_empty() || settings.anchors == 0 {
             return stop(NO_START);
         }
-        if sufficiency >= demand(form, settings) {
+        if sufficiency >= demand(question_type, settings) {
             return stop(COVERED);
         }
         if round > settings.rounds {
@@ -133,28 +97,28 @@ impl Planner for RulesPlanner {
         Plan {
             proceed: true,
             sufficiency,
-            reason: reason(form, &uncovered),
-            target: Some(target(question, cues, form, &uncovered, &anchors)),
+            reason: reason(question_type, &uncovered),
+            target: Some(target(question, cues, &uncovered, &anchors)),
             anchors: anchors.iter().map(|a| a.unit.id).collect(),
             note: None,
         }
     }
 
-    fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
-        View::of(self, cues, form(&question.text), evidence).sufficiency()
+    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
+        View::of(self, cues, question.question_type(), evidence).sufficiency()
     }
 }
 
 /// The sufficiency at which a question of this form is answered.
-fn demand(form: Form, settings: &RecallSettings) -> f64 {
-    let extra = if form.several() { SEVERAL_DEMAND * (1.0 - settings.sufficient).max(0.0) } else { 0.0 };
+fn demand(question_type: QuestionType, settings: &RecallSettings) -> f64 {
+    let extra = if question_type.several() { SEVERAL_DEMAND * (1.0 - settings.sufficient).max(0.0) } else { 0.0 };
     settings.sufficient + extra
 }
 
-fn reason(form: Form, uncovered: &[String]) -> String {
+fn reason(question_type: QuestionType, uncovered: &[String]) -> String {
     if !uncovered.is_empty() {
         format!("the best units do not hold: {}", uncovered.join(", "))
-    } else if form.several() {
+    } else if question_type.several() {
         "the question asks for several things, and more may be linked".to_owned()
     } else {
         "no unit matches the question closely enough".to_owned()
@@ -179,7 +143,7 @@ struct View {
 }
 
 impl View {
-    fn of(planner: &RulesPlanner, cues: &QuestionCues, form: Form, evidence: &[Candidate]) -> Self {
+    fn of(planner: &RulesPlanner, cues: &QuestionCues, question_type: QuestionType, evidence: &[Candidate]) -> Self {
         let mut stems = Stems::english();
         let persons: BTreeSet<&String> = cues.cues.participants.iter().collect();
         let topics: Vec<(String, BTreeSet<String>)> = cues
@@ -202,7 +166,7 @@ impl View {
                 if !topics.is_empty() {
                     parts.push((COVERAGE, share(bits, topics.len())));
                 }
-                if form == Form::Time {
+                if question_type == QuestionType::Time {
                     parts.push((TIME, f64::from(u8::from(c.unit.cues.time.is_some()))));
                 }
                 let weight: f64 = parts.iter().map(|(w, _)| w).sum();
@@ -283,9 +247,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{Bank, Channel, Provenance, Score},
+        model::{Bank, Channel, Provenance, Question, Score},
         recall::{
-            cues::cues,
+            cues::{cues, read},
             tests::{candidate, model, settings},
         },
     };
@@ -303,7 +267,8 @@ mod tests {
 
     fn plan(text: &str, evidence: &[Candidate]) -> Plan {
         let question = Question { bank: Bank::parse("b").unwrap(), text: text.to_owned(), asked_at: None };
-        RulesPlanner::new(&model()).plan(&question, &cues(&question).unwrap(), evidence, 1, &settings())
+        let question = read(&question).unwrap();
+        RulesPlanner::new(&model()).plan(&question, &cues(&question), evidence, 1, &settings())
     }
 
     fn check(text: &str, evidence: &[Candidate], proceed: bool, reason: &str, anchors: &[u64]) {
@@ -372,8 +337,9 @@ mod tests {
     fn the_round_budget_ends_it() {
         let question =
             Question { bank: Bank::parse("b").unwrap(), text: "Where is the violin?".into(), asked_at: None };
+        let question = read(&question).unwrap();
         let evidence = [unit(1, "Priya swam", &[], 0.2, "s")];
-        let found = RulesPlanner::new(&model()).plan(&question, &cues(&question).unwrap(), &evidence, 2, &settings());
+        let found = RulesPlanner::new(&model()).plan(&question, &cues(&question), &evidence, 2, &settings());
         assert_eq!((found.proceed, found.reason.as_str()), (false, ROUNDS_SPENT));
     }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::words::{Word, words};
+use super::words::Word;
 use crate::model::canonical_name;
 
 /// Words after which a person is not the one who acts.
@@ -22,9 +22,8 @@ struct Named {
 
 /// The name of the one who acts, canonical; absent where fewer than two are named, where
 /// two act together, or where grammar does not tell.
-pub(super) fn subject(question: &str, persons: &[String]) -> Option<String> {
-    let words = words(question);
-    let named = named(&words, persons);
+pub(super) fn subject(words: &[Word<'_>], persons: &[String]) -> Option<String> {
+    let named = named(words, persons);
     let several = named.iter().any(|n| n.name != named[0].name);
     let together = named.windows(2).any(|pair| {
         let between = words.get(pair[0].words.end..pair[1].words.start).unwrap_or_default();
@@ -41,11 +40,10 @@ pub(super) fn subject(question: &str, persons: &[String]) -> Option<String> {
 }
 
 /// The question with every person as "I", or "my" where something is theirs; absent where it names none.
-pub(super) fn first_person_wording(question: &str, persons: &[String]) -> Option<String> {
-    let words = words(question);
+pub(super) fn first_person_wording(question: &str, words: &[Word<'_>], persons: &[String]) -> Option<String> {
     let mut out = String::with_capacity(question.len());
     let mut done = 0;
-    for n in named(&words, persons) {
+    for n in named(words, persons) {
         let (Some(first), Some(last)) = (words.get(n.words.start), words.get(n.words.end - 1)) else { continue };
         out.push_str(question.get(done..first.range.start)?);
         out.push_str(if n.possessive { "my" } else { "I" });
@@ -77,7 +75,7 @@ fn named(words: &[Word<'_>], persons: &[String]) -> Vec<Named> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::words::words, *};
 
     fn persons() -> Vec<String> {
         ["ines", "paul", "ann lee"].map(str::to_owned).to_vec()
@@ -86,7 +84,7 @@ mod tests {
     #[test]
     fn the_one_who_acts() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(subject(text, &persons()).as_deref(), expected, "{text}");
+            assert_eq!(subject(&words(text), &persons()).as_deref(), expected, "{text}");
         };
         check("What did Ines give to Paul?", Some("ines"));
         check("What did Paul's sister tell Ines about Ann Lee?", Some("ines"));
@@ -100,7 +98,7 @@ mod tests {
     #[test]
     fn the_question_as_they_would_put_it() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(first_person_wording(text, &persons()).as_deref(), expected, "{text}");
+            assert_eq!(first_person_wording(text, &words(text), &persons()).as_deref(), expected, "{text}");
         };
         check("What is Ines's favourite tea?", Some("What is my favourite tea?"));
         check("Would Ann Lee visit Paul?", Some("Would I visit I?"));

@@ -13,15 +13,16 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    Candidate, RecallError, assemble, cues,
-    plan::{COVERED, Planner, RulesPlanner},
+    Candidate, assemble, cues,
+    planner::{COVERED, Planner},
+    rules_planner::RulesPlanner,
     trace::cue_text,
 };
 use crate::{
     config::{LLM, RecallSettings},
-    language::grounds::Grounds,
+    language::{grounding::Grounding, question::ReadQuestion},
     llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Span},
-    model::{Cues, Plan, Question, QuestionCues, Target, Usage, canonical_name},
+    model::{Cues, Plan, QuestionCues, Target, Usage, canonical_name},
 };
 
 /// Keywords of a question, at least and at most (the cue contract of the paper's appendix).
@@ -59,13 +60,13 @@ impl LlmPlanner {
     fn request<'r>(
         &'r self,
         contract: Contract,
-        question: &'r Question,
+        question: &'r ReadQuestion<'_>,
         depends_on: DependsOn<'r>,
         input: &'r str,
     ) -> LlmRequest<'r> {
         LlmRequest {
             contract,
-            bank: &question.bank,
+            bank: &question.question().bank,
             depends_on,
             input,
             deadline: Some(self.until),
@@ -79,18 +80,18 @@ impl LlmPlanner {
         Some(format!("{} (prompt {})", self.llm.settings().model, contract.hash()))
     }
 
-    fn asked_for_cues(&self, question: &Question, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
-        let input = json!({"question": question.text, "asked_at": question.asked_at}).to_string();
+    fn asked_for_cues(&self, question: &ReadQuestion<'_>, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
+        let input = json!({"question": question.text(), "asked_at": question.question().asked_at}).to_string();
         let request = self.request(Contract::Cues, question, DependsOn::Nothing, &input);
-        let offset = question.asked_at.map_or(0, |at| at.offset_seconds);
-        self.llm.ask(&request, &mut |found: FoundCues| {
+        let offset = question.question().asked_at.map_or(0, |at| at.offset_seconds);
+        self.llm.ask(&request, &mut |found: CuesReply| {
             let time = found.time.as_ref().map(|span| span.interval(offset)).transpose()?;
-            let mut said = Grounds::default();
-            said.add(&question.text);
+            let mut said = Grounding::default();
+            said.add(question.text());
             let mut keywords: Vec<String> = Vec::new();
             for keyword in found.keywords.iter().map(|k| k.trim()) {
                 let new = !keywords.iter().any(|k| k.eq_ignore_ascii_case(keyword));
-                if said.holds(keyword) && new && keywords.len() < *KEYWORDS.end() {
+                if said.contains(keyword) && new && keywords.len() < *KEYWORDS.end() {
                     keywords.push(keyword.to_owned());
                 }
             }
@@ -105,8 +106,8 @@ impl LlmPlanner {
                 semantic_query: rules.semantic_query.clone(),
                 keywords,
                 cues: Cues {
-                    participants: said.said(&found.participants),
-                    locations: said.said(&found.locations),
+                    participants: said.grounded(&found.participants),
+                    locations: said.grounded(&found.locations),
                     time,
                 },
                 note: self.by_model(Contract::Cues),
@@ -116,7 +117,7 @@ impl LlmPlanner {
 
     fn asked_for_plan(
         &self,
-        question: &Question,
+        question: &ReadQuestion<'_>,
         cues: &QuestionCues,
         evidence: &[Candidate],
         round: u32,
@@ -132,13 +133,14 @@ impl LlmPlanner {
             labels.insert(label, candidate.unit.id);
         }
         let input = json!({
-            "question": question.text, "asked_at": question.asked_at, "cues": cue_text(&cues.cues),
+            "question": question.text(), "asked_at": question.question().asked_at, "cues": cue_text(&cues.cues),
             "round": round, "rounds": settings.rounds, "anchors_allowed": settings.anchors, "evidence": shown,
         })
         .to_string();
         let turns: Vec<String> = evidence.iter().flat_map(|c| c.unit.sources.iter().cloned()).collect();
         let request = self.request(Contract::Plan, question, DependsOn::Turns(&turns), &input);
-        let offset = question.asked_at.or(evidence.first().map(|c| c.unit.said_at)).map_or(0, |t| t.offset_seconds);
+        let offset =
+            question.question().asked_at.or(evidence.first().map(|c| c.unit.said_at)).map_or(0, |t| t.offset_seconds);
         let sufficiency = self.rules.sufficiency(question, cues, evidence);
         let stop = |reason: &str| Plan {
             proceed: false,
@@ -148,7 +150,7 @@ impl LlmPlanner {
             target: None,
             note: self.by_model(Contract::Plan),
         };
-        self.llm.ask(&request, &mut |found: FoundPlan| {
+        self.llm.ask(&request, &mut |found: PlanReply| {
             let target = match (found.decision.as_str(), &found.target) {
                 ("enough", _) => return Ok(stop(COVERED)),
                 ("hopeless", _) => return Ok(stop(HOPELESS)),
@@ -166,7 +168,7 @@ impl LlmPlanner {
                 return Err(format!("anchors: {}; name one to {}", anchors.len(), settings.anchors));
             }
             let sentence = target.sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-            if sentence.is_empty() || alike(&sentence, &question.text) {
+            if sentence.is_empty() || alike(&sentence, question.text()) {
                 return Err("target: the sentence is the question again; state what is missing".to_owned());
             }
             let names = |names: &[String]| -> Vec<String> {
@@ -196,19 +198,17 @@ impl LlmPlanner {
 }
 
 impl Planner for LlmPlanner {
-    fn cues(&self, question: &Question) -> Result<QuestionCues, RecallError> {
-        let rules = cues::cues(question)?;
+    fn cues(&self, question: &ReadQuestion<'_>) -> QuestionCues {
+        let rules = cues::cues(question);
         if !self.reads_cues {
-            return Ok(rules);
+            return rules;
         }
-        Ok(self
-            .asked_for_cues(question, &rules)
-            .unwrap_or_else(|error| QuestionCues { note: instead(&error), ..rules }))
+        self.asked_for_cues(question, &rules).unwrap_or_else(|error| QuestionCues { note: instead(&error), ..rules })
     }
 
     fn plan(
         &self,
-        question: &Question,
+        question: &ReadQuestion<'_>,
         cues: &QuestionCues,
         evidence: &[Candidate],
         round: u32,
@@ -223,11 +223,11 @@ impl Planner for LlmPlanner {
             .unwrap_or_else(|error| Plan { note: instead(&error), ..rules() })
     }
 
-    fn sufficiency(&self, question: &Question, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
+    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
         self.rules.sufficiency(question, cues, evidence)
     }
 
-    fn took(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<Usage> {
         Some(self.meter.total())
     }
 }
@@ -256,7 +256,7 @@ fn alike(a: &str, b: &str) -> bool {
 }
 
 #[derive(Debug, Deserialize)]
-struct FoundCues {
+struct CuesReply {
     keywords: Vec<String>,
     participants: Vec<String>,
     locations: Vec<String>,
@@ -264,14 +264,14 @@ struct FoundCues {
 }
 
 #[derive(Debug, Deserialize)]
-struct FoundPlan {
+struct PlanReply {
     decision: String,
     anchors: Vec<String>,
-    target: Option<FoundTarget>,
+    target: Option<TargetReply>,
 }
 
 #[derive(Debug, Deserialize)]
-struct FoundTarget {
+struct TargetReply {
     goal: String,
     sentence: String,
     participants: Vec<String>,

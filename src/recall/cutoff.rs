@@ -8,9 +8,9 @@
 
 use std::collections::BTreeSet;
 
-use super::form::Form;
 use crate::{
     config::{RecallSettings, StopSettings},
+    language::question::QuestionType,
     memory::{FamiliarPart, FamiliarParts},
 };
 
@@ -22,16 +22,20 @@ const HEADING_TOKENS: f64 = 14.0;
 const LINE_TOKENS: f64 = 2.0;
 
 /// Places in `familiar.best`, each with its share of the way from the zero to the best.
-pub(super) fn enough(familiar: &FamiliarParts, form: Form, settings: &RecallSettings) -> Vec<(usize, f64)> {
+pub(super) fn enough(
+    familiar: &FamiliarParts,
+    question_type: QuestionType,
+    settings: &RecallSettings,
+) -> Vec<(usize, f64)> {
     let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
-    let bar = bar(form, &settings.stop);
+    let least = least_share(question_type, &settings.stop);
     let mut out = Vec::new();
     let mut units = BTreeSet::new();
     let mut headings = BTreeSet::new();
     let mut tokens = 0.0;
     for (at, part) in familiar.best.iter().enumerate() {
         let share = familiar.share(part.score);
-        if tokens >= most_tokens as f64 || (share < bar && tokens >= least_tokens as f64) {
+        if tokens >= most_tokens as f64 || (share < least && tokens >= least_tokens as f64) {
             break;
         }
         if !units.contains(&part.unit.id) && units.len() >= settings.budget {
@@ -47,12 +51,16 @@ pub(super) fn enough(familiar: &FamiliarParts, form: Form, settings: &RecallSett
     out
 }
 
-/// The least share of a question of this form.
-pub(super) fn bar(form: Form, stop: &StopSettings) -> f64 {
-    let offset = match form {
-        Form::Time => stop.time_offset,
-        Form::Single => 0.0,
-        Form::Count | Form::Both | Form::Inference | Form::List | Form::Habit => stop.gathered_offset,
+/// The least share of a question of this type.
+pub(super) fn least_share(question_type: QuestionType, stop: &StopSettings) -> f64 {
+    let offset = match question_type {
+        QuestionType::Time => stop.time_offset,
+        QuestionType::Single => 0.0,
+        QuestionType::Count
+        | QuestionType::Both
+        | QuestionType::Inference
+        | QuestionType::List
+        | QuestionType::Habit => stop.gathered_offset,
     };
     stop.share + offset
 }

@@ -17,13 +17,13 @@ const STEM: usize = 3;
 
 /// What was said, for names to be looked up in.
 #[derive(Debug, Default)]
-pub struct Grounds {
+pub struct Grounding {
     words: BTreeSet<String>,
     /// The texts in scripts without spaces.
     runs: String,
 }
 
-impl Grounds {
+impl Grounding {
     /// Adds a text.
     pub fn add(&mut self, text: &str) {
         let text = text.to_lowercase();
@@ -36,15 +36,15 @@ impl Grounds {
 
     /// The names that were said, canonical, sorted, each once.
     #[must_use]
-    pub fn said(&self, names: &[String]) -> Vec<String> {
+    pub fn grounded(&self, names: &[String]) -> Vec<String> {
         let all: BTreeSet<String> =
-            names.iter().map(|name| canonical_name(name)).filter(|name| self.holds(name)).collect();
+            names.iter().map(|name| canonical_name(name)).filter(|name| self.contains(name)).collect();
         all.into_iter().collect()
     }
 
     /// Whether a name was said.
     #[must_use]
-    pub fn holds(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         let mut any = false;
         words(&name).all(|word| {
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn names_that_stand_in_a_text() {
         let check = |text: &str, name: &str, expected: bool| {
-            let mut grounds = Grounds::default();
+            let mut grounds = Grounding::default();
             text.split('|').for_each(|text| grounds.add(text));
-            assert_eq!(grounds.holds(name), expected, "{name:?} in {text:?}");
+            assert_eq!(grounds.contains(name), expected, "{name:?} in {text:?}");
         };
         check("I met Ann|Lee was there", "Ann Lee", true);
         check("I bought new shoes", "New York", false);
@@ -96,9 +96,9 @@ mod tests {
         check("昨日東京に行った", "東京", true);
         check("昨日東京に行った", "大阪", false);
         check("anything", " - ", false);
-        let mut grounds = Grounds::default();
+        let mut grounds = Grounding::default();
         grounds.add("Zoe and Ann");
         let names = ["Zoe", "ann", "Ann ", "Bo"].map(str::to_owned);
-        assert_eq!(grounds.said(&names), ["ann", "zoe"]);
+        assert_eq!(grounds.grounded(&names), ["ann", "zoe"]);
     }
 }

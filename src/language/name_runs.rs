@@ -1,0 +1,38 @@
+//! Where a run of capitalised words ends.
+//!
+//! In: words, by the view that a reader has of them. Out: one past the last word of the run.
+//! One walk serves three readers that differ on purpose: a question joins titles and small
+//! words ("Hill of the Crows", "Mrs. Okafor"), a place joins one small word ("Bay of Fundy"), and
+//! the capitalised runs by which a bank's parts are scored join none.
+
+/// How one reader sees the words of a text. An index past the last word is never any of these.
+pub(super) trait RunWords {
+    /// Small words that may stand between two words of a run, at most.
+    const MOST_LINKS: usize;
+
+    /// Whether the word may be part of a name.
+    fn is_part(&self, at: usize) -> bool;
+
+    /// Whether the word may stand inside a name in lower case.
+    fn is_link(&self, at: usize) -> bool;
+
+    /// Whether the word follows the one before it without a break.
+    fn is_joined(&self, at: usize) -> bool;
+
+    /// Whether a run ends with this word whatever follows: it is possessive.
+    fn ends_run(&self, at: usize) -> bool;
+}
+
+/// One past the last word of the run that begins at `start`, which must be part of a name.
+pub(super) fn run_end<W: RunWords>(words: &W, start: usize) -> usize {
+    let mut end = start + 1;
+    while !words.ends_run(end - 1) {
+        let links = (end..end + W::MOST_LINKS).take_while(|&at| words.is_link(at)).count();
+        let next = end + links;
+        if !words.is_part(next) || !(end..=next).all(|at| words.is_joined(at)) {
+            break;
+        }
+        end = next + 1;
+    }
+    end
+}

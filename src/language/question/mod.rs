@@ -1,0 +1,24 @@
+//! A question in English, read once.
+//!
+//! In: a question. Out: a [`ReadQuestion`], from which recall takes everything that the wording
+//! says: its type, keywords, persons, places and time, who acts, the wording in the first person,
+//! and the statement whose gap it asks for. Pure, and never looks at what is remembered.
+//!
+//! `read` puts it together; `words`, `quotes`, `names`, `keywords`, `persons`, `question_type`,
+//! `statement` and `inflection` each read one thing.
+
+mod inflection;
+mod keywords;
+mod names;
+mod persons;
+mod question_type;
+mod quotes;
+mod read;
+mod statement;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use question_type::QuestionType;
+pub use read::ReadQuestion;

@@ -1,0 +1,157 @@
+//! The form of a question: what kind of answer it wants.
+//!
+//! In: the question's wording. Out: one form, by general rules of English. Words inside
+//! double quotation marks say nothing about the form. Never looks at what is remembered.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::quotes::without_quotes;
+
+/// What kind of answer a question wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QuestionType {
+    /// When something was, or how long it took.
+    Time,
+    /// How many, how often, how much.
+    Count,
+    /// What two have in common, or what both do.
+    Both,
+    /// What would or might be, or a yes or no: what is remembered bears on the answer
+    /// without stating it.
+    Inference,
+    /// Several things.
+    List,
+    /// What someone does by habit: one of several mentions may hold it.
+    Habit,
+    /// One thing.
+    #[default]
+    Single,
+}
+
+impl QuestionType {
+    /// Reads the type of a question.
+    #[must_use]
+    pub fn of(question: &str) -> Self {
+        // "has to" is a duty, not a perfect.
+        let plain = without_quotes(question).to_lowercase().replace('\u{2019}', "'");
+        let plain = plain.trim().replace(" has to ", " must ").replace(" have to ", " must ");
+        PATTERNS.iter().find(|(_, pattern)| pattern.is_match(&plain)).map_or(Self::Single, |(kind, _)| *kind)
+    }
+
+    /// One unit rarely holds the whole answer.
+    pub fn several(self) -> bool {
+        matches!(self, Self::Count | Self::Both | Self::List)
+    }
+
+    /// The answer is put together from what bears on it.
+    pub fn gathered(self) -> bool {
+        self.several() || self == Self::Inference
+    }
+}
+
+/// The forms in the order in which they are tried; the first that matches is taken.
+const PATTERNS_BY_TYPE: &[(QuestionType, &str)] = {
+    use QuestionType::{Both, Count, Habit, Inference, List, Single, Time};
+    &[
+        (
+            Time,
+            r"^(?:in |on |since |by |for |during |around |until )?(?:when|how long|how old|what (?:date|day|month|year|time)|which (?:date|day|month|year|week|weekend|season))\b",
+        ),
+        (Count, r"\bhow (?:many|often|much)\b"),
+        (Both, r"\b(?:both|in common|(?:does|do|did|has|have) \w+ and \w+)\b"),
+        (
+            Inference,
+            r"^(?:would|might|could|is|are|was|were|do|does|did|has|have|had|can|will|should)\b|\b(?:would|might|likely|could|probably|considered)\b",
+        ),
+        (List, r"^(?:in )?(?:what|which)\b.*\b(?:kinds?|types?|sorts?|ways)\b"),
+        // The perfect: what has been done so far.
+        (
+            List,
+            r"^(?:(?:in|on|at|to|from|for|with|about|of) )?(?:what|which|where|who|whom)\b.*\b(?:has|have)(?:\W+\w+){0,4}\W+(?:been|done|made|had|met|seen|gone|\w+ed|\w+en|\w+[^aeiou\W]own|read|bought|taught|won|gotten|got|found|given|set|put|built|kept|lost|run|sung|written)\b",
+        ),
+        // Their verb would read as a plural where a name in -s follows.
+        (Habit, r"^what does "),
+        (Single, r"^(?:what|who) was "),
+        // A noun in the plural after "what" or "which".
+        (
+            List,
+            r"^(?:in )?(?:what|which)(?: are| were)?(?: (?:the|some|all)){0,2}(?: [\w'+/-]+){0,3}? (?:[\w/-]+(?:[^siu\W]s|ies)|people|children|men|women|series)(?:'|es)? (?:do|does|did|has|have|had|are|were|is|was|that|to|for|of|at|in|\w+s)\b",
+        ),
+        (List, r"^list\b|^(?:what|who|which) (?:are|were) all\b|\bwhat else\b"),
+        (Habit, r"^(?:what (?:do|does|are)|(?:where|who|which \w+|what \w+) (?:do|does)) "),
+    ]
+};
+
+/// Patterns that are well formed, which a test checks of all.
+static PATTERNS: LazyLock<Vec<(QuestionType, Regex)>> = LazyLock::new(|| {
+    PATTERNS_BY_TYPE.iter().filter_map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?))).collect()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(expected: QuestionType, questions: &[&str]) {
+        for question in questions {
+            assert_eq!(QuestionType::of(question), expected, "{question}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_well_formed() {
+        assert_eq!(PATTERNS.len(), PATTERNS_BY_TYPE.len());
+    }
+
+    #[test]
+    fn times() {
+        check(
+            QuestionType::Time,
+            &[
+                "When did Ines move house?",
+                "How long has Ines played the oboe?",
+                "In which month did the shop open?",
+                "Since when has Ines had a cat?",
+            ],
+        );
+    }
+
+    #[test]
+    fn several_things() {
+        check(
+            QuestionType::List,
+            &[
+                "Which films has Ines seen twice?",
+                "What old instruments does Ines repair?",
+                "What are the hobbies of Ines?",
+                "What kinds of soup did Ines cook?",
+                "Which children were there?",
+                "Which series of books does she read?",
+                "What has Ines bought?",
+                "Where has Ines been?",
+            ],
+        );
+        check(QuestionType::Count, &["How many cats does Ines have?", "How often does she row?"]);
+        check(QuestionType::Both, &["What do Ines and Paul like?", "What do the two have in common?"]);
+    }
+
+    #[test]
+    fn one_thing() {
+        check(
+            QuestionType::Single,
+            &[
+                "Which film did Ines see?",
+                "What made Ines laugh?",
+                "What did Ines sing when the lights went out?",
+                "Who wrote \"Salt and Stones\"?",
+                "What bus did Ines take?",
+                "What must she do?",
+                "What has to happen?",
+                "",
+            ],
+        );
+        check(QuestionType::Habit, &["Where does Ines row?", "What does Ines sell?"]);
+        check(QuestionType::Inference, &["Would Ines like a kayak?", "Is Ines married?", "What might Ines buy next?"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! A question as the statement whose gap it asks for: "Which song has Omar taught?" becomes "Omar
+//! has taught a certain song."
+//!
+//! In: a question with plain grammar. Out: a sentence in the word order of a fact, so that it lies
+//! near the units that are looked for rather than near other questions. It is built from the
+//! question's own words; it names no answer and asks nothing.
+
+use super::{inflection, words::is_auxiliary};
+use crate::language::sentences::{is_function_word, sentence_case};
+
+/// The parts of a question in plain grammar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Clause<'q> {
+    /// The preposition that opens the question ("in which town"), in lower case.
+    preposition: Option<String>,
+    /// The word that the question asks with, or its auxiliary where it asks for yes or no; in lower case.
+    head: String,
+    /// The noun after the head: "which old songs" has "old songs".
+    noun: String,
+    /// In lower case.
+    auxiliary: String,
+    subject: String,
+    /// What follows the subject.
+    predicate: Vec<&'q str>,
+}
+
+/// What takes the place of the word that the question asks with.
+enum Gap {
+    /// An object after the verb.
+    Object(String),
+    /// A phrase at the end.
+    Ending(String),
+    /// Nothing: the question asks when, why, how or whether.
+    None,
+}
+
+impl<'q> Clause<'q> {
+    /// Reads the clause of a question about a named subject. Absent when the grammar is not one
+    /// of the plain forms.
+    pub(super) fn of(question: &'q str) -> Option<Self> {
+        let text = question.trim().trim_end_matches(['?', '.', '!', ' ']);
+        if text.contains(['?', ';', '\n']) {
+            return None;
+        }
+        let tokens: Vec<&str> = text.split_whitespace().collect();
+        let lower: Vec<String> = tokens.iter().map(|t| bare(t).to_lowercase()).collect();
+        let at = |i: usize| lower.get(i).map_or("", String::as_str);
+        let stranded = matches!(at(0), "in" | "on" | "at" | "to" | "for" | "with" | "from" | "by" | "since")
+            && matches!(at(1), "what" | "which" | "whom" | "who");
+        let head = usize::from(stranded);
+        let auxiliary = auxiliary_after(&lower, head)?;
+        let subject_end = subject_end(&tokens, auxiliary + 1)?;
+        Some(Self {
+            preposition: stranded.then(|| at(0).to_owned()),
+            head: at(head).to_owned(),
+            noun: noun_phrase(tokens.get(head + 1..auxiliary).unwrap_or_default()),
+            auxiliary: at(auxiliary).to_owned(),
+            subject: tokens.get(auxiliary + 1..subject_end)?.join(" "),
+            predicate: tokens.get(subject_end..)?.to_vec(),
+        })
+    }
+
+    /// The clause as a statement, its gap filled by a general word; with `more` one that looks for
+    /// others of the same kind. Absent when no place for the gap is plain.
+    pub(super) fn statement(&self, more: bool) -> Option<String> {
+        let (words, after_verb) = predicate(&self.predicate, &self.auxiliary, more)?;
+        let gap = gap(&self.head, &self.noun, self.preposition.as_deref(), more);
+        Some(sentence_case(&format!("{} {}.", self.subject, place(words, after_verb, gap)?)))
+    }
+}
+
+fn bare(token: &str) -> &str {
+    token.trim_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// Where the auxiliary stands, when it follows the head as grammar has it.
+fn auxiliary_after(lower: &[String], head: usize) -> Option<usize> {
+    /// Words of the longest noun phrase between the head and the auxiliary.
+    const LONGEST: usize = 5;
+    let at = |i: usize| lower.get(i).map_or("", String::as_str);
+    if head == 0 && is_auxiliary(at(0)) {
+        return Some(0);
+    }
+    let reach = match at(head) {
+        "what" | "which" | "how" => LONGEST,
+        "who" | "whom" | "when" | "where" | "why" => 0,
+        _ => return None,
+    };
+    (head + 1..=head + 1 + reach).find(|&i| is_auxiliary(at(i)))
+}
+
+/// The noun after "which", "what" or "how many", openings such as "kinds of" left out.
+fn noun_phrase(tokens: &[&str]) -> String {
+    let mut rest = tokens;
+    while let Some((first, tail)) = rest.split_first() {
+        let opening = matches!(
+            bare(first).to_lowercase().as_str(),
+            "many" | "much" | "other" | "else" | "all" | "kind" | "kinds" | "type" | "types" | "sort" | "sorts" | "of"
+        );
+        if !opening {
+            break;
+        }
+        rest = tail;
+    }
+    rest.join(" ")
+}
+
+/// One past the subject: a pronoun, or names joined by "and" or commas.
+fn subject_end(tokens: &[&str], start: usize) -> Option<usize> {
+    let first = tokens.get(start)?;
+    if matches!(bare(first).to_lowercase().as_str(), "he" | "she" | "they" | "we" | "i" | "you") {
+        return Some(start + 1);
+    }
+    let named = |i: usize| {
+        tokens.get(i).is_some_and(|t| {
+            let owner = ["'s", "\u{2019}s", "s'"].iter().any(|e| t.ends_with(e));
+            !owner && t.chars().next().is_some_and(char::is_uppercase)
+        })
+    };
+    let mut end = start;
+    while named(end) || (end > start && tokens.get(end) == Some(&"and") && named(end + 1)) {
+        end += 1;
+    }
+    let companion = tokens.get(end) == Some(&"and")
+        && tokens.get(end + 1).is_some_and(|t| matches!(*t, "his" | "her" | "their" | "my" | "the"));
+    if end > start && companion {
+        end += 3;
+    }
+    let verb = bare(tokens.get(end)?).to_lowercase();
+    let grammar = is_function_word(&verb) && !matches!(verb.as_str(), "do" | "have" | "be");
+    (end > start && !verb.ends_with("'s") && !grammar).then_some(end)
+}
+
+/// The predicate with the auxiliary folded into its verb and "also" before it, and the
+/// index that follows the verb.
+fn predicate(tokens: &[&str], auxiliary: &str, more: bool) -> Option<(Vec<String>, usize)> {
+    let dropped = |t: &&&str| !matches!(**t, "ever" | "also" | "else");
+    let mut words: Vec<String> = tokens.iter().filter(dropped).map(|t| (*t).to_owned()).collect();
+    let is_adverb = |w: &&String| w.ends_with("ly") || matches!(w.as_str(), "first" | "both" | "not");
+    let adverbs = words.iter().take_while(is_adverb).count();
+    let verb = words.get_mut(adverbs)?;
+    let mut front: Vec<String> = Vec::new();
+    match auxiliary {
+        "did" => *verb = inflection::past(verb),
+        "does" => *verb = inflection::third_person(verb),
+        "do" => {}
+        "has" | "have" | "had" if verb.ends_with("ed") => {}
+        kept => front.push(kept.to_owned()),
+    }
+    if more {
+        front.push("also".to_owned());
+    }
+    let after_verb = front.len() + adverbs + 1;
+    front.append(&mut words);
+    Some((front, after_verb))
+}
+
+fn gap(head: &str, noun: &str, preposition: Option<&str>, more: bool) -> Gap {
+    let plural = noun.ends_with('s') && !noun.ends_with("ss");
+    let filler = match (head, noun.is_empty()) {
+        ("who" | "whom", _) => if more { "other people" } else { "someone" }.to_owned(),
+        ("what" | "which", true) => if more { "other things" } else { "something" }.to_owned(),
+        ("where", _) => return Gap::Ending(if more { "somewhere else" } else { "somewhere" }.to_owned()),
+        ("how", false) if matches!(noun, "long" | "often" | "old" | "far" | "big") => return Gap::None,
+        ("what" | "which" | "how", false) => match (more, plural) {
+            (true, true) => format!("other {noun}"),
+            (true, false) => format!("another {noun}"),
+            (false, true) => noun.to_owned(),
+            (false, false) => format!("a certain {noun}"),
+        },
+        _ => return Gap::None,
+    };
+    match preposition {
+        Some(preposition) => Gap::Ending(format!("{preposition} {filler}")),
+        None => Gap::Object(filler),
+    }
+}
+
+/// Puts the gap's words where an object stands: before the first adverbial after the
+/// verb, or at the end when nothing follows it. Absent when a clause stands in the way.
+fn place(mut words: Vec<String>, after_verb: usize, gap: Gap) -> Option<String> {
+    match gap {
+        Gap::None => {}
+        Gap::Ending(ending) => words.push(ending),
+        Gap::Object(_) if words.iter().any(|w| matches!(w.as_str(), "that" | "which" | "who")) => return None,
+        Gap::Object(object) => {
+            let does = words.get(after_verb - 1).is_some_and(|v| matches!(v.as_str(), "did" | "does" | "do"));
+            let found = (after_verb..words.len()).find(|&i| does || opens_adverbial(&words, i));
+            // "working on in May": a preposition without an object of its own takes this one.
+            let stranded = |i: usize| {
+                is_preposition(&words, i)
+                    && (i + 1 == words.len()
+                        || words.get(i + 1).is_some_and(|w| w == "to")
+                        || is_preposition(&words, i + 1))
+            };
+            let at = found.map_or(words.len(), |i| i + usize::from(!does && stranded(i)));
+            words.insert(at, object);
+        }
+    }
+    Some(words.join(" "))
+}
+
+/// Whether a phrase of place, time or manner begins here.
+fn opens_adverbial(words: &[String], at: usize) -> bool {
+    let word = words.get(at).map_or("", String::as_str);
+    // "is planning to do": an infinitive belongs to the verb, "to Ravi" does not.
+    let to_someone = word == "to"
+        && words.get(at + 1).is_none_or(|n| {
+            n.chars().next().is_some_and(char::is_uppercase)
+                || matches!(n.as_str(), "the" | "her" | "his" | "their" | "a")
+        });
+    is_preposition(words, at) || to_someone || word.ends_with("ly")
+}
+
+fn is_preposition(words: &[String], at: usize) -> bool {
+    const PREPOSITIONS: &[&str] = &[
+        "in", "at", "on", "from", "with", "for", "during", "after", "before", "when", "while", "since", "by", "about",
+        "last", "next", "because", "as", "into", "of", "through", "near",
+    ];
+    words.get(at).is_some_and(|w| PREPOSITIONS.contains(&w.as_str()))
+}

@@ -1,0 +1,44 @@
+//! The planner: who reads a question, and decides after each look at the evidence (section 3.4).
+//!
+//! In: the question, its cues, the evidence so far, the round. Out: cues, a plan whose
+//! anchors are units of the evidence, and how well the evidence covers the question.
+
+use super::{Candidate, cues::cues};
+use crate::{
+    config::RecallSettings,
+    language::question::ReadQuestion,
+    model::{Plan, QuestionCues, Usage},
+};
+
+/// Why recollection ended, in the words of the trace.
+pub(super) const COVERED: &str = "the evidence covers the question";
+pub(super) const NO_START: &str = "no evidence to start from";
+pub(super) const ROUNDS_SPENT: &str = "round budget reached";
+pub(super) const NO_SUPPORT: &str = "no new support";
+
+/// Reads the question, and decides after each look at the evidence.
+pub trait Planner {
+    /// What the question is looked up by.
+    fn cues(&self, question: &ReadQuestion<'_>) -> QuestionCues {
+        cues(question)
+    }
+
+    /// The plan of a round, counted from 1.
+    fn plan(
+        &self,
+        question: &ReadQuestion<'_>,
+        cues: &QuestionCues,
+        evidence: &[Candidate],
+        round: u32,
+        settings: &RecallSettings,
+    ) -> Plan;
+
+    /// How well the evidence covers the question, 0 to 1, without deciding anything:
+    /// asked once more when the last round has brought its support.
+    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64;
+
+    /// What a language model took for the question so far; None where none is asked.
+    fn usage(&self) -> Option<Usage> {
+        None
+    }
+}

@@ -1,0 +1,225 @@
+//! The loop of recollection: first hop, then plan and expand, then assemble (paper, algorithm 1).
+//!
+//! In: a question, a memory that answers probes, and a function that embeds a text. Out:
+//! evidence with its whole trace. Reads no clock, opens nothing; only `memory` and `embed`
+//! can fail.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Candidate, Failure, Memory, Ranked, RecallError, assemble, context, cues, expand,
+    expand::Support,
+    first_hop,
+    planner::{self, Planner},
+};
+use crate::{
+    config::RecallSettings,
+    memory::{self, NeighbourhoodProbe},
+    model::{
+        Channel, Evidence, EvidenceUnit, Excerpt, ModelRef, Plan, Provenance, Question, Round, SCHEMA_VERSION, Seen,
+        Target, Trace, UnitId, Vector,
+    },
+};
+
+/// Answers a question with evidence (paper, algorithm 1).
+///
+/// `embed` turns a question or a target's sentence into a vector of the bank's model,
+/// which `model_ref` names. At most `settings.rounds` rounds follow the
+/// first hop; the loop ends when the plan stops, has no anchor in the evidence, or
+/// brings no new support.
+///
+/// # Errors
+/// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
+pub fn recollect(
+    memory: &dyn Memory,
+    embed: &mut dyn FnMut(&str) -> Result<Vector, Failure>,
+    question: &Question,
+    planner: &dyn Planner,
+    settings: &RecallSettings,
+    model_ref: &ModelRef,
+) -> Result<Evidence, RecallError> {
+    let read = cues::read(question)?;
+    let cues = planner.cues(&read);
+    let vector =
+        embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
+    let fixed = memory::quantise(&vector.0);
+    let first_person_vector =
+        match (read.question_type().gathered(), read.first_person_wording(&cues.cues.participants)) {
+            (false, _) => None,
+            (true, None) => Some(fixed.clone()),
+            (true, Some(text)) => {
+                let failed = |source| RecallError::Embed { what: "question in the first person".to_owned(), source };
+                Some(memory::quantise(&embed(&text).map_err(failed)?.0))
+            }
+        };
+    let failed = |what: String| {
+        let bank = question.bank.to_string();
+        move |source| RecallError::Memory { bank, what, source }
+    };
+
+    let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &fixed, first_person_vector };
+    let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
+    let mut evidence = assemble::consolidate(first.candidates.clone());
+    let mut rounds = Vec::new();
+    let mut stop_reason = planner::ROUNDS_SPENT.to_owned();
+    for round in 1..=settings.rounds {
+        let plan = within(planner.plan(&read, &cues, &evidence, round, settings), &evidence, settings);
+        let Some(target) = plan.target.clone().filter(|_| plan.proceed) else {
+            stop_reason.clone_from(&plan.reason);
+            rounds.push((plan, Support::default(), Vec::new()));
+            break;
+        };
+        for candidate in &mut evidence {
+            candidate.anchor |= plan.anchors.contains(&candidate.unit.id);
+        }
+        let wanted = embed(&target.sentence)
+            .map_err(|source| RecallError::Embed { what: format!("target of round {round}"), source })?;
+        let probe = neighbourhood_probe(question, &plan, &target, fixed.clone(), memory::quantise(&wanted.0), settings);
+        let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
+        let known: BTreeSet<UnitId> = evidence.iter().map(|c| c.unit.id).collect();
+        let support = expand::expand(&answer.value, &known, &first.impressions, read.question_type(), settings);
+        let ended = support.candidates.is_empty();
+        evidence = assemble::consolidate(evidence.into_iter().chain(support.candidates.iter().cloned()).collect());
+        rounds.push((plan, support, answer.reflects));
+        if ended {
+            planner::NO_SUPPORT.clone_into(&mut stop_reason);
+            break;
+        }
+    }
+
+    let sufficiency = planner.sufficiency(&read, &cues, &evidence).clamp(0.0, 1.0);
+    let ranked = assemble::assemble(evidence, settings);
+    // A planner that finds the question covered says more than the figure does.
+    let supported = !ranked.is_empty() && (stop_reason == planner::COVERED || sufficiency >= settings.supported);
+    let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
+    let trace = Trace {
+        cues,
+        vector_hash: vector_hash(&vector, model_ref),
+        llm: planner.usage(),
+        first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
+        rounds: rounds
+            .into_iter()
+            .map(|(plan, support, reflects)| Round {
+                plan,
+                reached: support.reached,
+                support: support.considered.iter().map(|c| seen(&c.candidate, &kept, c.enters)).collect(),
+                reflects,
+            })
+            .collect(),
+    };
+    Ok(Evidence {
+        schema: SCHEMA_VERSION,
+        question: question.clone(),
+        context: context::context(
+            ranked.iter().map(|r| (&*r.candidate.unit, r.candidate.excerpt.as_ref())),
+            (!supported).then_some(stop_reason.as_str()),
+        ),
+        units: ranked.into_iter().map(evidence_unit).collect(),
+        sufficiency,
+        supported,
+        stop_reason,
+        reflects: first.reflects,
+        trace,
+    })
+}
+
+fn neighbourhood_probe(
+    question: &Question,
+    plan: &Plan,
+    target: &Target,
+    question_vector: memory::FixedVector,
+    target_vector: memory::FixedVector,
+    settings: &RecallSettings,
+) -> NeighbourhoodProbe {
+    NeighbourhoodProbe {
+        bank: question.bank.key(),
+        anchors: plan.anchors.clone(),
+        hops: settings.hops,
+        mixed: settings.mixed_paths,
+        question: question_vector,
+        target: target_vector,
+        target_cues: target.cues.clone(),
+    }
+}
+
+/// A plan that keeps to the rules, whoever made it: anchors of the evidence only, each
+/// once, at most as many as are allowed; without one it stops.
+fn within(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> Plan {
+    let mut seen = BTreeSet::new();
+    plan.anchors.retain(|a| evidence.iter().any(|c| c.unit.id == *a) && seen.insert(*a));
+    plan.anchors.truncate(settings.anchors);
+    if plan.proceed && (plan.anchors.is_empty() || plan.target.is_none()) {
+        plan.proceed = false;
+        planner::NO_START.clone_into(&mut plan.reason);
+    }
+    if !plan.proceed {
+        plan.anchors.clear();
+        plan.target = None;
+    }
+    plan
+}
+
+/// A candidate of one provenance, as the trace shows it: kept when this way let it in and
+/// the budget holds it.
+fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
+    Seen {
+        id: candidate.unit.id,
+        restatement: candidate.unit.restatement.clone(),
+        provenance: candidate.provenance.first().cloned().unwrap_or(Provenance::FirstHop {
+            channel: Channel::Semantic,
+            rank: 0,
+            score: 0.0,
+        }),
+        kept: enters && kept.contains(&candidate.unit.id),
+    }
+}
+
+fn evidence_unit(ranked: Ranked) -> EvidenceUnit {
+    let Candidate { unit, provenance, anchor, excerpt, .. } = ranked.candidate;
+    let quoted = unit.parts.iter().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
+    EvidenceUnit {
+        id: unit.id,
+        restatement: unit.restatement.clone(),
+        cues: unit.cues.clone(),
+        said_at: unit.said_at,
+        sources: unit.sources.clone(),
+        excerpts: quoted.map(|(_, part)| self::excerpt(part)).collect(),
+        rho: ranked.rho,
+        anchor,
+        provenance,
+    }
+}
+
+fn excerpt(part: &memory::PartBody) -> Excerpt {
+    let memory::PartBody { turn, speaker, said_at, text, .. } = part.clone();
+    Excerpt { turn, speaker, said_at, text }
+}
+
+/// BLAKE3 of the vector's little-endian bytes and its model's hash.
+fn vector_hash(vector: &Vector, model: &ModelRef) -> String {
+    let mut hash = blake3::Hasher::new();
+    for x in vector.0.iter() {
+        hash.update(&x.to_le_bytes());
+    }
+    hash.update(model.hash.as_bytes());
+    hash.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn the_vector_hash_depends_on_vector_and_model() {
+        let hash = |x: f32, model: &str| {
+            vector_hash(&Vector(Arc::from([x])), &ModelRef { name: "m".into(), hash: model.into() })
+        };
+        assert_ne!(hash(0.5, "a"), hash(0.25, "a"));
+        assert_ne!(hash(0.5, "a"), hash(0.5, "b"));
+        let mut bytes = 0.5f32.to_le_bytes().to_vec();
+        bytes.push(b'a');
+        assert_eq!(hash(0.5, "a"), blake3::hash(&bytes).to_hex().to_string());
+    }
+}

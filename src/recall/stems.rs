@@ -1,0 +1,54 @@
+//! Text to the set of its stems, by which a plan compares keywords and units.
+//!
+//! In: English text. Out: the stems of its words without function words. Unlike the bags of the
+//! lexical channel (`memory::Words`) the set keeps fillers such as "right", and keeps the stems
+//! themselves, of which a plan needs subsets and unions and no counts.
+
+use std::collections::BTreeSet;
+
+use tantivy::tokenizer::{Language, LowerCaser, SimpleTokenizer, Stemmer, TextAnalyzer, TokenStream};
+
+use crate::language::sentences::is_function_word;
+
+/// Reduces words to the stems by which texts are compared.
+pub(super) struct Stems {
+    analyzer: TextAnalyzer,
+}
+
+impl Stems {
+    /// The stemmer that the lexical channel uses for English.
+    pub(super) fn english() -> Self {
+        let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
+            .filter(LowerCaser)
+            .filter(Stemmer::new(Language::English))
+            .build();
+        Self { analyzer }
+    }
+
+    /// The stems of a text's words, function words left out.
+    pub(super) fn of(&mut self, text: &str) -> BTreeSet<String> {
+        let mut stems = BTreeSet::new();
+        let lower = text.to_lowercase();
+        let mut stream = self.analyzer.token_stream(&lower);
+        while let Some(token) = stream.next() {
+            let word = lower.get(token.offset_from..token.offset_to).unwrap_or_default();
+            if !is_function_word(word) && word != "s" {
+                stems.insert(token.text.clone());
+            }
+        }
+        stems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stems_join_the_forms_of_a_word_and_drop_grammar() {
+        let mut stems = Stems::english();
+        assert_eq!(stems.of("She recommended the books"), stems.of("recommending a book"));
+        assert_eq!(stems.of("what did they do with it"), BTreeSet::new());
+        assert_eq!(stems.of("Leo's garden").len(), 2);
+    }
+}
