@@ -1,10 +1,10 @@
-//! The log on Kafka against a real broker of its own: `cargo bench --bench kafka`.
+//! The log on Kafka, with a broker that this bench starts: `cargo bench --bench kafka`.
 //!
-//! Needs Java 17 and Maven for the broker, the set-up's model, and real chat at
+//! Needs Java 17 and Maven for the broker, the set-up's model, and real chat in
 //! `RIPPLEMEM_IRC`: an archive of `*.raw.txt` files named by their dates, with lines
 //! `[HH:MM] <nick> text` (the Ubuntu channel's logs as published with "A Large-Scale Corpus for
 //! Conversation Disentanglement"). `RIPPLEMEM_BENCH` names one part of `commit`, `fresh`,
-//! `sustained`, `day`, `single`, `replay`; all without it.
+//! `sustained`, `day`, `single`, `replay`; without it all parts run.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -122,7 +122,7 @@ impl Chat {
         self.turns().enumerate().map(one).collect()
     }
 
-    /// So many turns of several files side by side, by the time of the day at which they were said.
+    /// This number of turns from several files, interleaved by their time of day.
     fn live(&self, files: usize, turns: usize) -> Vec<TurnEvent> {
         let clock = |event: &TurnEvent| match event {
             TurnEvent::Turn(turn) => turn.time.to_string().split_once('T').map(|(_, clock)| clock.to_owned()),
@@ -136,7 +136,7 @@ impl Chat {
     }
 }
 
-/// The same turns, a channel after the other: all of them close their windows at once.
+/// The same turns, one from each channel in rotation: all channels close their windows at once.
 fn in_step(live: &[TurnEvent]) -> Vec<TurnEvent> {
     let mut channels: BTreeMap<&Bank, VecDeque<&TurnEvent>> = BTreeMap::new();
     live.iter().for_each(|event| channels.entry(event.bank()).or_default().push_back(event));
@@ -147,7 +147,7 @@ fn in_step(live: &[TurnEvent]) -> Vec<TurnEvent> {
     stepped
 }
 
-/// A line of chat; none for what the server says.
+/// A line of chat; none for a message of the server.
 fn turn(bank: &str, id: &str, file: &str, line: &str) -> Option<TurnEvent> {
     let (clock, rest) = line.strip_prefix('[')?.split_once("] <")?;
     let (speaker, text) = rest.split_once("> ")?;
@@ -158,7 +158,7 @@ fn turn(bank: &str, id: &str, file: &str, line: &str) -> Option<TurnEvent> {
     TurnEvent::from_json(turn.to_string().as_bytes()).ok()
 }
 
-/// Settings with topics and a cache of vectors of their own.
+/// Settings with their own topics and their own cache of vectors.
 fn pipeline(broker: &Broker, home: &Path, prefix: &str, extra: &str) -> Pipeline {
     let text = format!(
         "version = 1\n{extra}\n[log]\nkind = \"kafka\"\npartitions = {PARTITIONS}\n[log.kafka]\nbrokers = \"{}\"\n\
@@ -170,7 +170,7 @@ fn pipeline(broker: &Broker, home: &Path, prefix: &str, extra: &str) -> Pipeline
     pipeline
 }
 
-/// Transactions of one record, one after the other.
+/// Latency of transactions of one record.
 fn commit(broker: &Broker) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let log = KafkaLog::open(&pipeline(broker, home.path(), "commit", FIXED).log).expect("a log");
@@ -180,7 +180,7 @@ fn commit(broker: &Broker) {
         let memory = vec![(n.to_be_bytes().to_vec(), Some(value.clone()))];
         let transaction = Transaction { memory, ..Transaction::default() };
         let ms = seconds(|| log.commit(&transaction).expect("a commit")) * 1e3;
-        // The first ones open connections.
+        // The first transactions open connections.
         if n >= 20 {
             times.push(ms);
         }
@@ -188,7 +188,8 @@ fn commit(broker: &Broker) {
     println!("commit of a record of 8 KB: {}", percentiles(&times));
 }
 
-/// Extraction and memory at work while `work` runs; it is told of partitions that are ours.
+/// Runs extraction and memory while `work` runs, which starts when all partitions are assigned;
+/// calls `each` whenever the memory has followed the log.
 fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOnce(&KafkaLog, &Answerer)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
     let beginning = Beginning { edges: None, record: false, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
@@ -199,7 +200,7 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOn
             let result = extract(pipeline, &log, &crossbeam_channel::never(), &stop, &mut |told| {
                 owned.fetch_add(usize::from(matches!(told, ExtractionEvent::TakenOver { .. })), Ordering::Relaxed);
             });
-            result.expect("extraction goes on");
+            result.expect("extraction runs");
         });
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -219,7 +220,7 @@ fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOn
     });
 }
 
-/// The first offsets after what a partition got of these events.
+/// For each event its partition and the offset after it; `from` holds the partitions' next offsets.
 fn ends(events: &[TurnEvent], from: &mut BTreeMap<u32, u64>) -> Vec<(u32, u64)> {
     let mut places = Vec::with_capacity(events.len());
     for event in events {
@@ -231,7 +232,7 @@ fn ends(events: &[TurnEvent], from: &mut BTreeMap<u32, u64>) -> Vec<(u32, u64)> 
     places
 }
 
-/// From handing a turn to the log until a question is answered with it, at 100 turns/s.
+/// Time from appending a turn until a question can be answered with it, at 100 turns/s.
 fn fresh(broker: &Broker, name: &str, events: &[TurnEvent]) {
     const TURNS_A_SECOND: f64 = 100.0;
     let home = tempfile::tempdir().expect("a temporary directory");
@@ -239,7 +240,7 @@ fn fresh(broker: &Broker, name: &str, events: &[TurnEvent]) {
     let waiting: Mutex<BTreeMap<u32, VecDeque<(u64, Instant)>>> = Mutex::default();
     let times = Mutex::new(Vec::new());
     let arrived = |answerer: &Answerer| {
-        // Followed is not yet indexed.
+        // Records that were followed are not yet indexed.
         answerer.settle().expect("the memory runs");
         let now = Instant::now();
         for (partition, turns) in waiting.lock().expect("no panic").iter_mut() {
@@ -273,7 +274,7 @@ fn fresh(broker: &Broker, name: &str, events: &[TurnEvent]) {
     });
 }
 
-/// The same turns through the embedded log and through Kafka, in turn.
+/// Throughput of the same turns through the embedded log and through Kafka.
 fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize) {
     let events = chat.live(20, turns);
     let (mut embedded, mut kafka) = (Vec::new(), Vec::new());
@@ -282,7 +283,7 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
         let mut here = Pipeline::parse(&format!("version = 1\n{extra}")).expect("the settings are valid");
         here.log.directory = home.path().join("log");
         let mut service = Service::open(&here, &mut |_| {}).expect("a log");
-        // The model is loaded with the first turn.
+        // The first turn loads the model.
         service.log().append_turns(&[warm()]).expect("an append");
         service.catch_up().expect("the path runs");
         let t_embedded = seconds(|| {
@@ -298,7 +299,7 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
             &there,
             |_| {},
             |log, answerer| {
-                // The client of a log takes half a second for its first record.
+                // A log's client needs half a second for its first record.
                 let mut from = BTreeMap::new();
                 ends(&[warm()], &mut from);
                 log.append_turns(&[warm()]).expect("an append");
@@ -337,7 +338,7 @@ fn warm() -> TurnEvent {
     turn("warm", "1", "2024-05-06", "[09:00] <Ann> A first turn opens the model").expect("a turn")
 }
 
-/// A service of its own.
+/// A running service process; killed when dropped.
 struct Running(Child);
 
 impl Running {
@@ -347,7 +348,7 @@ impl Running {
         Self(command.spawn().expect("the binary starts"))
     }
 
-    /// Most memory that it ever had, in megabytes.
+    /// Peak memory in megabytes.
     fn peak_megabytes(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -362,7 +363,7 @@ impl Drop for Running {
     }
 }
 
-/// Banks go through a service with the deterministic embedder; then it is killed and comes back.
+/// A service with the deterministic embedder ingests these banks, is killed and starts again.
 fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let mut pipeline = pipeline(broker, home.path(), &format!("volume-{name}"), FIXED);
@@ -409,7 +410,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     };
     let (answered, service) = restarted(&pipeline, service);
     let peak = service.peak_megabytes();
-    // An instance that keeps its name need not wait until the group misses the one before.
+    // With a fixed instance name the group need not wait for the old member's session timeout.
     pipeline.log.kafka.client.insert("group.instance.id".to_owned(), "one".to_owned());
     fs::write(&file, toml::to_string(&pipeline).expect("it has a TOML form")).expect("a write");
     let (_, service) = restarted(&pipeline, service);
@@ -425,7 +426,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     );
 }
 
-/// Turns into Parquet, beside a client that reads the same topic and does nothing with it.
+/// Replay of turns into Parquet, compared with a consumer that only reads the topic.
 fn replay(broker: &Broker, chat: &Chat) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let pipeline = pipeline(broker, home.path(), "replay", FIXED);
@@ -465,7 +466,7 @@ fn replay(broker: &Broker, chat: &Chat) {
     );
 }
 
-/// Reads a topic from its beginning to its end; gives the number of its records.
+/// Reads a topic from beginning to end and counts its records.
 fn consumed(broker: &Broker, topic: &str) -> usize {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap())

@@ -1,6 +1,6 @@
-//! What one change and one probe cost in the dataflow: `cargo bench --bench memory`.
+//! Latency of one change and of one probe in the dataflow: `cargo bench --bench memory`.
 //!
-//! Prints percentiles, since the goals are percentiles. Units are synthetic.
+//! Prints percentiles, as the goals are percentiles. Units are synthetic.
 #![allow(clippy::print_stdout)]
 
 use std::{sync::Arc, time::Instant};
@@ -61,7 +61,7 @@ impl World {
         Self { memory, banks, size }
     }
 
-    /// One record of one unit in and out again, each in its own epoch.
+    /// Inserts and deletes a record of one unit, each in its own epoch.
     fn changes(&self, name: &str) {
         let bank = &self.banks[0];
         let (mut inserts, mut deletes) = (Vec::new(), Vec::new());
@@ -88,7 +88,7 @@ impl World {
         println!("{name}: {:.0} us an insert, sustained", started.elapsed().as_secs_f64() * 1e6 / count);
     }
 
-    /// A first hop of 10/5/5, then two hops from three anchors.
+    /// A first hop of 10 semantic, 5 lexical and 5 cue units, then two hops from three anchors.
     fn probes(&self, name: &str, count: usize) {
         let (mut first, mut both) = (Vec::new(), Vec::new());
         for i in 0..count {

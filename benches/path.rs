@@ -1,11 +1,11 @@
-//! The whole path on a real dialogue against the embedder alone: `cargo bench --bench path`.
+//! The whole path on a real dialogue, compared with the embedder alone: `cargo bench --bench path`.
 //!
 //! Needs LoCoMo's file at `RIPPLEMEM_LOCOMO` (`locomo10.json`, or any file of its form) and
-//! the set-up's model. In each round the three are run one after the other on one machine:
-//! one vector a raw turn, the embedder alone on the texts that the path embeds, and the
-//! whole path from the file to the last edge. Ratios are of the same round. With
-//! `RIPPLEMEM_BENCH=vectors` the models and the ways to make vectors of a turn are compared
-//! instead, each by the whole path over one vector a raw turn at full precision.
+//! the set-up's model. Each round runs three things one after the other: one vector a raw turn,
+//! the embedder alone on the texts that the path embeds, and the whole path from the file to the
+//! last edge. Ratios are within a round. `RIPPLEMEM_BENCH=vectors` instead compares the models
+//! and the ways to make vectors of a turn: the time of the whole path, divided by that of one
+//! vector a raw turn at full precision.
 #![allow(clippy::print_stdout)]
 
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ fn main() {
         let t_whole = seconds(|| census = ingest(&mut service, &file, &only));
         let texts = texts(&service, &pipeline);
         let t_alone = seconds(|| drop(embedder.embed(&texts).expect("the model runs")));
-        // The first round warms caches and is not counted.
+        // The first round only warms caches.
         if round > 0 {
             raw.push(t_raw);
             alone.push(t_alone);
@@ -70,7 +70,7 @@ fn main() {
 
 const FULL: &str = "embed.model = \"all-MiniLM-L6-v2\"";
 const INT8: &str = "embed.model = \"all-MiniLM-L6-v2-int8\"";
-/// A pass a text that uses every thread, instead of passes side by side.
+/// One text after the other, each with all threads, instead of texts side by side.
 const INT8_IN_TURN: &str = "embed.model = \"all-MiniLM-L6-v2-int8\"\nembed.batch = 1\n\
                             embed.models.all-MiniLM-L6-v2-int8.alone = false";
 const TURN: &str = "embed.block_turns = 1\nembed.sentence_words = 0";
@@ -139,7 +139,7 @@ fn compare_vectors(file: &std::path::Path, only: &str) {
     }
 }
 
-/// Vectors of the parts, and bytes of the records.
+/// The number of vectors of the parts, and the bytes of the records.
 fn count(service: &Service) -> (usize, usize) {
     let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log").records;
     let values: Vec<&[u8]> = records.iter().filter_map(|r| r.value.as_deref()).collect();
@@ -153,7 +153,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
 }
 
-/// Seconds that passed, and seconds of processor time, which others on the machine change less.
+/// Wall-clock seconds, and seconds of processor time, which other load on the machine affects less.
 fn timed(work: impl FnOnce()) -> (f64, f64) {
     let before = processor_seconds();
     let wall = seconds(work);
@@ -200,7 +200,7 @@ fn questions(service: &Service, embedder: &mut dyn Embedder, file: &std::path::P
     );
 }
 
-/// A service whose model is loaded, on a log of its own.
+/// A service with its own log, whose model is loaded.
 fn warm(pipeline: &Pipeline, home: &std::path::Path) -> Service {
     let mut pipeline = pipeline.clone();
     pipeline.log.directory = home.join("log");
@@ -242,7 +242,7 @@ fn raw_turns(file: &std::path::Path, only: &str) -> Vec<SpannedText> {
     texts
 }
 
-/// The texts of the final records, as the path gave them to the model.
+/// The texts of the final records, in the form that the path embedded.
 fn texts(service: &Service, pipeline: &Pipeline) -> Vec<SpannedText> {
     let template = pipeline.model().turn_template;
     let records = service.log().read(Topic::Memory, 0, 0, 100_000).expect("a log").records;

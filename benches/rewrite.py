@@ -1,5 +1,5 @@
-"""Writes the Parquet files of a snapshot's tables once more, as they are, one core, zstd, and prints
-the seconds that the writing took, a checksum of each file included.
+"""Writes the Parquet files of a snapshot's tables again, unchanged, on one core, with zstd, and prints
+the seconds of the writing, including a checksum of each file.
 
     rewrite.py SNAPSHOT DIRECTORY
 """

@@ -1,12 +1,12 @@
 //! Snapshots of synthetic memories: `cargo bench --bench snapshot`.
 //!
-//! One memory of 100 banks of 1,000 units and one of a single bank of 100,000
-//! (`RIPPLEMEM_UNITS` says how many in all): writing their update tables beside pyarrow, which
-//! writes the same tables, and a start from the snapshot beside one from the log alone.
-//! `RIPPLEMEM_BENCH=questions`: how long a question takes while turns come, without snapshots and
-//! while one is written after the other, also where each looks through all that is stored for
-//! what was taken back. `RIPPLEMEM_BENCH=memory`: the most memory that a process
-//! of 1,000 banks of 1,000 units takes, without snapshots, with the first, and restored.
+//! For a memory of 100 banks of 1,000 units, and for one bank of 100,000 (`RIPPLEMEM_UNITS` sets
+//! the total): the time to write their update tables, compared with pyarrow, and the time to start
+//! from the snapshot, compared with the log alone. `RIPPLEMEM_BENCH=questions`: latency of
+//! questions while turns arrive, without snapshots and while snapshots are written without a pause,
+//! also when each of them must search all stored rows for deleted turns.
+//! `RIPPLEMEM_BENCH=memory`: peak memory of a process with 1,000 banks of 1,000 units, without
+//! snapshots, with the first one, and restored from it.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -52,8 +52,7 @@ fn main() {
     }
 }
 
-/// A log in a directory of its own, with synthetic records, of another model where one is named;
-/// gives the bytes of text.
+/// A log in `home` with synthetic records, of `model` where one is given, and the bytes of their text.
 fn filled(home: &Path, banks: usize, size: usize, model: Option<&ModelRef>) -> (Pipeline, Box<dyn Log>, usize) {
     let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
     pipeline.log.directory = home.join("log");
@@ -73,10 +72,10 @@ fn commit(log: &dyn Log, key: &MemoryKey, record: &MemoryRecord) {
     log.commit(&Transaction { memory, ..Transaction::default() }).expect("a commit");
 }
 
-/// Seconds that questions are asked for, each way.
+/// Seconds of questions in each setting.
 const ASKING_SECONDS: f64 = 20.0;
 
-/// Questions while forty units come fifty times a second, without snapshots and with them.
+/// Questions while forty units arrive fifty times a second, without snapshots and with them.
 fn questions(banks: usize, size: usize) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
@@ -84,10 +83,10 @@ fn questions(banks: usize, size: usize) {
     let model = embedder.model().clone();
     let (mut pipeline, log, _) = filled(home.path(), banks, size, Some(&model));
     let (mut p99, mut window) = (Vec::new(), size.div_ceil(WINDOW));
-    for (name, directory, takes_back) in [
+    for (name, directory, deletes) in [
         ("without snapshots", None, false),
         ("while snapshots are written", Some("snapshots"), false),
-        ("while each looks through all for what was taken back", Some("snapshots"), true),
+        ("while each snapshot searches all rows for deleted turns", Some("snapshots"), true),
     ] {
         pipeline.snapshot.directory =
             directory.map(|of| home.path().join(of).to_string_lossy().into_owned()).unwrap_or_default();
@@ -98,13 +97,13 @@ fn questions(banks: usize, size: usize) {
         std::thread::scope(|scope| {
             let first = window;
             let (answerer, log, over, model) = (&answerer, &*log, &over, &model);
-            let coming = scope.spawn(move || {
+            let ingesting = scope.spawn(move || {
                 let mut windows = (first..).flat_map(|window| (0..banks).map(move |bank| (bank, window)));
                 let mut last = first;
                 while !over.load(Ordering::Relaxed) {
                     let Some((bank, at)) = windows.next() else { break };
                     let (key, mut record) = window_of(bank, size, at);
-                    record.turns.iter_mut().take(usize::from(takes_back)).for_each(|turn| turn.deleted = true);
+                    record.turns.iter_mut().take(usize::from(deletes)).for_each(|turn| turn.deleted = true);
                     commit(log, &key, &MemoryRecord { model: model.clone(), ..record });
                     while answerer.follow(log, 0, |_, _, _| {}).expect("the memory follows") {}
                     last = at;
@@ -131,7 +130,7 @@ fn questions(banks: usize, size: usize) {
             }
             over.store(true, Ordering::Relaxed);
             snapshots = writing.join().expect("no panic");
-            window = coming.join().expect("no panic") + 1;
+            window = ingesting.join().expect("no panic") + 1;
         });
         println!(
             "{name}: {} questions, p50 {:.2} ms, p99 {:.2} ms; {snapshots} snapshots in {ASKING_SECONDS} s",
@@ -141,19 +140,15 @@ fn questions(banks: usize, size: usize) {
         );
         p99.push(percentile(&took, 99));
     }
-    println!(
-        "p99 over that without snapshots: {:.2}, and {:.2} where something was taken back",
-        p99[1] / p99[0],
-        p99[2] / p99[0]
-    );
+    println!("p99 over that without snapshots: {:.2}, and {:.2} with deletions", p99[1] / p99[0], p99[2] / p99[0]);
 }
 
-/// The most memory that this process had since the last call, in megabytes.
+/// Peak memory of this process since the last call, in megabytes.
 fn peak_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    std::fs::write("/proc/self/clear_refs", "5").expect("the peak begins anew");
+    std::fs::write("/proc/self/clear_refs", "5").expect("the peak can be reset");
     kilobytes / 1_000.0
 }
 
@@ -212,13 +207,13 @@ fn records(banks: usize, size: usize) -> impl Iterator<Item = (MemoryKey, Memory
     (0..windows).flat_map(move |window| (0..banks).map(move |bank| window_of(bank, size, window)))
 }
 
-/// A window of a bank; past the bank's size, of what comes later.
+/// A window of a bank; a window past the bank's size holds units that arrive later.
 fn window_of(bank: usize, size: usize, window: usize) -> (MemoryKey, MemoryRecord) {
     let bank = Bank::parse(&format!("bank-{bank}")).expect("a good name");
     let end = if window * WINDOW < size { size } else { usize::MAX };
     let of = window * WINDOW..((window + 1) * WINDOW).min(end);
     let mut units: Vec<_> = of.map(|i| unit(&bank, size, i)).collect();
-    // As a pipeline stores them.
+    // A pipeline stores vectors in these steps.
     units.iter_mut().for_each(|unit| unit.vector = unit.vector.in_steps());
     record(&bank, (window * WINDOW) as u32, units)
 }
@@ -239,7 +234,7 @@ fn start(pipeline: &Pipeline, log: &dyn Log) -> (Census, f64) {
     (answerer.digest(None).expect("the memory runs").value, took)
 }
 
-/// The tables of a snapshot written once more, by us and by pyarrow.
+/// Writes the tables of a snapshot again, with RippleMem and with pyarrow.
 fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: usize, home: &Path) {
     let (log, partitions) = ("an embedded log", taken.partitions);
     let open = |place: &Path| {
@@ -265,7 +260,7 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
     let units = (banks * size) as f64;
     let took = seconds(|| {
         for update in &updates {
-            // A bank is known with its first record.
+            // A bank's edges follow its first record.
             let from = choices.len().saturating_sub(each);
             writer.take(update, &choices.split_off(from)).expect("rows");
         }

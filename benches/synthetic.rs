@@ -1,4 +1,4 @@
-//! Units of nobody: vectors of 384 components around topics so that each unit has some twenty
+//! Synthetic units: vectors of 384 components around topics, such that each unit has about twenty
 //! neighbours above a threshold of 0.75, a participant, some places, times half an hour apart.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use ripplemem::model::{
 
 pub(crate) const DIMENSIONS: usize = 384;
 
-/// A closed window of these units, each of a turn of its own.
+/// A closed window of these units, each from its own turn.
 pub(crate) fn record(bank: &Bank, window: u32, units: Vec<Unit>) -> (MemoryKey, MemoryRecord) {
     let window = WindowId { session: SessionId("bank".into()), start: window };
     let key = MemoryKey { bank: bank.clone(), window: window.clone(), turn: None, part: 0 };

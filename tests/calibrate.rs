@@ -1,11 +1,11 @@
-//! `calibrate` through the command line, on the sample dialogue.
+//! `ripplemem calibrate` through the command line, on the sample dialogue.
 
 use ripplemem::{config::Pipeline, eval::Calibration};
 
 use super::support::{data, fails, pipeline, ripplemem, write};
 
 #[test]
-fn a_models_thresholds_are_set_from_dialogue_and_give_the_density_that_was_asked_for() {
+fn calibrated_thresholds_give_the_target_density() {
     let home = tempfile::tempdir().unwrap();
     let toml = write(&home.path().join("p.toml"), toml::to_string(&pipeline(home.path(), "")).unwrap());
     let sample = data("sample.jsonl");
@@ -19,9 +19,9 @@ fn a_models_thresholds_are_set_from_dialogue_and_give_the_density_that_was_asked
     let calibration: Calibration = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((calibration.model.as_str(), calibration.target_choices), ("fixed", 2.0));
     assert!((calibration.choices - 2.0).abs() < 0.1, "{calibration:?}");
-    assert!(!home.path().join("log").exists(), "the pipeline's own log is not touched");
+    assert!(!home.path().join("log").exists(), "the pipeline's log is not touched");
 
-    // The printed lines are a pipeline's; the memory then has the density that was promised.
+    // Pasted into a pipeline, the printed lines give a memory of the target density.
     let text = run(&["--target", "2"]);
     let lines: String = String::from_utf8(text.stdout).unwrap();
     let entry = &lines[lines.find("[embed.models.fixed]").unwrap()..];
@@ -33,7 +33,7 @@ fn a_models_thresholds_are_set_from_dialogue_and_give_the_density_that_was_asked
     super::support::ingest(&mut service, &sample);
     let census = super::support::census(&service);
     assert_eq!(census.units, calibration.units as u64);
-    // Two units that choose each other share an edge: between half the choices and all of them.
+    // Two units that choose each other share one edge: there are between half as many edges as choices and as many.
     let choices = calibration.choices * calibration.units as f64;
     let edges = census.semantic_edges as f64;
     assert!(edges <= choices + 0.5 && edges >= choices / 2.0 - 0.5, "{edges} edges of {choices} choices");

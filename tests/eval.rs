@@ -1,4 +1,4 @@
-//! `ripplemem eval` on a small dialogue of our own, by the real command.
+//! `ripplemem eval` on a small made-up dialogue, through the command line.
 
 use std::{
     path::{Path, PathBuf},
@@ -81,7 +81,7 @@ fn figures(home: &Home, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Every property of an object is in its schema, and every required one is there; references followed.
+/// Every property of an object is in its schema, and every required one is present. Follows references.
 fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
     if let Some(name) = schema["$ref"].as_str() {
         return obeys(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, place);
@@ -109,9 +109,9 @@ fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
 }
 
 #[test]
-fn the_figures_have_their_schema_and_count_every_question_once() {
+fn the_figures_follow_their_schema_and_count_every_question_once() {
     let home = home();
-    let result = figures(&home, &["--rivals", "--ablate", "all"]);
+    let result = figures(&home, &["--baselines", "--ablate", "all"]);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/eval.v1.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     obeys(&result, &schema, &schema, "result");
@@ -129,15 +129,15 @@ fn the_figures_have_their_schema_and_count_every_question_once() {
         "latency_ms",
         "config",
     ] {
-        assert!(!result[field].is_null(), "{field} is promised");
+        assert!(!result[field].is_null(), "{field} is null");
     }
-    // Questions of categories 1 to 4 that have evidence left, the duplicate included.
+    // Questions of categories 1 to 4 that have evidence left, including the duplicate.
     assert_eq!((result["questions"].as_u64(), result["scored"].as_u64()), (Some(7), Some(7)));
     assert_eq!(result["by_category"]["adversarial"]["questions"], 1);
     assert_eq!(result["by_category"]["category 9"]["questions"], 1);
     assert_eq!((result["build"]["conversations"].as_u64(), result["build"]["turns"].as_u64()), (Some(2), Some(8)));
-    assert!(result["config"]["log"].get("directory").is_none(), "the figures do not depend on a place");
-    // In so small a memory everything comes to mind.
+    assert!(result["config"]["log"].get("directory").is_none(), "the figures do not depend on a directory");
+    // In such a small memory recollection returns everything.
     assert_eq!(result["evidence_recall"], 1.0, "{result:#}");
     let counts: Vec<(&str, u64)> = result["problems"]
         .as_object()
@@ -156,13 +156,13 @@ fn the_figures_have_their_schema_and_count_every_question_once() {
             ("unknown_category", 1)
         ]
     );
-    let rivals: Vec<&Value> = result["rivals"].as_array().unwrap().iter().collect();
-    assert_eq!(rivals.len(), 2 * (6 * 2 + 1));
-    let everything = rivals.iter().find(|r| r["name"] == "full-context" && r["over"] == "turns").unwrap();
+    let baselines: Vec<&Value> = result["rivals"].as_array().unwrap().iter().collect();
+    assert_eq!(baselines.len(), 2 * (6 * 2 + 1));
+    let everything = baselines.iter().find(|r| r["name"] == "full-context" && r["over"] == "turns").unwrap();
     assert_eq!((&everything["evidence_recall"], &everything["full_evidence"]), (&json!(1.0), &json!(1.0)));
     let most = result["context_tokens"].as_f64().unwrap().round();
-    for rival in rivals.iter().filter(|r| r["budget"]["kind"] == "tokens") {
-        assert!(rival["context_tokens"].as_f64().unwrap() <= most, "{rival:#}");
+    for baseline in baselines.iter().filter(|r| r["budget"]["kind"] == "tokens") {
+        assert!(baseline["context_tokens"].as_f64().unwrap() <= most, "{baseline:#}");
     }
     let ablations: Vec<&str> =
         result["ablations"].as_array().unwrap().iter().map(|r| r["name"].as_str().unwrap()).collect();
@@ -183,11 +183,11 @@ fn the_figures_have_their_schema_and_count_every_question_once() {
             .as_f64()
             .unwrap()
     };
-    // Only the first of harbour's sessions is over: its two pieces, and three of seven questions.
+    // Only harbour's first session has ended; its window alone is closed.
     assert_eq!((of("open-windows"), of("open-windows-unrecorded")), (1.0, 0.5), "two windows of three are open");
 }
 
-/// Each way is a memory of its own, asked the same.
+/// Each way builds its own memory and is asked the same questions.
 #[test]
 fn ways_to_make_vectors_are_compared() {
     let result = figures(&home(), &["--vectors"]);
@@ -203,14 +203,14 @@ fn ways_to_make_vectors_are_compared() {
     }
 }
 
-/// What the model links is the graph, no more and no less, and it is paid for once.
+/// The graph is exactly what the model links, and each request is paid once.
 #[test]
-fn a_model_decides_edges() {
+fn a_language_model_decides_edges() {
     let home = home();
     fails(&eval(&home, &["--ablate", "model-edges"]), 1, &["no language model is configured"]);
     let nothing = json!([{"contract": "edges", "reply": {"links": []}}]).to_string();
     let nothing = write(&home.directory.path().join("nothing.json"), nothing);
-    // One unit comes to mind; what else is found is found along edges.
+    // The first hop gives one unit; all others are found along edges.
     let rows = |server: &ScriptedModel, model: &str, log: &str| {
         let log = home.directory.path().join(log);
         let pipeline = format!(
@@ -231,20 +231,20 @@ fn a_model_decides_edges() {
     let server = ScriptedModel::start(&["--replies", nothing.to_str().unwrap()]);
     let (none, asked) = rows(&server, "scripted", "none");
     assert_eq!((units(&none[0]), asked), (1.0, 8), "a request a unit");
-    assert_eq!(units(&none[1]), 1.0, "no edges, nothing along them");
+    assert_eq!(units(&none[1]), 1.0, "no edges, so nothing is found along them");
     let server = ScriptedModel::start(&[]);
     let (some, _) = rows(&server, "scripted", "some");
     assert!(units(&some[1]) > 1.5, "{some:#?}");
     assert!(some[1]["about"].as_str().unwrap().contains("(8 units, 8 calls, "), "{some:#?}");
     let (again, asked) = rows(&server, "scripted", "some");
-    assert_eq!((&again[1], asked), (&some[1], 8), "kept, and the same");
+    assert_eq!((&again[1], asked), (&some[1], 8), "the cached responses give the same row");
     let server = ScriptedModel::start(&[]);
     let (violating, _) = rows(&server, "scripted+violating", "violating");
     assert!(violating[1]["about"].as_str().unwrap().contains("; 8 units whose decisions could not be used"));
     assert_eq!(units(&violating[1]), 1.0);
 }
 
-/// One bank of all conversations, then of what else was said; the same questions find the same.
+/// One bank of all conversations grows with filler; the same questions still find their evidence.
 #[test]
 fn conversations_are_merged_into_one_bank_and_grown() {
     let home = home();
@@ -268,7 +268,7 @@ fn conversations_are_merged_into_one_bank_and_grown() {
         .collect();
     assert_eq!(sizes.iter().map(|[asked, ..]| *asked).collect::<Vec<_>>(), [2, 6, 500]);
     assert!(sizes[0][1] <= sizes[1][1] && sizes[1][1] < sizes[2][1] && sizes[2][1] < 500, "{sizes:?}");
-    assert_eq!(sizes[2][2], 8 + 40, "the turns end before five hundred units");
+    assert_eq!(sizes[2][2], 8 + 40, "the turns run out before five hundred units");
     for row in result["sizes"].as_array().unwrap() {
         assert_eq!((&row["questions"], &row["evidence_recall"]), (&json!(5), &json!(1.0)), "{row:#}");
         assert_eq!(row["without_graph"]["questions"], 5);
@@ -286,7 +286,7 @@ fn conversations_are_merged_into_one_bank_and_grown() {
 }
 
 #[test]
-fn chat_of_an_archive_becomes_turns() {
+fn the_script_turns_an_archive_of_chat_into_turns() {
     let home = tempfile::tempdir().unwrap();
     let name = "2004-12-25.train-c.raw.txt";
     let said = "[10:01] <ada> the kernel boots: \"yes\" \n[10:02] <ada>  \n=== bo has joined\n[10:03] <bo> good\n";
@@ -317,8 +317,9 @@ fn chat_of_an_archive_becomes_turns() {
 #[test]
 fn conversations_and_limits_choose_questions() {
     let home = home();
-    let chosen = figures(&home, &["--conversations", "garden"]);
+    let chosen = figures(&home, &["--conversations", "garden", "--rivals"]);
     assert_eq!((chosen["questions"].as_u64(), chosen["build"]["turns"].as_u64()), (Some(2), Some(2)));
+    assert!(chosen["rivals"].is_array(), "--rivals is an alias of --baselines");
     assert_eq!(figures(&home, &["--limit", "1"])["questions"], 2);
     let output = eval(&home, &[]);
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -326,7 +327,7 @@ fn conversations_and_limits_choose_questions() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_said_with_its_place() {
+fn what_cannot_be_evaluated_is_an_error_with_its_place() {
     let home = home();
     fails(&eval(&home, &["--conversations", "desert"]), 1, &["\"desert\" is not in the file"]);
     fails(&eval(&home, &["--ablate", "gravity"]), 1, &["gravity", "structural-cues"]);

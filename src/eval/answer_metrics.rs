@@ -1,9 +1,9 @@
 //! How much the words of an answer agree with those of the reference.
 //!
-//! In: an answer and a reference. Out: shares from 0 to 1. Both texts are normalised as
-//! LoCoMo does it: lower case, punctuation removed, the articles a, an, the and the word
-//! "and" removed, single spaces. F1 compares English stems (Snowball), BLEU-1 the words
-//! themselves. Two texts without a word agree; one alone does not.
+//! In: an answer and a reference. Out: shares from 0 to 1. Both texts are normalised as in
+//! LoCoMo: lower case, no punctuation, no "a", "an", "the" or "and", single spaces. F1 compares
+//! English stems (Snowball), BLEU-1 words. Two texts without words agree fully; a text without
+//! words and one with words do not agree at all.
 
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ pub fn f1(answer: &str, reference: &str) -> f64 {
     2.0 * common / (answer.len() + reference.len()) as f64
 }
 
-/// F1 of lists, as LoCoMo scores its multi-hop questions: for each item of the reference,
-/// between commas, the best F1 among the answer's items; their mean.
+/// F1 of lists, as LoCoMo scores its multi-hop questions: the mean over the reference's items,
+/// separated by commas, of the best F1 among the answer's items.
 #[must_use]
 pub fn f1_of_lists(answer: &str, reference: &str) -> f64 {
     let answers: Vec<&str> = answer.split(',').collect();
@@ -30,9 +30,9 @@ pub fn f1_of_lists(answer: &str, reference: &str) -> f64 {
     all.iter().sum::<f64>() / all.len().max(1) as f64
 }
 
-/// BLEU-1: the share of the answer's words that the reference holds, each as often as it
-/// does, times the penalty exp(1 − r/c) of an answer of c words that is shorter than the
-/// reference of r (Papineni and others, ACL 2002). No smoothing.
+/// BLEU-1 without smoothing: the share of the answer's words that occur in the reference, each
+/// counted at most as often as there, times the penalty exp(1 − r/c) when the answer's c words are
+/// fewer than the reference's r (Papineni and others, ACL 2002).
 #[must_use]
 pub fn bleu1(answer: &str, reference: &str) -> f64 {
     let (answer, reference) = (words(answer), words(reference));
@@ -61,7 +61,7 @@ fn stems(text: &str) -> Vec<String> {
     stems
 }
 
-/// How many words two lists share, each as often as both have it.
+/// The number of words that two lists share, each counted as often as both have it.
 fn common(a: &[String], b: &[String]) -> usize {
     let mut left: HashMap<&str, usize> = HashMap::new();
     for word in b {

@@ -1,8 +1,8 @@
-//! The paper's own figures, to stand beside ours.
+//! The figures that the paper reports, for comparison.
 //!
-//! In: the data file `paper.toml`, which is part of the program. Out: its rows, in percent.
-//! They judge answers and ours count evidence, so that only the differences between rows
-//! can be set side by side.
+//! In: the data file `paper.toml`, which is compiled in. Out: its rows, in percent. The paper
+//! judges answers, an evaluation without a language model counts evidence: only differences
+//! between rows can be compared.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// One row a system and dataset.
+    /// One row for each system and dataset.
     pub rows: Vec<PaperRow>,
-    /// What building and planning cost.
+    /// The cost of building and planning.
     pub cost: PaperCost,
 }
 
@@ -24,9 +24,9 @@ pub struct Paper {
 pub struct PaperRow {
     /// `locomo`, `longmemeval` or `evermembench`.
     pub dataset: String,
-    /// Our name for the same thing: `recollection`, or that of a baseline or ablation.
+    /// `recollection`, or the name of the same baseline or ablation here.
     pub name: String,
-    /// What it was, and by which models.
+    /// What was measured, and with which models.
     pub about: String,
     /// Share of the answers that the judge accepted.
     pub judge: f64,
@@ -36,33 +36,33 @@ pub struct PaperRow {
     pub bleu1: Option<f64>,
     /// Mean tokens of the context.
     pub context_tokens: Option<f64>,
-    /// Share of the questions for which a second round ran.
+    /// Share of the questions with a second round.
     pub second_round: Option<f64>,
-    /// Judge accuracy where it ran.
+    /// Judge accuracy of the questions with a second round.
     pub judge_after_second_round: Option<f64>,
-    /// Judge accuracy where recollection stopped before it.
+    /// Judge accuracy of the questions that stopped at the first hop.
     pub judge_after_first_hop: Option<f64>,
     /// Judge accuracy by category.
     #[serde(default)]
     pub by_category: BTreeMap<String, f64>,
 }
 
-/// What the paper's system costs on LoCoMo.
+/// The costs of the paper's system on LoCoMo.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperCost {
-    /// Seconds of building a dialogue.
+    /// Seconds to build a dialogue's memory.
     pub build_seconds: f64,
-    /// Tokens of building a dialogue.
+    /// Tokens to build a dialogue's memory.
     pub build_tokens: f64,
-    /// Model calls of building a dialogue.
+    /// Language-model calls to build a dialogue's memory.
     pub build_calls: f64,
-    /// Tokens that the controller takes for a question.
+    /// Tokens that the controller uses for a question.
     pub controller_tokens: f64,
 }
 
-/// The paper's tables. They are part of the program, and a test reads them; should they not
-/// be readable all the same, they are empty.
+/// The paper's tables, which are compiled in; empty if they cannot be parsed, which a test rules
+/// out.
 #[must_use]
 pub fn paper() -> Paper {
     toml::from_str(include_str!("paper.toml")).unwrap_or_default()
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_rows_are_readable_and_ablations_lie_below_the_whole() {
+    fn the_papers_rows_parse_and_its_ablations_score_below_the_whole() {
         let paper: Paper = toml::from_str(include_str!("paper.toml")).unwrap();
         let judge = |name: &str| paper.rows.iter().find(|r| r.name == name).map(|r| r.judge);
         let whole = judge("recollection").unwrap();

@@ -1,11 +1,10 @@
-//! Figures to a table that fits a terminal.
+//! The figures of a run as a table for a terminal.
 //!
-//! In: the figures of a run. Out: plain text; shares in percent. A figure that was not
-//! measured is a dash.
+//! In: the figures. Out: plain text; shares in percent. A figure that was not measured is a dash.
 
 use super::result::{Budget, EvalResult, Figures};
 
-/// The table.
+/// The table of a result.
 #[must_use]
 pub fn table(result: &EvalResult) -> String {
     let mut out = format!(
@@ -85,8 +84,11 @@ pub fn table(result: &EvalResult) -> String {
         for s in &result.sizes {
             let f = &s.overall;
             let found = [percent(f.evidence_recall), percent(f.full_evidence), whole(f.context_tokens)];
-            let without =
-                [percent(f.first_hop_recall), percent(s.without_graph.evidence_recall), worth(f, &s.without_graph)];
+            let without = [
+                percent(f.first_hop_recall),
+                percent(s.without_graph.evidence_recall),
+                recall_gain(f, &s.without_graph),
+            ];
             let took = [tenth(Some(s.latency_ms.p50)), tenth(Some(s.latency_ms.p99))];
             push(
                 &mut out,
@@ -109,8 +111,8 @@ pub fn table(result: &EvalResult) -> String {
     out
 }
 
-/// Points of recall that one has over the other.
-pub(super) fn worth(with: &Figures, without: &Figures) -> String {
+/// Points of recall that `with` gains over `without`.
+pub(super) fn recall_gain(with: &Figures, without: &Figures) -> String {
     let points = with.evidence_recall.zip(without.evidence_recall).map(|(a, b)| (a - b) * 100.0);
     points.map_or_else(|| "–".to_owned(), |points| format!("{points:+.1}"))
 }
@@ -169,7 +171,7 @@ fn tenth(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"))
 }
 
-/// A budget in words.
+/// A budget as text.
 #[must_use]
 pub fn budget(budget: Budget) -> String {
     match budget {

@@ -1,11 +1,11 @@
-//! Tokens of a text, as the o200k vocabulary counts them.
+//! The number of o200k tokens of a text.
 //!
-//! In: a text. Out: the number of its tokens. The vocabulary is part of the program and is
-//! laid out once a process; nothing is fetched.
+//! In: a text. Out: its number of tokens. The vocabulary is compiled in and loaded once a process;
+//! nothing is fetched.
 
 use bpe_openai::{Tokenizer, o200k_base};
 
-/// How many o200k tokens a text has.
+/// The number of o200k tokens of a text.
 #[must_use]
 pub fn count(text: &str) -> usize {
     vocabulary().count(text)
@@ -19,9 +19,9 @@ fn vocabulary() -> &'static Tokenizer {
 mod tests {
     use super::count;
 
-    /// Counts of OpenAI's own tokenizer.
+    /// The expected counts are those of OpenAI's tokenizer.
     #[test]
-    fn counts() {
+    fn token_counts() {
         for (text, expected) in [("", 0), ("hello world", 2), ("tiktoken is great!", 6)] {
             assert_eq!(count(text), expected, "{text}");
         }

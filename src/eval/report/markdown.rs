@@ -2,7 +2,7 @@
 //!
 //! In: a run, the names of the questions' pages and of the plots, a calibration. Out:
 //! Markdown. Shares are in percent; a figure that was not measured is a dash; the paper's
-//! figures stand in columns of their own.
+//! figures are in separate columns or rows.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::eval::{
     calibrate::Calibration,
     paper::{Paper, PaperRow, paper},
     result::{ComparisonRow, EvalResult, EvalRun, Figures, QuestionResult, SizeRow, VectorRow},
-    table::{budget, worth},
+    table::{budget, recall_gain},
 };
 
 /// File of the plot of recall against tokens.
@@ -56,7 +56,7 @@ impl Page<'_> {
         self.paper.rows.iter().filter(|r| r.dataset == self.result.dataset)
     }
 
-    /// The paper's judge accuracy for what we call by this name.
+    /// The paper's judge accuracy for the row of this name.
     fn papers_judge(&self, name: &str) -> String {
         number(self.papers().find(|p| p.name == name).map(|p| p.judge), 2)
     }
@@ -117,12 +117,12 @@ impl Page<'_> {
             &rows,
         );
         if r.by_conversation.len() > 20 {
-            self.say(&format!("{} conversations more are in the JSON form.", r.by_conversation.len() - 20));
+            self.say(&format!("The JSON form has {} more conversations.", r.by_conversation.len() - 20));
         }
         if let Some(auc) = r.sufficiency_auc {
             self.say(&format!(
-                "The sufficiency figure tells questions that the dialogue supports from those that it does not with \
-                 an AUC of {auc:.3}."
+                "The sufficiency figure separates questions that the dialogue supports from those that it does not \
+                 with an AUC of {auc:.3}."
             ));
         }
     }
@@ -138,7 +138,9 @@ impl Page<'_> {
         if r.baselines.is_empty() {
             return;
         }
-        self.say("Over the same memory, in the same run, with the same vectors, rendering and counting.");
+        self.say(
+            "All retrievers search the same memory, in the same run, with the same vectors, rendering and counting.",
+        );
         let categories: Vec<&String> = r.by_category.keys().collect();
         let mut head = vec!["retriever", "over", "budget", "recall", "full", "tokens", "units"];
         head.extend(categories.iter().map(|c| c.as_str()));
@@ -176,10 +178,10 @@ impl Page<'_> {
     }
 
     fn about(&mut self, rows: &[ComparisonRow]) {
-        let mut told: Vec<&str> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
         for row in rows {
-            if !told.contains(&row.name.as_str()) {
-                told.push(&row.name);
+            if !seen.contains(&row.name.as_str()) {
+                seen.push(&row.name);
                 let _ = writeln!(self.out, "- {}: {}", line(&row.name), line(&row.about));
             }
         }
@@ -193,19 +195,19 @@ impl Page<'_> {
         }
         self.say("## Ablations");
         self.say(
-            "The paper's column is its judge accuracy for the same part taken away; ours are evidence figures, and \
-             judge accuracy where a language model is configured.",
+            "The last column is the paper's judge accuracy without the same part. The other columns are this run's \
+             evidence figures, and its judge accuracy where answers were judged.",
         );
 
         let row = |name: &str, f: &Figures, paper: String| {
             let mut row = vec![name.to_owned()];
             row.extend(short(f));
-            row.push(worth(f, &r.overall));
+            row.push(recall_gain(f, &r.overall));
             row.push(percent(f.judge_accuracy));
             row.push(paper);
             row
         };
-        let mut rows = vec![row("**nothing taken away**", &r.overall, self.papers_judge("recollection"))];
+        let mut rows = vec![row("**nothing left out**", &r.overall, self.papers_judge("recollection"))];
         rows.extend(r.ablations.iter().map(|a| row(&line(&a.name), &a.overall, self.papers_judge(&a.name))));
         self.table(&["", "recall", "full", "tokens", "units", "recall, change", "judge", "judge, the paper's"], &rows);
         self.about(&r.ablations);
@@ -218,8 +220,8 @@ impl Page<'_> {
         }
         self.say("## Vectors");
         self.say(
-            "Ways to make vectors of a turn, each by the whole path over the same file; its time over that of one vector \
-             a turn at full precision, taken just before.",
+            "Ways to make vectors of a turn, each measured through the whole path over the same file. The last column \
+             divides its time by that of one vector a turn at full precision, measured just before.",
         );
         let row = |v: &VectorRow| {
             let mut row = vec![line(&v.model), line(&v.way), format!("{:.1}", v.vectors_per_turn)];
@@ -247,25 +249,25 @@ impl Page<'_> {
         let Some(first) = r.sizes.first() else { return };
         self.say("## Size of a bank");
         self.say(&format!(
-            "Conversations merged into one bank, which grows; {} questions, the same each time. What the graph is worth: \
-             points of recall over the same where a round finds nothing along the edges, overall and by category.",
+            "All conversations are merged into one bank, which grows; the same {} questions are asked each time. The \
+             columns from \"graph\" to the last category are the points of recall gained over rounds that follow no edges.",
             first.overall.questions
         ));
         let categories: Vec<&String> = first.by_category.keys().collect();
         let row = |s: &SizeRow| {
             let ended = s.units_held < s.asked_units && s.asked_units - s.units_held > s.asked_units / 100;
-            let units = if ended { format!("{} (all there are)", s.units_held) } else { s.units_held.to_string() };
+            let units = if ended { format!("{} (all turns)", s.units_held) } else { s.units_held.to_string() };
             let mut row = vec![units, s.turns.to_string()];
             row.extend(short(&s.overall));
             row.push(percent(s.overall.first_hop_recall));
-            row.push(worth(&s.overall, &s.without_graph));
-            let of = |c: &String| Some(worth(s.by_category.get(c)?, s.without_graph_by_category.get(c)?));
+            row.push(recall_gain(&s.overall, &s.without_graph));
+            let of = |c: &String| Some(recall_gain(s.by_category.get(c)?, s.without_graph_by_category.get(c)?));
             row.extend(categories.iter().map(|c| of(c).unwrap_or_else(|| "–".to_owned())));
             row.extend([s.latency_ms.p50, s.latency_ms.p99].map(|ms| number(Some(ms), 1)));
             row
         };
         let rows: Vec<Vec<String>> = r.sizes.iter().map(row).collect();
-        let mut head = vec!["units", "turns", "recall", "full", "tokens", "a context's units", "first hop", "graph"];
+        let mut head = vec!["units", "turns", "recall", "full", "tokens", "units in context", "first hop", "graph"];
         head.extend(categories.iter().map(|c| c.as_str()));
         head.extend(["p50, ms", "p99, ms"]);
         self.table(&head, &rows);
@@ -277,8 +279,8 @@ impl Page<'_> {
         let Some(whole) = rows.first() else { return };
         self.say("## Beside the paper");
         self.say(
-            "Judge accuracy of answers, by category; the paper's rows are its own figures, not measured here. Without \
-             a language model there are no answers to judge, and our row has dashes.",
+            "Judge accuracy of answers, by category. The paper's rows are its own figures, not measured here. Without \
+             a language model there are no answers to judge, and this run's row has dashes.",
         );
         let categories: Vec<&String> = whole.by_category.keys().collect();
         let mut head = vec!["", "F1", "BLEU-1", "judge", "tokens"];
@@ -348,13 +350,13 @@ impl Page<'_> {
                 whole.second_round,
             ),
             row(
-                "judge accuracy where it ran, %",
+                "judge accuracy after a second round, %",
                 r.by_second_round.ran.judge_accuracy.map(|s| s * 100.0),
                 1,
                 whole.judge_after_second_round,
             ),
             row(
-                "judge accuracy where it stopped, %",
+                "judge accuracy without a second round, %",
                 r.by_second_round.stopped.judge_accuracy.map(|s| s * 100.0),
                 1,
                 whole.judge_after_first_hop,
@@ -366,9 +368,9 @@ impl Page<'_> {
     fn calibration(&mut self, c: &Calibration) {
         self.say("## Calibration");
         self.say(&format!(
-            "Model `{}`, {} units of {} banks: {:.2} semantic choices a unit at a threshold of {:.3} (target {}, at \
-             most {}); a unit says nothing of a question at {:.3}, which {:.0} % of random pairs of one of {} questions \
-             and a unit do not exceed, and what is asked at {:.3}, which their best matches do not exceed as often.",
+            "Model `{}`, {} units in {} banks: {:.2} semantic choices a unit at a threshold of {:.3} (target {}, at \
+             most {}). The question floor is {:.3}: {:.0} % of random pairs of one of {} questions and a unit do not \
+             exceed it. The question ceiling is {:.3}: the same share of the questions' best matches do not exceed it.",
             c.model,
             c.units,
             c.banks,

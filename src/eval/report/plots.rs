@@ -1,8 +1,8 @@
-//! Figures to pictures: SVG text, drawn without fonts or files of the system.
+//! Figures to plots: SVG text, drawn without fonts or files of the system.
 //!
 //! In: figures of a run, a calibration. Out: SVG documents; the same figures always give
 //! the same text. A figure that was not measured is not drawn, and a plot with nothing to
-//! draw is none.
+//! draw is left out.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ use crate::eval::{
 };
 
 const SIZE: (u32, u32) = (900, 460);
-/// Where the legend begins.
+/// Left edge of the legend.
 const LEGEND: u32 = 640;
 const FONT: &str = "sans-serif";
 const BEFORE: RGBColor = RGBColor(0x9a, 0xb8, 0xd8);
@@ -37,7 +37,7 @@ struct Point {
     colour: RGBColor,
 }
 
-/// Recall against the tokens that it cost: ours before and after expansion, baselines, ablations.
+/// Recall against context tokens: recollection before and after expansion, baselines, ablations.
 /// Points are numbered as in the legend.
 pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String>, DrawError> {
     let points = points(result);
@@ -78,7 +78,7 @@ pub(super) fn recall_against_tokens(result: &EvalResult) -> Result<Option<String
     .map(Some)
 }
 
-/// Ours first; what was not measured is left out.
+/// Recollection's points first; figures that were not measured are left out.
 fn points(result: &EvalResult) -> Vec<Point> {
     let point = |name: String, tokens: Option<f64>, recall: Option<f64>, colour| {
         Some(Point { name, at: (tokens?.max(1.0), recall? * 100.0), colour })
@@ -158,7 +158,7 @@ pub(super) fn before_and_after(
     .map(Some)
 }
 
-/// Choices a unit against the threshold, with the chosen one.
+/// Choices a unit against the threshold, with the chosen threshold.
 pub(super) fn sweep(calibration: &Calibration) -> Result<Option<String>, DrawError> {
     let (Some(first), Some(last)) = (calibration.sweep.first(), calibration.sweep.last()) else { return Ok(None) };
     let most = calibration.sweep.iter().map(|r| r.choices).fold(calibration.target_choices, f64::max);

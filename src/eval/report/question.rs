@@ -1,8 +1,8 @@
-//! One question's page: what was asked, what became of each piece of evidence, and the
-//! ripple that found or missed it.
+//! One question's page: the question, what happened to each evidence turn, and the ripple that
+//! found or missed it.
 //!
-//! In: a question's result with its trace. Out: Markdown. Nothing is left out that the
-//! trace knows: a piece that was missed says where its unit was last seen.
+//! In: a question's result with its trace. Out: Markdown. The whole trace is shown; a missed turn
+//! says where its unit was last seen.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -12,7 +12,7 @@ use crate::{
     recall::{self, way},
 };
 
-/// A file name for each question, from its id; never two alike.
+/// A unique file name for each question, from its id.
 pub(super) fn file_names(questions: &[QuestionResult]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     questions
@@ -26,7 +26,7 @@ pub(super) fn file_names(questions: &[QuestionResult]) -> Vec<String> {
                 .collect();
             let mut name = format!("{plain}.md");
             let mut again = 2;
-            // Names that differ in case only are one file on some systems.
+            // On some systems, names that differ only in case are the same file.
             while name == "README.md" || !taken.insert(name.to_lowercase()) {
                 name = format!("{plain}-{again}.md");
                 again += 1;
@@ -99,7 +99,7 @@ pub(super) fn index(questions: &[QuestionResult], names: &[String]) -> String {
     out
 }
 
-/// What became of each unit that holds the piece, in words.
+/// What happened to each unit that names the evidence turn as a source.
 fn fates(piece: &EvidenceTurn, answer: &Evidence) -> Vec<String> {
     if piece.held_by.is_empty() {
         return vec!["no unit of the memory names this turn as a source".to_owned()];
@@ -131,7 +131,7 @@ fn fate(id: UnitId, piece: &EvidenceTurn, answer: &Evidence) -> String {
     format!("came up ({}) and was left out of the context", seen.join(", "))
 }
 
-/// Text on one line, without Markdown's or HTML's markup taking effect.
+/// The text on one line, with Markdown and HTML markup escaped.
 pub(super) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -148,7 +148,7 @@ pub(super) fn line(text: &str) -> String {
     out
 }
 
-/// Text as it is, between fences longer than any in it.
+/// The text unchanged, between fences that are longer than any in it.
 pub(super) fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '~').map(str::len).max().unwrap_or_default();
     let fence = "~".repeat(longest.max(2) + 1);
