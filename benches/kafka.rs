@@ -28,7 +28,7 @@ use ripplemem::{
     config::Pipeline,
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
     model::{Bank, Question, TurnEvent},
-    pipeline::{Answerer, Beginning, ExtractionEvent, Replay, ReplayRequest, Service, extract},
+    pipeline::{Answerer, AnswererOptions, ExtractionEvent, Replay, ReplayRequest, Service, extract},
     serve,
     snapshot::Table,
 };
@@ -192,7 +192,8 @@ fn commit(broker: &Broker) {
 /// calls `each` whenever the memory has followed the log.
 fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOnce(&KafkaLog, &Answerer)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
-    let beginning = Beginning { edges: None, record: false, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let beginning =
+        AnswererOptions { edges: None, record: false, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
     let answerer = Answerer::open(pipeline, &log, beginning).expect("threads start");
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -241,7 +242,7 @@ fn fresh(broker: &Broker, name: &str, events: &[TurnEvent]) {
     let times = Mutex::new(Vec::new());
     let arrived = |answerer: &Answerer| {
         // Records that were followed are not yet indexed.
-        answerer.settle().expect("the memory runs");
+        answerer.wait_until_visible().expect("the memory runs");
         let now = Instant::now();
         for (partition, turns) in waiting.lock().expect("no panic").iter_mut() {
             let reached = answerer.position(*partition).unwrap_or_default();
@@ -315,7 +316,7 @@ fn sustained(broker: &Broker, chat: &Chat, name: &str, extra: &str, turns: usize
                         log.append_turns(batch).expect("an append");
                     }
                     all(&from);
-                    answerer.settle().expect("the memory runs");
+                    answerer.wait_until_visible().expect("the memory runs");
                 });
             },
         );

@@ -22,7 +22,7 @@ use ripplemem::{
     log::{self, Log, Transaction},
     memory::Census,
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
-    pipeline::{Answerer, Beginning},
+    pipeline::{Answerer, AnswererOptions},
     snapshot::{Manifest, Snapshots, Update, UpdateTable},
 };
 
@@ -220,12 +220,13 @@ fn window_of(bank: usize, size: usize, window: usize) -> (MemoryKey, MemoryRecor
 
 fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Answerer, f64) {
     let started = Instant::now();
-    let beginning = Beginning { edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let beginning =
+        AnswererOptions { edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
     let answerer = Answerer::open(pipeline, log, beginning).expect("a memory");
     for partition in 0..log.partitions() {
         while answerer.follow(log, partition, |_, _, _| {}).expect("the memory follows") {}
     }
-    answerer.settle().expect("the memory runs");
+    answerer.wait_until_visible().expect("the memory runs");
     (answerer, started.elapsed().as_secs_f64())
 }
 

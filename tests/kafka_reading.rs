@@ -112,7 +112,7 @@ fn responses_of_a_partition_that_was_given_away_go() {
             String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
         })
         .collect();
-    assert_eq!(told.iter().filter(|t| t.contains("which another instance extracts")).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|t| t.contains("is assigned to another instance")).count(), 1, "{told:?}");
     first.stop();
     second.stop();
     let output = ripplemem(&["cost", "--windows", "--json", "--pipeline", one.path()]);

@@ -89,11 +89,11 @@ fn a_bank_moves_and_goes_on_as_it_would_have() {
         export(&first, &file);
         let done = import(&second, &file).unwrap();
         assert_eq!(done.digest, done.exported, "split at {split}");
-        assert!(done.written > 0 && done.there == 0);
+        assert!(done.written > 0 && done.already_there == 0);
         // A second time there is nothing to do; nor is there where it comes from.
         for (place, expected) in [(&second, done.written), (&first, done.written)] {
             let again = import(place, &file).unwrap();
-            assert_eq!((again.written, again.there), (0, expected), "split at {split}");
+            assert_eq!((again.written, again.already_there), (0, expected), "split at {split}");
         }
 
         let mut first = open(&first);
@@ -187,11 +187,11 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
     refused(&text.replacen("\"schema\":1", "\"schema\":9", 1), 1, &["schema 9"]);
     refused(&joined(&rows[..last - 1]), last, &["cut off", "export again"]);
     refused(&text[..text.len() / 2], text[..text.len() / 2].lines().count(), &["cut off"]);
-    refused(&joined(&[&rows[..2], &rows[3..]].concat()), last - 1, &["not what was written"]);
-    refused(&joined(&[&rows[..], &rows[1..2]].concat()), last + 1, &["behind the seal"]);
-    refused(&text.replacen("Marta", "Marty", 1), last, &["not what was written"]);
-    refused(&text.replacen("\"turns\":", "\"turn\":", 1), 2, &["not what was written"]);
-    refused(&text.replacen("\"window\":", "\"widow\":", 1), 2, &["not what was written"]);
+    refused(&joined(&[&rows[..2], &rows[3..]].concat()), last - 1, &["have changed since they were written"]);
+    refused(&joined(&[&rows[..], &rows[1..2]].concat()), last + 1, &["after the seal"]);
+    refused(&text.replacen("Marta", "Marty", 1), last, &["have changed since they were written"]);
+    refused(&text.replacen("\"turns\":", "\"turn\":", 1), 2, &["not a line of an export"]);
+    refused(&text.replacen("\"window\":", "\"widow\":", 1), 2, &["not a line of an export"]);
 
     // Compressed: a changed byte, and an end that is missing.
     let zst = here.path().join("bank.jsonl.zst");
@@ -331,7 +331,7 @@ fn a_killed_import_goes_on() {
         let toml = there.path().join("p.toml");
         let second = Pipeline::read(&toml).unwrap();
         let done = import(&second, &file).unwrap();
-        partial += u64::from(done.there > 0 && done.written > 0);
+        partial += u64::from(done.already_there > 0 && done.written > 0);
         assert_eq!(of_bank(&open(&second)), expected, "round {round}");
     }
     let megabytes = fs::metadata(&file).unwrap().len() as f64 / 1e6;

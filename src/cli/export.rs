@@ -33,7 +33,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank, to) = (self.memory.pipeline()?, Bank::parse(&self.bank)?, &self.to);
-        let Exported { records, digest, behind } =
+        let Exported { records, digest, lag } =
             with_progress(|progress| pipeline::export(&pipeline, &bank, to, progress))?;
         let bytes = std::fs::metadata(to).map_or(0, |file| file.len());
         print(&format!(
@@ -42,9 +42,9 @@ impl Export {
             bytes as f64 / 1e6,
             export_digest_text(&digest)
         ))?;
-        if behind > 0 {
+        if lag > 0 {
             say(&format!(
-                "up to {behind} turns of the bank's partition are not extracted yet; those of this bank are not in the \
+                "up to {lag} turns of the bank's partition are not extracted yet; those of this bank are not in the \
                  file: export again once `ripplemem lag` says 0"
             ));
         }

@@ -25,10 +25,10 @@ pub(crate) struct Import {
 impl Import {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
-        let Imported { header, written, there, digest, exported, differing } =
+        let Imported { header, written, already_there, digest, exported, differing } =
             with_progress(|progress| pipeline::import(&pipeline, &self.file, progress))?;
         print(&format!(
-            "bank {}: {written} records written, {there} were there; {}\n",
+            "bank {}: {written} records written, {already_there} were there; {}\n",
             header.bank,
             export_digest_text(&digest)
         ))?;

@@ -34,7 +34,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Llm(#[from] LlmError),
     /// A thread cannot be started.
-    #[error("a thread cannot be started: {0}; the system has too many")]
+    #[error("a thread cannot be started: {0}; raise the system's limit on threads, or stop other processes")]
     Thread(std::io::Error),
     /// The dataflow failed.
     #[error(transparent)]
@@ -55,7 +55,7 @@ pub enum PipelineError {
         /// What is wrong and what to do.
         problem: String,
     },
-    /// An earlier read failed before its records were written.
+    /// An earlier step failed before its records were written.
     #[error(
         "turns partition {partition}: an earlier read failed before its records were written; open the pipeline again, \
          the log holds every turn"
@@ -64,10 +64,10 @@ pub enum PipelineError {
         /// The partition.
         partition: u32,
     },
-    /// The log was made with another model.
+    /// The log holds vectors of another model.
     #[error(
         "the memory was made with model {found}, the pipeline names {expected}: vectors of two models are never \
-         compared; name {found} in [embed], or make the vectors anew by `ripplemem reembed --pipeline FILE`"
+         compared; name {found} in [embed], or make new vectors with `ripplemem reembed --pipeline FILE`"
     )]
     Model {
         /// The model of the log.
@@ -75,20 +75,20 @@ pub enum PipelineError {
         /// The model of the pipeline.
         expected: String,
     },
-    /// Another instance works on the bank's partition.
-    #[error("bank {bank}: in partition {partition}, which another instance extracts; ask that one")]
-    Elsewhere {
+    /// The bank's partition is assigned to another instance.
+    #[error("bank {bank}: its partition, {partition}, is assigned to another instance; ask that one")]
+    OtherInstance {
         /// The bank.
         bank: Bank,
         /// Its partition of the turns topic.
         partition: u32,
     },
-    /// The bank holds nothing.
+    /// The bank has no live record.
     #[error("bank {bank}: unknown; {known}")]
     UnknownBank {
         /// The bank that was asked.
         bank: Bank,
-        /// Which banks there are.
+        /// The known banks, or why none is known.
         known: String,
     },
 }

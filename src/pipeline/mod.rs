@@ -27,5 +27,5 @@ pub use maintenance::{
 };
 pub use progress::{Finished, Ingested, Progress};
 pub(crate) use replica::snapshots;
-pub use replica::{Answerer, Beginning, TakeTurns};
+pub use replica::{Answerer, AnswererOptions, OnRestoredTurns};
 pub use service::Service;

@@ -1,32 +1,32 @@
-//! What a long piece of work reports: [`Progress`] on its way, [`Ingested`] or [`Finished`] at its end.
+//! What long work reports: [`Progress`] while it runs, [`Ingested`] or [`Finished`] at its end.
 //!
-//! Counts only; nothing here does anything.
+//! Counts only; no behaviour.
 
-/// What a source brought.
+/// What an ingestion wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ingested {
-    /// Events that went to the turns log.
+    /// Events that were appended to the turns log.
     pub events: u64,
-    /// Records that went to the dead letters instead.
+    /// Input records that became dead letters.
     pub rejects: u64,
     /// Windows that were written as final.
     pub windows: u64,
     /// Units that were written.
     pub units: u64,
-    /// Windows whose units are a language model's now.
+    /// Windows that got a language model's units.
     pub by_model: u64,
-    /// Windows whose units from a model could not be used.
+    /// Windows for which the model's units could not be used.
     pub refused: u64,
 }
 
-/// What a language model did.
+/// What a language model has read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finished {
-    /// Windows whose units are the model's now.
+    /// Windows that got the model's units.
     pub read: u64,
-    /// Windows whose units from the model could not be used; the dead letters say why.
+    /// Windows for which the model's units could not be used; a dead letter says why.
     pub refused: u64,
-    /// Windows that still wait; the next run goes on with them.
+    /// Windows that still wait; the next run reads them.
     pub left: u64,
     /// Why they wait.
     pub problem: Option<String>,
@@ -37,10 +37,10 @@ pub struct Finished {
 pub struct Progress {
     /// What is being done, such as `loading`.
     pub doing: &'static str,
-    /// What is behind us.
+    /// Units of work done.
     pub done: u64,
-    /// All there is, where that is known.
+    /// All units of work, where that is known.
     pub total: Option<u64>,
-    /// What is counted.
+    /// Name of the unit of work, such as `records`.
     pub unit: &'static str,
 }

@@ -19,7 +19,7 @@ use crate::{
 use super::{
     Finished, Ingested, PipelineError, Progress,
     ingest::{Extractors, LiveTurns, Stage, Vectors},
-    replica::{Answerer, Beginning},
+    replica::{Answerer, AnswererOptions},
 };
 
 /// Pause between two looks for results of the language model.
@@ -53,7 +53,7 @@ impl Service {
         let answerer = Answerer::open(
             pipeline,
             &*log,
-            Beginning {
+            AnswererOptions {
                 edges: None,
                 // On Kafka the running service writes them.
                 record: pipeline.log.kind == LogKind::Embedded,

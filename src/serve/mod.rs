@@ -23,7 +23,7 @@ use crate::{
     llm::{Contract, Llm},
     log::{KafkaLog, Log, LogError},
     model::Usage,
-    pipeline::{self, Answerer, Beginning, ExtractionEvent, PipelineError, ReextractRequest, ReplayError},
+    pipeline::{self, Answerer, AnswererOptions, ExtractionEvent, PipelineError, ReextractRequest, ReplayError},
     snapshot::Table,
     sync,
     telemetry::{Metrics, OfPartition, Purpose},
@@ -148,8 +148,13 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         if set { Some(Llm::open(&pipeline.llm, pipeline.responses()).map_err(PipelineError::from)?) } else { None };
     let (edges_out, edges_in) = unbounded();
     let told = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
-    let beginning =
-        Beginning { edges: told, record: true, turns: None, say: &mut |what| say(what), progress: &mut |_, _| {} };
+    let beginning = AnswererOptions {
+        edges: told,
+        record: true,
+        turns: None,
+        say: &mut |what| say(what),
+        progress: &mut |_, _| {},
+    };
     let answerer = if roles(Role::Serve) { Some(Answerer::open(pipeline, &log, beginning)?) } else { None };
     // The first part that fails stops the others.
     let over = AtomicBool::new(false);
@@ -317,7 +322,7 @@ fn follow(
             continue;
         }
         if !away.told && !state.loaded.load(Ordering::Relaxed) {
-            answerer.settle()?;
+            answerer.wait_until_visible()?;
             let took = begun.elapsed().as_secs_f64();
             state.metrics.recovery_seconds.set(took);
             state.loaded.store(true, Ordering::Relaxed);

@@ -223,8 +223,8 @@ fn reextract(
 ) -> Result<usize, PipelineError> {
     let Some(model) = &extractors.model else { return Err(LlmError::NotConfigured.into()) };
     let partition = partition_of(bank, log.partitions());
-    let elsewhere = || PipelineError::Elsewhere { bank: bank.clone(), partition };
-    let stage = stages.get_mut(&partition).ok_or_else(elsewhere)?;
+    let other_instance = || PipelineError::OtherInstance { bank: bank.clone(), partition };
+    let stage = stages.get_mut(&partition).ok_or_else(other_instance)?;
     let unknown = || PipelineError::UnknownBank {
         bank: bank.clone(),
         known: format!("its partition, {partition}, has no turn of it"),

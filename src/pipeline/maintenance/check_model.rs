@@ -10,7 +10,7 @@ use crate::{
 
 use super::PipelineError;
 
-/// Checks what only the machine can tell: that the model and its runtime can be loaded.
+/// Loads the model and its runtime, and gives their description.
 ///
 /// # Errors
 /// [`PipelineError::Embed`] that lists where they were looked for.

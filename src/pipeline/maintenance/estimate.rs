@@ -1,8 +1,8 @@
-//! What a language model would be sent for a source, before anything is.
+//! The tokens that extraction by a language model would use for a source.
 //!
-//! In: a source. Out: for each bank its windows and the tokens of their requests. Nothing is
-//! written, embedded or asked. Prompts are counted as the o200k vocabulary counts them; of
-//! what comes back only a guess can be made: as many tokens as the window's own text has.
+//! In: a source. Out: for each bank its windows and the tokens of their requests. Writes, embeds
+//! and sends nothing. Prompts are counted with the o200k vocabulary; the response is guessed to
+//! have as many tokens as the window's text.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ use crate::{
 
 use super::{PipelineError, Progress};
 
-/// What a bank's extraction would take.
+/// The usage of a bank's extraction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Estimate {
     /// The bank.
     pub bank: Bank,
-    /// One call a window, and its tokens; milliseconds are not guessed.
+    /// One call a window, and its tokens; no milliseconds.
     #[serde(flatten)]
     pub usage: Usage,
 }
 
-/// Reads a source to its end.
+/// Counts a source, which it reads to the end.
 ///
 /// # Errors
 /// [`PipelineError::Source`].
@@ -38,7 +38,7 @@ pub fn estimate(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Estimate>, PipelineError> {
     let mut windower = Windower::new(&pipeline.window);
-    // A window that changes after it was closed counts once, as it is in the end.
+    // A window that changes after it has closed counts once, in its last form.
     let mut windows: BTreeMap<Bank, BTreeMap<crate::model::WindowId, Usage>> = BTreeMap::new();
     let mut offset = 0;
     while let Some(batch) = source.next(pipeline.embed.read_turns)? {

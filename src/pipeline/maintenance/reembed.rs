@@ -1,15 +1,14 @@
-//! The memory once more, with another model's vectors.
+//! New vectors for a whole memory, after a change of the embedding model.
 //!
 //! In: a log whose vectors are of one model, a pipeline that names another. Out: the next
-//! generation of the memory topic, with the same records and the other vectors, and the
-//! switch to it. Nothing is extracted again; no record holds vectors of two models, and no
-//! memory follows two generations.
+//! generation of the memory topic, with the same records and new vectors, and the switch to it.
+//! Extracts nothing. No record holds vectors of two models, and no memory follows two generations.
 //!
-//! A record is written when the next generation lacks it, or holds another but for the
-//! vectors: there is no other progress to keep, and one that was killed goes on. With the
-//! records of a partition goes the read position that covers them. What a service on Kafka
-//! commits to the old generation after that is not lost by the switch: its turns lie behind
-//! the position, and are extracted again by whoever reads the new one.
+//! A record is written when the next generation lacks it, or holds a different one apart from the
+//! vectors. That is the only progress, so a killed run continues where it stopped. The records of a
+//! partition are written with the read position that covers them. A service on Kafka may commit to
+//! the old generation after that; its turns are behind the position, so the extractor of the new
+//! generation extracts them again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,34 +27,34 @@ use crate::pipeline::{
 
 /// Units embedded and written at once.
 const UNITS_AT_ONCE: usize = 128;
-/// A round that wrote no more records than this is the last.
-const FEW: u64 = 64;
-/// Rounds at most, where turns come faster than they are embedded.
+/// A round that wrote at most this many records is the last.
+const LAST_ROUND_RECORDS: u64 = 64;
+/// Limit of the rounds, for turns that arrive faster than they are embedded.
 const ROUNDS: u32 = 8;
 
-/// What was done.
+/// What a reembedding did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reembedded {
-    /// Whose vectors there were; none when there were no others.
+    /// The model of the old vectors; None when none were of another model.
     pub from: Option<ModelRef>,
-    /// Whose there are.
+    /// The model of the new vectors.
     pub to: ModelRef,
-    /// The generation that is read from now on.
+    /// The current generation's topic.
     pub name: String,
-    /// Records that it holds, a window or an open turn each.
+    /// Its records: one a window, or an open turn.
     pub windows: u64,
-    /// Of them, those that this run wrote.
+    /// Those of them that this run wrote.
     pub written: u64,
-    /// Generations that were removed.
+    /// Topics of old generations that were removed.
     pub dropped: Vec<String>,
-    /// Whether an older one is still there.
+    /// Whether an old generation was kept.
     pub kept: bool,
 }
 
-/// Fills the next generation with the vectors of the pipeline's model, and switches to it.
+/// Fills the next generation with vectors of the pipeline's model, and switches to it.
 ///
 /// # Errors
-/// [`PipelineError`]; before the switch the old memory is as it was.
+/// [`PipelineError`]; before the switch the old memory is unchanged.
 pub fn reembed(
     pipeline: &Pipeline,
     drop_old: bool,
@@ -76,7 +75,7 @@ pub fn reembed(
                 windows += copy.run(progress)?;
                 written += copy.written;
             }
-            if written - before <= FEW {
+            if written - before <= LAST_ROUND_RECORDS {
                 break;
             }
         }
@@ -90,14 +89,14 @@ pub fn reembed(
     Ok(Reembedded { from, to, name, windows, written, dropped, kept })
 }
 
-/// What the next generation holds of a window.
-struct There {
-    /// Of the record without its vectors; none when they are of another model.
+/// A window's record in the next generation.
+struct Written {
+    /// Hash of the record without its vectors; None when they are of another model.
     hash: Option<blake3::Hash>,
     parts: u32,
 }
 
-/// One partition from one generation to the next.
+/// The copy of one partition to the next generation.
 struct Copy<'c> {
     pipeline: &'c Pipeline,
     log: &'c dyn Log,
@@ -108,24 +107,25 @@ struct Copy<'c> {
 }
 
 impl Copy<'_> {
-    /// Brings the partition up to what the old generation holds now; gives its windows.
+    /// Copies what the next generation lacks of the old one, and removes what it has in excess. Gives
+    /// the number of records.
     fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<u64, PipelineError> {
         let (log, partition) = (self.log, self.partition);
         let old = LiveRecords::of(log, Topic::Memory, partition, |_, _| Ok(true))?;
-        // Nothing was ever committed to it.
-        let Some(position) = old.whole.position else { return Ok(0) };
+        // Without a position nothing was ever committed.
+        let Some(position) = old.end.position else { return Ok(0) };
         let next = LiveRecords::of(log, Topic::NextMemory, partition, |_, _| Ok(true))?;
-        let mut there: HashMap<Vec<u8>, There> = HashMap::new();
+        let mut in_next: HashMap<Vec<u8>, Written> = HashMap::new();
         each_window(log, &next, partition, &mut |key, record, parts| {
             let ours = record.model == *self.to;
-            there.insert(key.to_bytes(), There { hash: ours.then(|| without_vectors(&record)), parts });
+            in_next.insert(key.to_bytes(), Written { hash: ours.then(|| without_vectors(&record)), parts });
             Ok(())
         })?;
         let (mut windows, mut waiting, mut units) = (0, Vec::new(), 0);
         let total = old.len();
         each_window(log, &old, partition, &mut |key, record, _| {
             windows += 1;
-            let found = there.remove(&key.to_bytes());
+            let found = in_next.remove(&key.to_bytes());
             if found.as_ref().is_some_and(|found| found.hash == Some(without_vectors(&record))) {
                 return Ok(());
             }
@@ -139,24 +139,24 @@ impl Copy<'_> {
             Ok(())
         })?;
         self.write(waiting, position)?;
-        let mut gone: Vec<KeyedValue> = Vec::new();
-        for (key, There { parts, .. }) in there {
+        let mut removed: Vec<KeyedValue> = Vec::new();
+        for (key, Written { parts, .. }) in in_next {
             let failed = |e: crate::model::Invalid| PipelineError::Record {
                 partition,
-                offset: next.whole.end,
+                offset: next.end.end,
                 problem: e.to_string(),
             };
             let key = MemoryKey::from_bytes(&key).map_err(failed)?;
-            gone.extend((0..parts).map(|part| (MemoryKey { part, ..key.clone() }.to_bytes(), None)));
+            removed.extend((0..parts).map(|part| (MemoryKey { part, ..key.clone() }.to_bytes(), None)));
         }
-        if !gone.is_empty() || next.whole.position != Some(position) {
-            log.fill_next(partition, &gone, position)?;
-            self.written += gone.len() as u64;
+        if !removed.is_empty() || next.end.position != Some(position) {
+            log.fill_next(partition, &removed, position)?;
+            self.written += removed.len() as u64;
         }
         Ok(windows)
     }
 
-    /// Embeds windows and writes them; each with the parts that the next generation has of it.
+    /// Embeds and writes records; each with the number of parts that the next generation has of it.
     fn write(&mut self, windows: Vec<(MemoryKey, MemoryRecord, u32)>, position: u64) -> Result<(), PipelineError> {
         if windows.is_empty() {
             return Ok(());
@@ -184,17 +184,16 @@ impl Copy<'_> {
                 offset: position,
                 problem: format!("window {:?} has no JSON form: {e}", record.window),
             })?;
-            let gone = std::iter::repeat_n(None, (before as usize).saturating_sub(values.len()));
+            let removed = std::iter::repeat_n(None, (before as usize).saturating_sub(values.len()));
             let key = |part| MemoryKey { part, ..key.clone() }.to_bytes();
-            records.extend((0..).map(key).zip(values.into_iter().map(Some).chain(gone)));
+            records.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
         }
         self.log.fill_next(self.partition, &records, position)?;
         closed.into_iter().try_for_each(|drafted| self.vectors.evict(drafted))
     }
 }
 
-/// Shows every live window, or turn of an open one: the parts of its record together, and how
-/// many there are.
+/// Gives every live record to `show`, its parts joined, with their number.
 fn each_window(
     log: &dyn Log,
     live: &LiveRecords,
@@ -208,14 +207,14 @@ fn each_window(
         let whole = MemoryKey { part: 0, ..key.clone() };
         let bytes = whole.to_bytes();
         let Some(count) = parts.get(&bytes) else { return show(whole, value, 1) };
-        let held = waiting.entry(bytes.clone()).or_default();
-        held.insert(key.part, value);
-        if held.len() < *count as usize {
+        let joined = waiting.entry(bytes.clone()).or_default();
+        joined.insert(key.part, value);
+        if joined.len() < *count as usize {
             return Ok(());
         }
-        let mut held = waiting.remove(&bytes).unwrap_or_default().into_values();
-        let Some(mut first) = held.next() else { return Ok(()) };
-        for part in held {
+        let mut rest = waiting.remove(&bytes).unwrap_or_default().into_values();
+        let Some(mut first) = rest.next() else { return Ok(()) };
+        for part in rest {
             first.turns.extend(part.turns);
             first.units.extend(part.units);
         }
@@ -223,7 +222,7 @@ fn each_window(
     })
 }
 
-/// A hash of all of a record but its vectors.
+/// A hash of a record without its vectors and their model.
 fn without_vectors(record: &MemoryRecord) -> blake3::Hash {
     let mut bare = record.clone();
     bare.model = ModelRef { name: String::new(), hash: String::new() };

@@ -1,7 +1,7 @@
-//! A log's topic into Parquet, without a service: once to its end, or as it grows.
+//! A log's topic to Parquet, without a service: once to its end, or as it grows.
 //!
-//! In: a topic of either log, and where to begin. Out: the rows of an [`Archive`]. Owns
-//! nothing and extracts nothing; a run goes on where the one before it ended.
+//! In: a topic of either log, and where to begin. Out: the rows of an [`Archive`]. Takes over no
+//! partition and extracts nothing; each run continues where the one before it ended.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -24,7 +24,7 @@ pub enum ReplayError {
     /// The tables could not be written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// Where to begin is not said as it should be.
+    /// `from` has no known form.
     #[error("from {0:?}: write earliest, an offset, or a time such as 2026-05-06T09:00:00Z")]
     From(String),
     /// There is no such partition.
@@ -32,15 +32,15 @@ pub enum ReplayError {
     NoPartition {
         /// The topic.
         topic: String,
-        /// What was asked for.
+        /// The partition of the request.
         partition: u32,
-        /// How many there are.
+        /// The topic's number of partitions.
         partitions: u32,
     },
-    /// What comes next is no longer there.
+    /// The next records have expired.
     #[error(
-        "{topic}/{partition}: offset {position} comes next, the topic now begins at {earliest}; what lies between \
-         has expired: begin at earliest, or set log.kafka.expired = \"earliest\" to go on without it"
+        "{topic}/{partition}: offset {position} comes next, the topic now begins at {earliest}; the records between \
+         have expired: begin at earliest, or set log.kafka.expired = \"earliest\" to continue without them"
     )]
     Expired {
         /// The topic.
@@ -74,17 +74,17 @@ impl Begin {
     }
 }
 
-/// What is replayed, and where to.
+/// What to replay, and where to.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayRequest<'r> {
     /// The topic.
     pub table: Table,
-    /// Where the tables go; each has a directory of its own there.
+    /// Directory of the tables; each is a subdirectory of it.
     pub to: &'r Path,
-    /// One partition; all of them without it.
+    /// One partition; None: all.
     pub partition: Option<u32>,
-    /// `earliest`, an offset, or a time in RFC 3339: of records appended then or later.
-    /// Without it a new directory begins at the earliest.
+    /// `earliest`, an offset, or a time in RFC 3339, for records appended then or later. None: a new
+    /// directory begins at the earliest.
     pub from: Option<&'r str>,
     /// Whether to make a directory for each bank.
     pub by_bank: bool,
@@ -96,12 +96,12 @@ pub struct Replay {
     view: TopicView,
     archive: Archive,
     expired: ExpiredPolicy,
-    /// The end of each partition that is read, as it was when this began.
+    /// By partition: the end at the time of opening.
     ends: BTreeMap<u32, u64>,
 }
 
 impl Replay {
-    /// Opens the log and the directory, and finds where each partition goes on.
+    /// Opens the log and the directory, and finds the position of each partition.
     ///
     /// # Errors
     /// [`ReplayError`].
@@ -114,7 +114,7 @@ impl Replay {
             return Err(ReplayError::NoPartition { topic: view.name().to_owned(), partition, partitions });
         }
         let mut archive = Archive::open(&to.join(table.name()), table, view.name(), by_bank, from)?;
-        // A partition that was added since begins where the others did.
+        // A partition that was added since then begins where the others did.
         let begin = begin.unwrap_or(Begin::parse(&archive.held().from)?);
         let mut ends = BTreeMap::new();
         for partition in (0..partitions).filter(|p| partition.is_none_or(|only| only == *p)) {
@@ -138,11 +138,11 @@ impl Replay {
         Ok(Self { table, view, archive, expired: log.kafka.expired, ends })
     }
 
-    /// Takes the next records of each partition: up to where it ended when this began, or
-    /// with `beyond` whatever comes. Gives their number; 0 at the end.
+    /// Takes the next records of each partition: up to its end at the time of opening, or with
+    /// `beyond` also newer ones. Gives their number; 0 at the end.
     ///
     /// # Errors
-    /// [`ReplayError`]; what whole files hold stays.
+    /// [`ReplayError`]; complete files stay.
     pub fn step(&mut self, beyond: bool) -> Result<u64, ReplayError> {
         let mut rows = 0;
         for (partition, end) in self.ends.clone() {
@@ -179,7 +179,7 @@ impl Replay {
         Ok(rows)
     }
 
-    /// Makes whole files of all that was taken.
+    /// Completes the files of all records taken.
     ///
     /// # Errors
     /// [`ReplayError`].
@@ -187,20 +187,20 @@ impl Replay {
         Ok(self.archive.finish()?)
     }
 
-    /// Records between where the partitions stand and where they ended; not every offset has one.
+    /// Offsets between the positions and the ends at the time of opening; not each has a record.
     #[must_use]
     pub fn left(&self) -> u64 {
         let left = |(partition, end): (&u32, &u64)| end.saturating_sub(self.archive.next(*partition).unwrap_or(*end));
         self.ends.iter().map(left).sum()
     }
 
-    /// What whole files hold.
+    /// What the complete files hold.
     #[must_use]
     pub fn held(&self) -> &Held {
         self.archive.held()
     }
 
-    /// What a reader of the tables should know.
+    /// A caveat for readers of the tables.
     #[must_use]
     pub fn notice(&self) -> Option<&'static str> {
         (self.table == Table::Memory).then_some(

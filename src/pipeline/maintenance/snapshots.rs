@@ -10,9 +10,9 @@ use crate::{
     snapshot::{AsOf, Diff, Manifest},
 };
 
-use super::{Answerer, Beginning, PipelineError, Progress};
+use super::{Answerer, AnswererOptions, PipelineError, Progress};
 
-/// Brings a memory up to the end of its log, and writes a snapshot of it; the newest one when
+/// Reads a log to its end and writes a snapshot of the memory; gives the newest snapshot where
 /// nothing has changed since. Extracts nothing.
 ///
 /// # Errors
@@ -29,7 +29,7 @@ pub fn take_snapshot(
     }
 }
 
-/// What came and went in a bank between two points of its past; see [`Answerer::diff`].
+/// What was added to a bank and removed from it between two points of its past; see [`Answerer::diff`].
 ///
 /// # Errors
 /// [`PipelineError`].
@@ -40,12 +40,12 @@ pub fn diff(
     to: AsOf,
     say: &mut dyn FnMut(&str),
 ) -> Result<Diff, PipelineError> {
-    // On Kafka a service may be writing: up to its newest snapshot.
+    // On Kafka a running service may be writing snapshots: this compares up to its newest one.
     let (answerer, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
     answerer.diff(bank, from, to)
 }
 
-/// A memory that reflects its log as it stands, and records what it reads with `record`.
+/// A memory that reflects its log to the end; with `record` it writes snapshots.
 fn up_to_date(
     pipeline: &Pipeline,
     record: bool,
@@ -60,8 +60,8 @@ fn up_to_date(
     let restoring = &mut |done, total| {
         progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
     };
-    let beginning = Beginning { edges: None, record, turns: None, say, progress: restoring };
-    let answerer = Answerer::open(pipeline, &*log, beginning)?;
+    let options = AnswererOptions { edges: None, record, turns: None, say, progress: restoring };
+    let answerer = Answerer::open(pipeline, &*log, options)?;
     for partition in 0..log.partitions() {
         while answerer.follow(&*log, partition, |_, _, at| {
             progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });

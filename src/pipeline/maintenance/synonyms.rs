@@ -1,8 +1,8 @@
 //! A model's vocabulary to the table of synonyms (`language::synonyms`); for developers.
 //!
-//! In: the words of the model's tokenizer, each embedded alone. Out: the table's text. The
-//! forms of a word are one: the commonest stands for them. Function words are left out. The
-//! same model gives the same table, but for the last digit of a cosine on another processor.
+//! In: the words of the model's tokenizer, each embedded alone. Out: the table's text. The forms of a
+//! word are one entry, under the commonest. Function words are left out. The same model gives the
+//! same table, apart from the last digit of a cosine on another processor.
 
 use std::collections::HashSet;
 
@@ -22,14 +22,14 @@ const NEIGHBOURS: usize = 32;
 /// Least cosine of a neighbour.
 const LEAST: f32 = 0.50;
 
-/// A word that stands for its forms.
+/// The commonest form of a word.
 struct Head {
     stem: String,
     word: String,
     vector: Vector,
 }
 
-/// The whole table, by the model that the pipeline names.
+/// The whole table, from the model that the pipeline names.
 ///
 /// # Errors
 /// [`PipelineError::Embed`] when the model or its vocabulary cannot be used.
@@ -37,16 +37,16 @@ pub fn synonym_table(pipeline: &Pipeline) -> Result<String, PipelineError> {
     let words = heads(vocabulary(&pipeline.embed)?);
     let mut embedder = embed::open(&pipeline.embed, &pipeline.model())?;
     let heads = embedded(&mut *embedder, words)?;
-    let lanes = pipeline.embed.threads.max(1);
+    let threads = pipeline.embed.threads.max(1);
     let mut found: Vec<String> = std::thread::scope(|scope| {
         let heads = &heads;
-        let lanes: Vec<_> = (0..lanes)
-            .map(|lane| {
-                let mine = heads.iter().take(LINES).skip(lane).step_by(lanes);
+        let workers: Vec<_> = (0..threads)
+            .map(|first| {
+                let mine = heads.iter().take(LINES).skip(first).step_by(threads);
                 scope.spawn(move || mine.filter_map(|head| line(head, heads)).collect::<Vec<String>>())
             })
             .collect();
-        lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_default()).collect()
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
     });
     found.sort_unstable_by(|a, b| key(a).cmp(key(b)));
     Ok(found.concat())
@@ -79,7 +79,7 @@ fn embedded(embedder: &mut dyn Embedder, words: Vec<(String, String)>) -> Result
 /// The line of a word, if it has a neighbour.
 fn line(head: &Head, heads: &[Head]) -> Option<String> {
     let near = |other: &Head| head.vector.0.iter().zip(other.vector.0.iter()).map(|(a, b)| a * b).sum::<f32>();
-    // Compared as they are written, so that a digit too fine to see orders nothing.
+    // Compared as written, so that digits past the second decide no order.
     let hundredths = |cosine: f32| (cosine * 100.0).round() as i32;
     let mut found: Vec<(i32, &str)> = heads
         .iter()
@@ -100,14 +100,13 @@ mod tests {
     use crate::language::synonyms::TABLE;
 
     #[test]
-    fn the_commonest_form_stands_for_a_word() {
+    fn the_forms_of_a_word_are_one_entry_under_the_commonest() {
         let words = ["the", "dogs", "dog", "paint", "painting"].map(str::to_owned).to_vec();
         let expected = [("dog", "dogs"), ("paint", "paint")].map(|(s, w)| (s.to_owned(), w.to_owned()));
         assert_eq!(heads(words), expected);
     }
 
-    /// A line made again of its own words and some others says the same: what is nearest
-    /// among all is nearest among some.
+    /// Recomputed among fewer words, a line is the same: its neighbours stay the nearest.
     #[test]
     fn the_model_gives_these_lines() {
         let pipeline = Pipeline::parse("version = 1\nembed.model = \"all-MiniLM-L6-v2\"").expect("the defaults");

@@ -1,7 +1,7 @@
-//! The memory that follows the memory log, and what it answers.
+//! The memory that follows the memory log, and its answers.
 //!
-//! In: the memory log, questions with a model to embed them. Out: evidence, counts, and how
-//! far the memory reaches. Several questions may be asked at once, also while it follows.
+//! In: the memory log, questions with a model to embed them. Out: evidence, counts, and the
+//! offsets that the memory reflects. Questions may run in parallel, also while it follows the log.
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -28,62 +28,62 @@ use super::{PipelineError, reader::Reader, recorder::Recorder};
 /// A memory that follows a log.
 pub struct Answerer {
     pipeline: Pipeline,
-    /// Of the memory topic.
+    /// Generation of the memory topic.
     generation: u32,
-    /// What plans or reads cues besides the rules.
+    /// Plans, or reads cues, where the pipeline names it for that.
     llm: Option<Arc<Llm>>,
     memory: MemoryHandle,
     reader: RwLock<Reader>,
     recorder: Option<Recorder>,
-    /// One read at a time.
+    /// Held during a read of the log, so that reads do not overlap.
     following: Mutex<()>,
-    /// Memories as they were, the last that was asked in front.
+    /// Memories as of points of the past, most recently used first.
     past: Mutex<VecDeque<Past>>,
-    /// The first offset of each turns partition that the memory does not reflect.
+    /// By turns partition: the first offset that the memory does not reflect.
     reached: Mutex<BTreeMap<u32, u64>>,
     moved: Condvar,
 }
 
 const DAY_MS: u64 = 24 * 3_600_000;
 
-/// Memories of the past that are held at once.
-const PAST: usize = 4;
+/// Limit of `past`; the least recently used memory is evicted.
+const PAST_MEMORIES: usize = 4;
 
-/// A bank as of an offset, and the last snapshot before that something was removed with.
+/// A memory of a bank as of an offset.
 struct Past {
     bank: Bank,
     offset: u64,
+    /// The last purge of the snapshots it was restored from: later deletions are still in it.
     purged: u64,
     memory: Arc<Answerer>,
 }
 
-/// Takes the turns of a restored record and its extractor; none where the record is no more.
-pub type TakeTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
+/// Takes the turns and the extractor of a restored record; None where the record was removed.
+pub type OnRestoredTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
 
-/// How a memory begins.
-pub struct Beginning<'b> {
-    /// Who is told of every change of the graph's edges.
+/// How a memory is opened.
+pub struct AnswererOptions<'b> {
+    /// Receives every change of the graph's edges.
     pub edges: Option<Sender<EdgeChanges>>,
-    /// Whether snapshots are written from now on, where the pipeline names a place for them.
+    /// Whether to write snapshots, where the pipeline names a place for them.
     pub record: bool,
-    /// Who is told of the turns of each restored record, and of records that are no more.
-    pub turns: Option<TakeTurns<'b>>,
-    /// What a person should know.
+    /// Receives the turns of each restored record, and the removals since.
+    pub turns: Option<OnRestoredTurns<'b>>,
+    /// Receives warnings for the user.
     pub say: &'b mut dyn FnMut(&str),
-    /// How many bytes of a snapshot, of how many, were read.
+    /// Receives the bytes of the snapshot that were read, and their total.
     pub progress: &'b mut dyn FnMut(u64, u64),
 }
 
 impl Answerer {
-    /// A memory that holds the newest snapshot, where the pipeline names a place and there is
-    /// one, and goes on from there.
+    /// A memory restored from the newest snapshot, where there is one; it continues from there.
     ///
     /// # Errors
     /// [`PipelineError::Memory`] when its threads cannot be started, [`PipelineError::Snapshot`]
-    /// when the place cannot be read, or holds what does not belong to the log,
-    /// [`PipelineError::Llm`] when a language model is to be asked and cannot be.
-    pub fn open(pipeline: &Pipeline, log: &dyn Log, beginning: Beginning<'_>) -> Result<Self, PipelineError> {
-        let Beginning { edges, record, turns, say, progress } = beginning;
+    /// when the place cannot be read, or its snapshots are of another log,
+    /// [`PipelineError::Llm`] when the language model that the pipeline names cannot be used.
+    pub fn open(pipeline: &Pipeline, log: &dyn Log, options: AnswererOptions<'_>) -> Result<Self, PipelineError> {
+        let AnswererOptions { edges, record, turns, say, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let (choices_out, choices_in) = unbounded();
@@ -94,19 +94,19 @@ impl Answerer {
         }
         let snapshots = snapshots(pipeline, log.partitions(), log.generation())?;
         let restored = snapshots.newest(turns.is_some(), say, progress)?;
-        let gone = match &restored {
+        let removed = match &restored {
             Some(restored) => answerer.restore(log, restored)?,
             None => Vec::new(),
         };
         if record {
             let run = format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
-            answerer.record(snapshots, restored.as_ref(), &gone, choices_in, run, log.partitions())?;
+            answerer.record(snapshots, restored.as_ref(), &removed, choices_in, run, log.partitions())?;
         }
         if let Some(turns) = turns {
             for record in restored.into_iter().flat_map(|restored| restored.records) {
                 turns(&record.key, Some((record.window_turns, record.extractor.as_str())));
             }
-            gone.iter().flat_map(|update| &update.records).for_each(|(key, _)| turns(key, None));
+            removed.iter().flat_map(|update| &update.records).for_each(|(key, _)| turns(key, None));
         }
         Ok(answerer)
     }
@@ -130,12 +130,12 @@ impl Answerer {
         })
     }
 
-    /// Loads a snapshot; gives what the log has removed since without leaving a trace.
+    /// Loads a snapshot; gives the removals that compaction has erased from the log since.
     fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<Update>, PipelineError> {
         let ahead = |problem| SnapshotError::Ahead { place: self.pipeline.snapshot.directory.clone(), problem };
         let mut covers: BTreeMap<u32, u64> = restored.manifest.covers.iter().copied().collect();
         for at in &restored.manifest.reached {
-            // Input that changed no record leaves no trace behind the last one, but in an embedded log.
+            // An embedded log also states the position of input that changed no record.
             let embedded = self.pipeline.log.kind == LogKind::Embedded;
             if embedded && log.end(Topic::Memory, at.partition)? == at.next_offset {
                 covers.insert(at.partition, log.read_position(at.partition)?);
@@ -175,10 +175,10 @@ impl Answerer {
             }
             let of_partition = |key: &&MemoryKey| partition_of(&key.bank, log.partitions()) == partition;
             let held = restored.records.iter().map(|record| &record.key).filter(of_partition);
-            let gone: Vec<MemoryKey> = held.filter(|key| !live.contains(*key)).cloned().collect();
-            if !gone.is_empty() {
-                reader.remove(&gone, &self.memory)?;
-                let records = gone.into_iter().map(|key| (key, None)).collect();
+            let removed_keys: Vec<MemoryKey> = held.filter(|key| !live.contains(*key)).cloned().collect();
+            if !removed_keys.is_empty() {
+                reader.remove(&removed_keys, &self.memory)?;
+                let records = removed_keys.into_iter().map(|key| (key, None)).collect();
                 let (next_offset, covers) = (at.next_offset, Vec::new());
                 removed.push(Update { partition, next_offset, offset: end - 1, append_ms, covers, records });
             }
@@ -188,24 +188,24 @@ impl Answerer {
         Ok(removed)
     }
 
-    /// Starts to write snapshots.
+    /// Starts the recorder.
     fn record(
         &mut self,
         snapshots: Snapshots,
         restored: Option<&Restored>,
-        gone: &[Update],
+        removed: &[Update],
         choices: Receiver<ChoiceChanges>,
         run: String,
         partitions: u32,
     ) -> Result<(), PipelineError> {
         self.memory.wait_for_loads()?;
-        let mut told: Vec<ChoiceChanges> = choices.try_iter().collect();
-        let of_gone = told.split_off(told.len().saturating_sub(gone.len()));
+        let mut changes: Vec<ChoiceChanges> = choices.try_iter().collect();
+        let of_removed = changes.split_off(changes.len().saturating_sub(removed.len()));
         let mut writer = snapshots.writer(restored, run, self.pipeline.snapshot.history_days)?;
         if let Some(restored) = restored.filter(|restored| !restored.same_settings) {
-            writer.rechoose(restored, told.into_iter().flatten().collect(), |bank| partition_of(bank, partitions));
+            writer.rechoose(restored, changes.into_iter().flatten().collect(), |bank| partition_of(bank, partitions));
         }
-        for (update, choices) in gone.iter().zip(&of_gone) {
+        for (update, choices) in removed.iter().zip(&of_removed) {
             writer.take(update, choices)?;
         }
         let recorder =
@@ -214,18 +214,17 @@ impl Answerer {
         Ok(())
     }
 
-    /// Writes a snapshot of what was followed; none when nothing has changed since the last, or
-    /// none are written here.
+    /// Writes a snapshot; None when nothing has changed since the last, or this memory writes none.
     ///
     /// # Errors
-    /// [`PipelineError::Snapshot`]; the memory goes on.
+    /// [`PipelineError::Snapshot`]; the memory keeps answering.
     pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
         let now_ms = jiff::Timestamp::now().as_millisecond();
         Ok(self.recorder.as_ref().map(|recorder| recorder.snapshot(now_ms)).transpose()?.flatten())
     }
 
-    /// Takes the next records of a memory partition; false when there are none. `each` sees
-    /// them, with the offset after each.
+    /// Reads the next records of a memory partition; false when there are none. `each` gets every
+    /// record, with the offset after it.
     ///
     /// # Errors
     /// [`PipelineError`] that names the offset of a record that cannot be used.
@@ -235,7 +234,7 @@ impl Answerer {
         partition: u32,
         each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<bool, PipelineError> {
-        // The recorder gets the reads in the memory's order, and no question waits while it does.
+        // Keeps the recorder's order equal to the memory's, without blocking questions.
         let _order = sync::lock(&self.following);
         let mut reader = sync::write(&self.reader);
         let keep = self.recorder.is_some();
@@ -258,8 +257,7 @@ impl Answerer {
         self.reached().get(&partition).copied()
     }
 
-    /// Waits until the memory reflects a turns partition up to an offset; false when `until`
-    /// came first.
+    /// Waits until the memory reflects a turns partition up to an offset; false on timeout.
     pub fn wait_for(&self, partition: u32, next_offset: u64, until: Instant) -> bool {
         let mut reached = self.reached();
         loop {
@@ -273,8 +271,7 @@ impl Answerer {
         }
     }
 
-    /// Recollects evidence for a question; a language model is waited for until `deadline` at
-    /// most, where there is one.
+    /// Recollects evidence for a question. The language model's timeout ends at `deadline`, if any.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
@@ -291,7 +288,7 @@ impl Answerer {
             reader.check_model(Some(&model_ref))?;
         }
         let rules = RulesPlanner::new(&self.pipeline.model());
-        // A log that is shared tells only the one who extracts from it what was taken back.
+        // On a shared log only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&self.pipeline.recall, self.pipeline.log.kind == LogKind::Embedded);
         let until = Instant::now() + Duration::from_secs(self.pipeline.llm.question_seconds);
         let until = deadline.map_or(until, |deadline| until.min(deadline));
@@ -305,27 +302,26 @@ impl Answerer {
         Ok(recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model_ref)?)
     }
 
-    /// The newest snapshot that there is.
+    /// The newest snapshot.
     pub(in crate::pipeline) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
         Ok(snapshots(&self.pipeline, self.reader().partitions(), self.generation)?
             .manifest()?
             .ok_or(SnapshotError::None)?)
     }
 
-    /// A bank's memory as it was at the end of the last read of its log at or before a point of
-    /// the past: another memory, which follows nothing. The evidence that it gives says which
-    /// offset that was.
+    /// A bank's memory as of the last recorded read of its log at or before a point of the past: a
+    /// separate memory, which follows no log. Its evidence states that read's offset.
     ///
     /// # Errors
-    /// [`PipelineError::Snapshot`] when nobody wrote snapshots then, or they no longer reach back.
+    /// [`PipelineError::Snapshot`] when no snapshots were written then, or their history is shorter.
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
         let (snapshots, partition, purged) = self.history(bank)?;
         let offset = snapshots.round(partition, at)?;
-        let mut held = sync::lock(&self.past);
-        // What was taken back since is in no answer.
-        held.retain(|past| past.purged == purged);
+        let mut cached = sync::lock(&self.past);
+        // A memory from before a deletion must answer nothing.
+        cached.retain(|past| past.purged == purged);
         let same = |past: &Past| past.offset == offset && past.bank == *bank;
-        let past = match held.iter().position(same).and_then(|at| held.remove(at)) {
+        let past = match cached.iter().position(same).and_then(|at| cached.remove(at)) {
             Some(past) => past,
             None => {
                 let restored = snapshots.as_of(bank, partition, offset)?;
@@ -336,12 +332,12 @@ impl Answerer {
             }
         };
         let memory = Arc::clone(&past.memory);
-        held.push_front(past);
-        held.truncate(PAST);
+        cached.push_front(past);
+        cached.truncate(PAST_MEMORIES);
         Ok(memory)
     }
 
-    /// What came and went in a bank between two points of its past.
+    /// What was added to a bank and removed from it between two points of its past.
     ///
     /// # Errors
     /// As [`Self::past`].
@@ -351,8 +347,8 @@ impl Answerer {
         Ok(snapshots.diff(bank, partition, from, to)?)
     }
 
-    /// Snapshots that reach up to now, without what was taken back; the bank's partition, and
-    /// the last snapshot that something was removed with.
+    /// The snapshots, brought up to now and without deleted turns; the bank's partition; and the
+    /// number of their last purge.
     fn history(&self, bank: &Bank) -> Result<(Snapshots, u32, u64), PipelineError> {
         if self.pipeline.snapshot.directory.is_empty() {
             return Err(SnapshotError::None.into());
@@ -373,31 +369,31 @@ impl Answerer {
         Ok(self.memory.census(CensusProbe { bank: bank.map(Bank::key), listing: false })?)
     }
 
-    /// Waits until everything that was followed is visible, its edges handed over.
+    /// Waits until questions see every record that was read, and its edges are handed over.
     ///
     /// # Errors
     /// [`PipelineError::Memory`].
-    pub fn settle(&self) -> Result<(), PipelineError> {
+    pub fn wait_until_visible(&self) -> Result<(), PipelineError> {
         Ok(self.memory.wait_for_loads().map(|_| ())?)
     }
 
-    /// The name of a bank that the memory knows, or knew.
+    /// The name of a bank that has or had a live record.
     #[must_use]
     pub fn bank(&self, key: BankKey) -> Option<Bank> {
         self.reader().bank(key)
     }
 
-    /// Whose vectors the log holds.
+    /// The model of the log's vectors.
     pub(in crate::pipeline) fn model(&self) -> Option<ModelRef> {
         self.reader().model().cloned()
     }
 
-    /// Fails when the log was made with another model.
+    /// Fails when the log's vectors are of another model.
     pub(in crate::pipeline) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
         self.reader().check_model(expected)
     }
 
-    /// Fails for a bank that the memory does not know.
+    /// Fails for a bank without a live record.
     pub(in crate::pipeline) fn check_bank(&self, bank: &Bank) -> Result<(), PipelineError> {
         known(&self.reader(), bank)
     }
@@ -411,8 +407,8 @@ impl Answerer {
     }
 }
 
-/// Each generation of the memory has snapshots of its own: those of the first lie in the
-/// place itself, later ones below it.
+/// The snapshots of a generation of the memory: those of the first are in the configured place,
+/// those of later ones below it.
 pub(crate) fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -> Result<Snapshots, SnapshotError> {
     let name = memory_name(generation);
     let mut log = match pipeline.log.kind {
@@ -431,7 +427,7 @@ pub(crate) fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -
     Snapshots::open(&place, &log, partitions, settings)
 }
 
-/// All that the edges of a bank depend on, but for its units.
+/// The settings that a bank's edges depend on, besides its units.
 pub(in crate::pipeline) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String, f64> {
     let m = &pipeline.memory;
     let named = [
@@ -449,7 +445,7 @@ pub(in crate::pipeline) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String
 }
 
 fn known(reader: &Reader, bank: &Bank) -> Result<(), PipelineError> {
-    if reader.knows(bank) {
+    if reader.has_bank(bank) {
         return Ok(());
     }
     Err(PipelineError::UnknownBank { bank: bank.clone(), known: reader.banks() })

@@ -1,7 +1,7 @@
 //! The live records of a partition of the memory topic.
 //!
-//! In: a log. Out: the latest value by key, removals applied, of whole transactions, in the
-//! order of the log. Holds keys and offsets, never values.
+//! In: a log. Out: the latest value of each key, up to the end of the last transaction, in log order.
+//! Keeps keys and offsets in memory, never values.
 
 use std::collections::HashMap;
 
@@ -19,21 +19,21 @@ const READ_RECORDS: usize = 64;
 pub(in crate::pipeline) struct LiveRecords {
     topic: Topic,
     partition: u32,
-    /// What was looked at.
-    pub whole: TransactionEnd,
+    /// The end of what was scanned.
+    pub end: TransactionEnd,
     keys: HashMap<Vec<u8>, u64>,
 }
 
 impl LiveRecords {
-    /// Looks through a partition of either memory, up to the end of its last transaction. `wanted` sees every
-    /// record that was not removed at once, and says whether its key counts.
+    /// Scans a partition of either generation, up to the end of its last transaction. `wanted`
+    /// decides for each record with a value whether its key counts.
     pub(in crate::pipeline) fn of(
         log: &dyn Log,
         topic: Topic,
         partition: u32,
         mut wanted: impl FnMut(&MemoryKey, &Record) -> Result<bool, PipelineError>,
     ) -> Result<Self, PipelineError> {
-        let mut live = Self { topic, partition, whole: log.last_transaction(topic, partition)?, keys: HashMap::new() };
+        let mut live = Self { topic, partition, end: log.last_transaction(topic, partition)?, keys: HashMap::new() };
         let mut keys = HashMap::new();
         live.scan(log, &mut |record| {
             let key = key_of(partition, record)?;
@@ -53,7 +53,7 @@ impl LiveRecords {
         self.keys.len() as u64
     }
 
-    /// Shows each in turn.
+    /// Gives every live record to `show`, in log order.
     pub(in crate::pipeline) fn each(
         &self,
         log: &dyn Log,
@@ -71,11 +71,11 @@ impl LiveRecords {
             return Ok(());
         }
         let problem =
-            format!("{} of {} records were written again meanwhile; try again", self.len() - shown, self.len());
-        Err(PipelineError::Record { partition: self.partition, offset: self.whole.end, problem })
+            format!("{} of {} records were rewritten during the scan; try again", self.len() - shown, self.len());
+        Err(PipelineError::Record { partition: self.partition, offset: self.end.end, problem })
     }
 
-    /// How many parts each window has that has more than one, by the key of its first.
+    /// Numbers of parts above one, by the key of the record's first part.
     pub(in crate::pipeline) fn parts(&self) -> Result<HashMap<Vec<u8>, u32>, PipelineError> {
         let mut parts = HashMap::new();
         for (bytes, offset) in &self.keys {
@@ -98,13 +98,13 @@ impl LiveRecords {
         each: &mut dyn FnMut(&Record) -> Result<(), PipelineError>,
     ) -> Result<(), PipelineError> {
         let mut at = 0;
-        while at < self.whole.end {
+        while at < self.end.end {
             let batch = log.read(self.topic, self.partition, at, READ_RECORDS)?;
             if batch.next == at {
                 break;
             }
             at = batch.next;
-            for record in batch.records.iter().filter(|record| record.offset < self.whole.end) {
+            for record in batch.records.iter().filter(|record| record.offset < self.end.end) {
                 each(record)?;
             }
         }
@@ -130,7 +130,7 @@ pub(in crate::pipeline) fn record_of(partition: u32, record: &Record) -> Result<
     }
 }
 
-/// The model that made a log's vectors; none where it holds no vector.
+/// The model of a log's vectors; None where it holds no vector.
 pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
     #[derive(serde::Deserialize)]
     struct ModelOnly {

@@ -19,5 +19,5 @@ use super::PipelineError;
 
 pub(super) use answerer::edge_settings;
 pub(crate) use answerer::snapshots;
-pub use answerer::{Answerer, Beginning, TakeTurns};
+pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns};
 pub(super) use live::{LiveRecords, model_of, record_of};

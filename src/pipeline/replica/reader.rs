@@ -1,9 +1,8 @@
 //! The memory log to the memory dataflow.
 //!
-//! In: the records of each partition, from where the last read ended. Out: loads of the
-//! dataflow, each with the offsets that it reflects. On our own topic an unreadable
-//! record, a newer version or another model's vectors stop the reader with an error that
-//! names the offset: nothing is skipped.
+//! In: the records of each partition, from the end of the last read. Out: loads of the dataflow,
+//! each with the offsets that it reflects. An unreadable record, a newer schema or another model's
+//! vectors stop the reader with an error that names the offset: no record is skipped.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -21,14 +20,14 @@ use super::PipelineError;
 
 /// Records read at once.
 const READ_RECORDS: usize = 64;
-/// A load is closed past so many bytes of records, or so many records: in a long log most open
-/// turns come and go within one, and what came and went costs the indexes nothing.
+/// Limits of one load, in bytes and in records. They are large because most open turns of a long
+/// log are added and removed within one load, which costs the indexes nothing.
 const LOAD_BYTES: usize = 8 << 20;
 const LOAD_RECORDS: usize = 1_024;
-/// Units of a snapshot loaded at once, banks as a whole.
+/// Units of a snapshot loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
 
-/// How far the dataflow was fed, and what it was fed with.
+/// The position in each partition, and the live records that were loaded.
 pub(super) struct Reader {
     next: Vec<u64>,
     banks: BTreeMap<Bank, HashSet<RecordKey>>,
@@ -38,7 +37,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Nothing was read yet.
+    /// A reader before its first read.
     pub(super) fn new(partitions: u32) -> Self {
         Self {
             next: vec![0; partitions as usize],
@@ -49,8 +48,8 @@ impl Reader {
         }
     }
 
-    /// Takes the next records of a partition; `each` sees them, with the offset after each.
-    /// Gives what was read, its records only with `keep`; none when there was nothing.
+    /// Reads the next records of a partition; `each` gets every record, with the offset after it.
+    /// Gives what was read, with its records only if `keep`; None when there was nothing.
     pub(super) fn read(
         &mut self,
         log: &dyn Log,
@@ -96,7 +95,7 @@ impl Reader {
         Ok(Some(Update { partition, next_offset: batch.next, offset, append_ms, covers: batch.covers, records }))
     }
 
-    /// Loads what a snapshot holds into an empty memory, and the turns positions that it covers.
+    /// Loads a snapshot into an empty memory, with the turns positions that it covers.
     pub(super) fn restore(
         &mut self,
         restored: &Restored,
@@ -144,16 +143,16 @@ impl Reader {
         self.banks.get(&key.bank).is_some_and(|held| held.contains(&RecordKey::from(key)))
     }
 
-    /// Takes away records that the log no longer holds.
+    /// Removes records that the log no longer holds.
     pub(super) fn remove(&mut self, keys: &[MemoryKey], memory: &MemoryHandle) -> Result<(), PipelineError> {
         for key in keys {
-            self.forget(key);
+            self.remove_key(key);
         }
         let changes = keys.iter().map(|key| (RecordKey::from(key), None)).collect();
         Ok(memory.load(Load { changes, ..Load::default() })?)
     }
 
-    fn forget(&mut self, key: &MemoryKey) {
+    fn remove_key(&mut self, key: &MemoryKey) {
         if let Some(held) = self.banks.get_mut(&key.bank) {
             held.remove(&RecordKey::from(key));
             if held.is_empty() {
@@ -168,16 +167,16 @@ impl Reader {
     }
 
     /// Whether the bank has a live record.
-    pub(super) fn knows(&self, bank: &Bank) -> bool {
+    pub(super) fn has_bank(&self, bank: &Bank) -> bool {
         self.banks.contains_key(bank)
     }
 
-    /// The name of a bank that has a live record, or had one.
+    /// The name of a bank that has or had a live record.
     pub(super) fn bank(&self, key: BankKey) -> Option<Bank> {
         self.names.get(&key).cloned()
     }
 
-    /// The known banks, in words.
+    /// The known banks, for an error message.
     pub(super) fn banks(&self) -> String {
         match self.banks.len() {
             0 => "the memory is empty: ingest something first".to_owned(),
@@ -189,12 +188,12 @@ impl Reader {
         }
     }
 
-    /// Whose vectors the log holds.
+    /// The model of the log's vectors.
     pub(super) fn model(&self) -> Option<&ModelRef> {
         self.model.as_ref()
     }
 
-    /// Fails when the log was made with another model.
+    /// Fails when the log's vectors are of another model.
     pub(super) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
         match (&self.model, expected) {
             (Some(found), Some(expected)) if found != expected => Err(PipelineError::other_model(found, expected)),
@@ -212,7 +211,7 @@ impl Reader {
         let key = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string()))?;
         let id = RecordKey::from(&key);
         let Some(value) = &record.value else {
-            self.forget(&key);
+            self.remove_key(&key);
             each(&key, None, record.offset + 1);
             return Ok(((id, None), key, None));
         };
@@ -249,7 +248,7 @@ fn position(topic: &str, partition: u32, next_offset: u64) -> Position {
     Position { topic: topic.to_owned(), partition, next_offset }
 }
 
-/// The one field that every version of the record has.
+/// The field that every schema of the record has.
 #[derive(serde::Deserialize)]
 struct Version {
     schema: u32,

@@ -1,9 +1,8 @@
-//! What a memory's snapshots are written by, beside the dataflow.
+//! The thread that writes a memory's snapshots.
 //!
-//! In: the reads of the memory log and the choices that each changed, in one order. Out:
-//! snapshots, on request. Runs on a thread of its own: neither what is read nor a question
-//! waits for a file. When the place of snapshots is away for too long it gives up, and the
-//! memory goes on without.
+//! In: the reads of the memory log and the edge choices that each changed, in one order. Out:
+//! snapshots, on request. Neither reads nor questions wait for a file. When the place of snapshots
+//! is unavailable for too long the recorder stops, and the memory continues without it.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
@@ -19,7 +18,7 @@ use crate::{
     sync,
 };
 
-/// Reads that wait may take so many bytes before the reader waits, too: as much as comes while a
+/// Limit of the queued reads: past it the reader blocks. Enough for the reads that arrive while a
 /// snapshot is written.
 const WAITING_BYTES: usize = 128 << 20;
 
@@ -38,7 +37,7 @@ pub(super) struct Recorder {
 #[derive(Default)]
 struct State {
     waiting_bytes: Mutex<usize>,
-    taken: Condvar,
+    drained: Condvar,
     failure: Mutex<Option<SnapshotError>>,
 }
 
@@ -50,12 +49,12 @@ impl State {
     fn take(&self, bytes: usize) {
         let mut waiting = self.waiting();
         *waiting = waiting.saturating_sub(bytes);
-        self.taken.notify_all();
+        self.drained.notify_all();
     }
 }
 
 impl Recorder {
-    /// Starts it. `choices` brings one message for each update.
+    /// Starts the thread. `choices` must bring one message for each update.
     pub(super) fn start(mut writer: Writer, choices: Receiver<ChoiceChanges>) -> std::io::Result<Self> {
         let (messages, incoming) = unbounded::<Message>();
         let state = Arc::new(State::default());
@@ -64,7 +63,7 @@ impl Recorder {
             for message in incoming {
                 match message {
                     Message::Update(update) => {
-                        // The memory has stopped; whoever asks it next is told.
+                        // An error means that the memory has stopped; the next question reports it.
                         let Ok(changed) = choices.recv() else { break };
                         if let Err(error) = writer.take(&update, &changed) {
                             *sync::lock(&shared.failure) = Some(error);
@@ -75,29 +74,29 @@ impl Recorder {
                     Message::Snapshot(now_ms, reply) => drop(reply.send(writer.snapshot(now_ms))),
                 }
             }
-            // Nobody waits for one that has given up.
+            // Unblocks the reader.
             shared.take(usize::MAX);
         };
         let thread = std::thread::Builder::new().name("snapshots".to_owned()).spawn(work)?;
         Ok(Self { messages: Some(messages), thread: Some(thread), state })
     }
 
-    /// Hands over the next read, after the memory got it.
+    /// Queues the next read, after the memory has loaded it.
     pub(super) fn take(&self, update: Update) {
         let Some(messages) = &self.messages else { return };
         let bytes = bytes(&update);
-        // One that gave up says so when it is asked for a snapshot.
+        // A recorder that has stopped reports its failure at the next snapshot.
         if messages.send(Message::Update(update)).is_ok() {
             let mut waiting = self.state.waiting();
             *waiting += bytes;
             while *waiting > WAITING_BYTES && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
                 let patience = std::time::Duration::from_millis(100);
-                waiting = sync::wait_timeout(&self.state.taken, waiting, patience);
+                waiting = sync::wait_timeout(&self.state.drained, waiting, patience);
             }
         }
     }
 
-    /// Takes a snapshot of all that was handed over; none when nothing has changed.
+    /// Writes a snapshot of all queued reads; None when nothing has changed.
     pub(super) fn snapshot(&self, now_ms: i64) -> Result<Option<Manifest>, SnapshotError> {
         let (reply, answer) = bounded(1);
         if let Some(messages) = &self.messages {
@@ -110,7 +109,7 @@ impl Recorder {
     }
 }
 
-/// What a read takes in memory, about.
+/// Approximate size of a read in memory.
 fn bytes(update: &Update) -> usize {
     let of_record = |record: &MemoryRecord| {
         let vectors = record.units.iter().flat_map(|unit| unit.parts.iter().map(|part| part.vectors.len() + 2));

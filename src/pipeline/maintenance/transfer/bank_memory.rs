@@ -1,4 +1,4 @@
-//! A memory of one bank alone, to compare what both sides make of the same records.
+//! A memory of one bank alone, to compare both sides of a transfer.
 //!
 //! In: the bank's live records. Out: the counts and hashes of its units and edges. Follows no log.
 
@@ -12,7 +12,7 @@ use crate::{
 
 use super::PipelineError;
 
-/// A load of the memory is closed past so many units.
+/// Units loaded at once.
 const LOAD_UNITS: usize = 4_096;
 
 /// A memory of one bank alone.
@@ -30,7 +30,7 @@ impl BankMemory {
         Ok(Self { memory, dimensions: None, load: Load::default(), units: 0 })
     }
 
-    /// Takes a live record; the error says what is wrong with it.
+    /// Takes a live record; the inner error says what is wrong with it.
     pub(super) fn take(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Result<(), String>, PipelineError> {
         if let Some(unit) = record.units.first() {
             self.dimensions.get_or_insert(unit.vector.0.len());
@@ -48,7 +48,7 @@ impl BankMemory {
         Ok(Ok(()))
     }
 
-    /// What it holds.
+    /// The counts and hashes of its units and edges.
     pub(super) fn digest(mut self) -> Result<ExportDigest, PipelineError> {
         self.memory.load(std::mem::take(&mut self.load))?;
         let census = self.memory.census(CensusProbe { bank: None, listing: false })?.value;

@@ -15,22 +15,22 @@ use super::PipelineError;
 /// Why a bank did not move.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// A room failed.
+    /// The pipeline failed.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
-    /// The file system refused.
-    #[error("{path}: {doing} failed: {source}; check the path, its rights and the room on the disk")]
+    /// A file operation failed.
+    #[error("{path}: {doing} failed: {source}; check the path, its permissions and the free space on the disk")]
     File {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is not one that can be imported.
+    /// The file cannot be imported.
     #[error("{path}, line {line}: {problem}")]
-    Unfit {
+    InvalidFile {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
@@ -48,31 +48,31 @@ pub enum TransferError {
         path: PathBuf,
         /// The model of the bank.
         found: String,
-        /// Who names the other one: `the pipeline names` or `the log was made with`.
+        /// Which side names the other model: `the pipeline names` or `the log was made with`.
         place: &'static str,
-        /// The other one.
+        /// The other model.
         expected: String,
     },
-    /// The log holds something else under the bank's name.
+    /// The log holds other content under the bank's name.
     #[error(
-        "bank {bank}: the log holds it already, with other content: {problem}; import into a log without it. An import \
-         that was stopped goes on as long as no turn of the bank was written since"
+        "bank {bank}: the log holds it already, with other content: {problem}; import into a log without it. A \
+         stopped import can be repeated as long as no turn of the bank was written since"
     )]
-    There {
+    BankExists {
         /// The bank.
         bank: Bank,
         /// What differs.
         problem: String,
     },
-    /// There is nothing to export.
-    #[error("bank {bank}: the log holds nothing of it; `ripplemem tap memory` shows what there is")]
-    Unknown {
+    /// The log has no record of the bank.
+    #[error("bank {bank}: the log has no record of it; `ripplemem tap memory` shows its records")]
+    UnknownBank {
         /// The bank.
         bank: Bank,
     },
-    /// The memory makes something else of the same records.
+    /// The memory derives other units or edges from the same records.
     #[error(
-        "bank {bank}: all records were written, but the memory makes other {what} of them than where they come from: \
+        "bank {bank}: all records were written, but the memory derives other {what} from them than the exporting side: \
          {found}, not {expected}; use the same build on both sides, or report this"
     )]
     Digest {
@@ -80,20 +80,20 @@ pub enum TransferError {
         bank: Bank,
         /// `units` or `edges`.
         what: &'static str,
-        /// What it makes.
+        /// The digest here.
         found: String,
-        /// What it should be.
+        /// The digest of the exporting side.
         expected: String,
     },
-    /// Someone else took the partition, again and again.
+    /// A running service took the partition back at every attempt.
     #[error(
-        "partition {partition}: a running service took it back {times} times; import again: what was written stays, and \
-         it goes on"
+        "partition {partition}: a running service took it over {times} times during the import; import again: it continues \
+         after the records that were written"
     )]
     Fenced {
         /// The partition.
         partition: u32,
-        /// How often.
+        /// Number of attempts.
         times: u32,
     },
 }

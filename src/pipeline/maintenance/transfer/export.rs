@@ -1,8 +1,8 @@
 //! A bank of a log to a file.
 //!
-//! In: a log. Out: the bank's live records as of the end of a transaction, with what the
-//! memory makes of them. Writes nothing to the log but, on an embedded one, what its turns
-//! still ask for: there nobody else would extract them.
+//! In: a log. Out: the bank's live records as of the end of a transaction, with the digest of the
+//! memory that they give. Writes nothing to a Kafka log. On an embedded log it first extracts the
+//! turns that are not extracted yet, since no service would.
 
 use std::path::Path;
 
@@ -23,16 +23,16 @@ use crate::{
 pub struct Exported {
     /// Records.
     pub records: u64,
-    /// What the memory makes of them.
+    /// The digest of the memory that they give.
     pub digest: ExportDigest,
-    /// Turns of the bank's partition that are not extracted yet, of all its banks.
-    pub behind: u64,
+    /// Turns of the bank's partition, of any bank, that are not extracted yet.
+    pub lag: u64,
 }
 
-/// Writes the bank's live records to a file, which is there when all of them are in it.
+/// Writes the bank's live records to a file, which appears only once it is complete.
 ///
 /// # Errors
-/// [`TransferError`]; a file that was there under the name stays as it was.
+/// [`TransferError`]; an existing file of that name is unchanged.
 pub fn export(
     pipeline: &Pipeline,
     bank: &Bank,
@@ -50,8 +50,8 @@ pub fn export(
         let mut stage = Stage::take_over(partition, pipeline, &*log)?;
         while stage.step(&*log, &extractors, &mut vectors, pipeline.embed.read_turns)?.is_some() {}
     }
-    let behind = log.lag(partition, log.read_position(partition)?)?;
-    // The header stands first and says whose vectors there are.
+    let lag = log.lag(partition, log.read_position(partition)?)?;
+    // The header comes first and names the model of the vectors.
     let mut model = None;
     let live = LiveRecords::of(&*log, Topic::Memory, partition, |key, record| {
         let ours = key.bank == *bank;
@@ -62,7 +62,7 @@ pub fn export(
         Ok(ours)
     })?;
     if live.len() == 0 {
-        return Err(TransferError::Unknown { bank: bank.clone() });
+        return Err(TransferError::UnknownBank { bank: bank.clone() });
     }
     let header = ExportHeader {
         form: EXPORT_FORM.to_owned(),
@@ -95,5 +95,5 @@ pub fn export(
     refused.map_or(Ok(()), Err)?;
     let digest = memory.digest()?;
     file.finish(digest.clone())?;
-    Ok(Exported { records: written, digest, behind })
+    Ok(Exported { records: written, digest, lag })
 }

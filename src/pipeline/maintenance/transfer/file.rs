@@ -1,8 +1,8 @@
 //! The file of an exported bank.
 //!
-//! In: lines. Out: a file that is there as a whole or not at all, and its lines again. The
-//! seal at its end says how many lines there are and what they hash to, so that a file that
-//! was cut off or changed is told from a whole one. `.zst` at the end of its name: compressed.
+//! In: lines. Out: a file that exists complete or not at all, and its lines again. The seal at the end
+//! holds the number of records and a hash of the lines, which reveals a file that was cut off or
+//! changed. A name that ends in `.zst` means compressed.
 
 use std::{
     fs::File,
@@ -16,9 +16,9 @@ use tempfile::NamedTempFile;
 use super::TransferError;
 use crate::model::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, ExportSeal, SCHEMA_VERSION};
 
-/// No record that a topic takes makes a longer line.
+/// Limit of a line; the largest record of a topic makes a shorter one.
 const MAX_LINE_BYTES: u64 = 64 << 20;
-/// Level of the compression.
+/// Compression level.
 const LEVEL: i32 = 3;
 
 fn compressed(path: &Path) -> bool {
@@ -29,7 +29,7 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where bytes go.
+/// The file as bytes are written to it.
 enum Sink {
     Plain(BufWriter<NamedTempFile>),
     Zstd(zstd::Encoder<'static, BufWriter<NamedTempFile>>),
@@ -51,7 +51,7 @@ impl Write for Sink {
     }
 }
 
-/// A file that is being written, under another name until it is whole.
+/// A file that is being written, under another name until it is complete.
 pub(super) struct FileWriter {
     path: PathBuf,
     sink: Sink,
@@ -60,10 +60,10 @@ pub(super) struct FileWriter {
 }
 
 impl FileWriter {
-    /// Begins with the header.
+    /// Creates the file and writes its header.
     pub(super) fn create(path: &Path, header: &ExportHeader) -> Result<Self, TransferError> {
         let failed = |e| TransferError::file(path, "writing the file", e);
-        // A rename is one only inside a file system.
+        // A rename is atomic only within a file system.
         let partial = tempfile::Builder::new().suffix(".partial").tempfile_in(directory(path)).map_err(failed)?;
         let file = BufWriter::new(partial);
         let sink = if compressed(path) {
@@ -92,7 +92,7 @@ impl FileWriter {
         self.sink.write_all(&bytes).map_err(failed)
     }
 
-    /// Seals it and gives it its name.
+    /// Writes the seal and gives the file its name.
     pub(super) fn finish(mut self, digest: ExportDigest) -> Result<(), TransferError> {
         let blake3 = self.hash.finalize().to_hex().to_string();
         self.line(&ExportSeal { records: self.records, digest, blake3 })?;
@@ -105,31 +105,31 @@ impl FileWriter {
             let partial = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
             partial.as_file().sync_all()?;
             partial.persist(&path).map_err(|e| e.error)?;
-            // A rename is on the disk once its directory is.
+            // The rename is durable once the directory is synced.
             File::open(directory(&path))?.sync_all()
         };
         finish().map_err(|e| TransferError::file(&path, "writing the file", e))
     }
 }
 
-/// A file that is read, line by line.
+/// A file that is being read, line by line.
 pub(super) struct FileReader {
     lines: Lines,
     hash: blake3::Hasher,
     records: u64,
-    /// What the first line says.
+    /// The first line.
     pub header: ExportHeader,
 }
 
-/// What a line that is no header holds.
+/// A line after the header.
 pub(super) enum Line {
     /// A record.
     Record(Box<ExportRecord>),
-    /// The seal, which fits.
+    /// The seal, checked against the lines before it.
     Seal(ExportSeal),
 }
 
-/// What every version's first line has.
+/// The fields that the header of every version has.
 #[derive(serde::Deserialize)]
 struct Form {
     form: String,
@@ -149,17 +149,17 @@ impl FileReader {
         let mut reader = Lines { path: path.to_owned(), source, line: 0 };
         let first = reader.next()?.unwrap_or_default();
         let Ok(Form { form, version }) = serde_json::from_slice(&first) else {
-            return Err(reader.unfit("not the header of an exported bank; name a file that `ripplemem export` wrote"));
+            return Err(reader.invalid("not the header of an exported bank; name a file that `ripplemem export` wrote"));
         };
         if form != EXPORT_FORM {
             return Err(reader
-                .unfit(&format!("form {form:?} is not {EXPORT_FORM:?}; name a file that `ripplemem export` wrote")));
+                .invalid(&format!("form {form:?} is not {EXPORT_FORM:?}; name a file that `ripplemem export` wrote")));
         }
         if version != EXPORT_VERSION {
             let problem = format!(
                 "version {version} of the form, this build reads {EXPORT_VERSION}; export with this build, or import with the other"
             );
-            return Err(reader.unfit(&problem));
+            return Err(reader.invalid(&problem));
         }
         let header: ExportHeader = reader.parse(&first)?;
         let schema = header.schema;
@@ -167,39 +167,41 @@ impl FileReader {
             let problem = format!(
                 "records of schema {schema}, this build reads {SCHEMA_VERSION}; export with this build, or import with the other"
             );
-            return Err(reader.unfit(&problem));
+            return Err(reader.invalid(&problem));
         }
         let mut hash = blake3::Hasher::new();
         hash.update(&first);
         Ok(Self { lines: reader, hash, records: 0, header })
     }
 
-    /// The next record, or the seal once all of them were read as they were written.
+    /// The next record, or the seal after the last.
     pub(super) fn next(&mut self) -> Result<Line, TransferError> {
         let Some(bytes) = self.lines.next()? else {
             self.lines.line += 1;
-            return Err(self.lines.unfit("the seal is missing: the file was cut off here; export again"));
+            return Err(self.lines.invalid("the seal is missing: the file was cut off here; export again"));
         };
-        // The seal has no key, and no record is without one.
+        // Only the seal begins so: records begin with their key.
         if bytes.starts_with(b"{\"records\"") {
             let seal: ExportSeal = self.lines.parse(&bytes)?;
             let found = self.hash.finalize().to_hex();
             if seal.records != self.records || seal.blake3 != found.as_str() {
-                return Err(self.lines.unfit(
-                    "the lines before the seal are not what was written; copy the file again, or export again",
+                return Err(self.lines.invalid(
+                    "the lines before the seal have changed since they were written; copy the file again, or export again",
                 ));
             }
             if self.lines.next()?.is_some() {
-                return Err(self.lines.unfit("there is more behind the seal; copy the file again, or export again"));
+                return Err(self.lines.invalid("there are lines after the seal; copy the file again, or export again"));
             }
             return Ok(Line::Seal(seal));
         }
         let record: ExportRecord = self.lines.parse(&bytes)?;
         if record.key.bank != self.header.bank || record.value.bank != self.header.bank {
-            return Err(self.lines.unfit(&format!("a record of another bank than {}; export again", self.header.bank)));
+            return Err(self
+                .lines
+                .invalid(&format!("a record of another bank than {}; export again", self.header.bank)));
         }
         if record.value.schema != SCHEMA_VERSION {
-            return Err(self.lines.unfit(&format!(
+            return Err(self.lines.invalid(&format!(
                 "a record of schema {}, this build reads {SCHEMA_VERSION}; export with this build",
                 record.value.schema
             )));
@@ -210,21 +212,21 @@ impl FileReader {
     }
 
     /// An error about the line that was read last.
-    pub(super) fn unfit(&self, problem: &str) -> TransferError {
-        self.lines.unfit(problem)
+    pub(super) fn invalid(&self, problem: &str) -> TransferError {
+        self.lines.invalid(problem)
     }
 }
 
-/// Lines, counted.
+/// Lines with their numbers.
 struct Lines {
     path: PathBuf,
     source: Box<dyn BufRead>,
-    /// The last that was read, from 1.
+    /// Number of the last line that was read, from 1.
     line: u64,
 }
 
 impl Lines {
-    /// A line with its end; none where the file has ended.
+    /// A line with its newline; None at the end of the file.
     fn next(&mut self) -> Result<Option<Vec<u8>>, TransferError> {
         let mut bytes = Vec::new();
         let read = (&mut self.source).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes);
@@ -233,7 +235,9 @@ impl Lines {
             Ok(_) => self.line += 1,
             Err(e) => {
                 self.line += 1;
-                return Err(self.unfit(&format!("the file cannot be read on: {e}; copy it again, or export again")));
+                return Err(
+                    self.invalid(&format!("the file cannot be read further: {e}; copy it again, or export again"))
+                );
             }
         }
         if bytes.last() == Some(&b'\n') {
@@ -243,15 +247,15 @@ impl Lines {
             MAX_LINE_BYTES => "a line longer than any record; name a file that `ripplemem export` wrote",
             _ => "the line has no end: the file was cut off here; export again",
         };
-        Err(self.unfit(problem))
+        Err(self.invalid(problem))
     }
 
     fn parse<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, TransferError> {
         serde_json::from_slice(bytes)
-            .map_err(|e| self.unfit(&format!("not what was written: {e}; copy the file again, or export again")))
+            .map_err(|e| self.invalid(&format!("not a line of an export: {e}; copy the file again, or export again")))
     }
 
-    fn unfit(&self, problem: &str) -> TransferError {
-        TransferError::Unfit { path: self.path.clone(), line: self.line, problem: problem.to_owned() }
+    fn invalid(&self, problem: &str) -> TransferError {
+        TransferError::InvalidFile { path: self.path.clone(), line: self.line, problem: problem.to_owned() }
     }
 }

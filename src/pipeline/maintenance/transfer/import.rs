@@ -1,13 +1,13 @@
 //! A file to a bank of a log.
 //!
-//! In: a file that [`super::export`] wrote. Out: its records in the log, and what the memory
-//! makes of them. Nothing is written before the whole file is known to be what was sealed and
-//! to fit the log. Killed between two transactions, it goes on when it is run again: what is
-//! there already is left.
+//! In: a file that [`super::export`] wrote. Out: its records in the log, and the digest of the memory
+//! that they give. Nothing is written before the whole file is checked against its seal and against
+//! the log. A run that was killed between two transactions is continued by the next run, which skips
+//! the records that are in the log.
 //!
-//! On Kafka it owns the bank's partition while it writes, as an extractor does. A service that
-//! runs commits nothing meanwhile: what it made without knowing of the bank is refused, and it
-//! takes the partition over again, with what is there by then. No acknowledged turn is lost.
+//! On Kafka the import owns the bank's partition while it writes, as an extractor does. The commits of
+//! a running service are fenced meanwhile; it takes the partition over again afterwards, with the
+//! imported records. No acknowledged turn is lost.
 
 use std::{collections::HashMap, path::Path};
 
@@ -27,32 +27,32 @@ use crate::{
     },
 };
 
-/// A transaction is closed past so many bytes of records.
+/// Size of a transaction, past which it is committed.
 const TRANSACTION_BYTES: usize = 1 << 20;
-/// How often a partition is taken back from a running service.
+/// How often the import takes the partition over from a running service before it fails.
 const ATTEMPTS: u32 = 20;
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// What the file says it is.
+    /// The file's header.
     pub header: ExportHeader,
     /// Records that were written.
     pub written: u64,
-    /// Records that were there already.
-    pub there: u64,
-    /// What the memory makes of the bank.
+    /// Records that the log held before.
+    pub already_there: u64,
+    /// The digest of the bank's memory here.
     pub digest: ExportDigest,
-    /// What it made of it where it comes from.
+    /// The digest on the exporting side.
     pub exported: ExportDigest,
-    /// Settings that edges depend on and that differ: name, there, here.
+    /// Settings of the edges that differ: (name, value of the exporting side, value here).
     pub differing: Vec<(String, Option<f64>, Option<f64>)>,
 }
 
-/// Writes a file's records to the log, those that are not there yet.
+/// Writes the records of a file that the log lacks.
 ///
 /// # Errors
-/// [`TransferError`]; before the first record is written unless the log itself fails.
+/// [`TransferError`]; unless the log fails, before anything is written.
 pub fn import(pipeline: &Pipeline, from: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Imported, TransferError> {
     let file = FileReader::open(from)?;
     into_log(pipeline, &*log::open(&pipeline.log)?, from, file, progress)
@@ -72,21 +72,28 @@ pub(super) fn into_log(
         progress(Progress { doing: "checking", done: checked, total: None, unit: "records" });
     }
     let partition = partition_of(&file.header.bank, log.partitions());
-    let (mut written, mut there) = (0, None);
+    let (mut written, mut already_there) = (0, None);
     for _ in 0..ATTEMPTS {
         log.own(partition)?;
-        match attempt(log, from, partition, &mut written, &mut there, checked, progress) {
+        match attempt(log, from, partition, &mut written, &mut already_there, checked, progress) {
             Err(TransferError::Pipeline(PipelineError::Log(LogError::Fenced { .. }))) => {}
             done => {
                 let seal = done?;
-                return finish(pipeline, log, partition, file.header, seal, (written, there.unwrap_or_default()));
+                return finish(
+                    pipeline,
+                    log,
+                    partition,
+                    file.header,
+                    seal,
+                    (written, already_there.unwrap_or_default()),
+                );
             }
         }
     }
     Err(TransferError::Fenced { partition, times: ATTEMPTS })
 }
 
-/// Vectors of two models never come together: the file's, the pipeline's and the log's are one.
+/// Fails unless the models of the file, the pipeline and the log are the same.
 fn check_model(pipeline: &Pipeline, log: &dyn Log, from: &Path, header: &ExportHeader) -> Result<(), TransferError> {
     let Some(model) = &header.model else { return Ok(()) };
     let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);
@@ -104,22 +111,22 @@ fn check_model(pipeline: &Pipeline, log: &dyn Log, from: &Path, header: &ExportH
     }
 }
 
-/// Compares, and writes what is missing, as the owner of the partition.
+/// One attempt as the owner of the partition: compares, and writes what the log lacks.
 fn attempt(
     log: &dyn Log,
     from: &Path,
     partition: u32,
     written: &mut u64,
-    there: &mut Option<u64>,
+    already_there: &mut Option<u64>,
     total: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ExportSeal, TransferError> {
     let next_offset = log.read_position(partition)?;
     let covering = |memory| Transaction { partition, next_offset, memory, ..Transaction::default() };
-    // Behind it is everything that was committed before: once it is seen, all that is.
+    // An empty transaction: a reader that reaches it has seen every earlier commit.
     log.commit(&covering(Vec::new()))?;
     let found = compare(log, from, partition)?;
-    there.get_or_insert(found.len() as u64);
+    already_there.get_or_insert(found.len() as u64);
     let mut file = FileReader::open(from)?;
     let (mut memory, mut bytes, mut done) = (Vec::new(), 0, found.len() as u64);
     loop {
@@ -145,7 +152,7 @@ fn attempt(
     }
 }
 
-/// The bank's records that the log holds already, when all of them are the file's.
+/// The keys and hashes of the bank's records in the log; an error where one is not the file's.
 fn compare(log: &dyn Log, from: &Path, partition: u32) -> Result<HashMap<Vec<u8>, blake3::Hash>, TransferError> {
     let mut file = FileReader::open(from)?;
     let bank = file.header.bank.clone();
@@ -153,7 +160,7 @@ fn compare(log: &dyn Log, from: &Path, partition: u32) -> Result<HashMap<Vec<u8>
     let mut found = HashMap::new();
     live.each(log, &mut |_, record| {
         let value = record_of(partition, record)?;
-        let value = moved(value).map_err(|e| PipelineError::Record {
+        let value = rebased(value).map_err(|e| PipelineError::Record {
             partition,
             offset: record.offset,
             problem: format!("it has no JSON form ({e}); report this"),
@@ -167,37 +174,37 @@ fn compare(log: &dyn Log, from: &Path, partition: u32) -> Result<HashMap<Vec<u8>
         if let Some(hash) = found.get(&key.to_bytes()) {
             if *hash != blake3::hash(&value_here(&file, &value)?) {
                 let window = format!("window {}/{}", key.window.session.0, key.window.start);
-                return Err(TransferError::There { bank, problem: format!("{window} differs") });
+                return Err(TransferError::BankExists { bank, problem: format!("{window} differs") });
             }
             same += 1;
         }
     }
     if same < found.len() {
         let problem = format!("{} of its {} records are not in the file", found.len() - same, found.len());
-        return Err(TransferError::There { bank, problem });
+        return Err(TransferError::BankExists { bank, problem });
     }
     Ok(found)
 }
 
-/// A record as another log holds it: its turns came before every turn there, whatever their
-/// offsets were in the turns topic that they were read from.
-fn moved(mut record: MemoryRecord) -> Result<Vec<u8>, serde_json::Error> {
+/// A record as another log holds it. Its turns get offset 0: they precede every turn there, and
+/// their offsets in the old turns topic mean nothing.
+fn rebased(mut record: MemoryRecord) -> Result<Vec<u8>, serde_json::Error> {
     record.turns.iter_mut().for_each(|turn| turn.source_offset = 0);
     serde_json::to_vec(&record)
 }
 
 fn value_here(file: &FileReader, record: &MemoryRecord) -> Result<Vec<u8>, TransferError> {
-    moved(record.clone()).map_err(|e| file.unfit(&format!("it has no JSON form ({e}); report this")))
+    rebased(record.clone()).map_err(|e| file.invalid(&format!("it has no JSON form ({e}); report this")))
 }
 
-/// What the memory makes of what the log holds now.
+/// Compares the digest of the bank's memory with the exporting side's.
 fn finish(
     pipeline: &Pipeline,
     log: &dyn Log,
     partition: u32,
     header: ExportHeader,
     seal: ExportSeal,
-    (written, there): (u64, u64),
+    (written, already_there): (u64, u64),
 ) -> Result<Imported, TransferError> {
     log.interrupt_next()?;
     let mut memory = BankMemory::start(pipeline)?;
@@ -211,7 +218,7 @@ fn finish(
     let differing: Vec<_> = names
         .into_iter()
         .map(|name| (name.clone(), header.settings.get(name).copied(), here.get(name).copied()))
-        .filter(|(_, there, here)| there != here)
+        .filter(|(_, exported, here)| exported != here)
         .collect();
     let wrong = if digest.units_hash != seal.digest.units_hash {
         Some(("units", &digest.units_hash, &seal.digest.units_hash))
@@ -224,5 +231,5 @@ fn finish(
         let (found, expected) = (found.clone(), expected.clone());
         return Err(TransferError::Digest { bank: header.bank, what, found, expected });
     }
-    Ok(Imported { header, written, there, digest, exported: seal.digest, differing })
+    Ok(Imported { header, written, already_there, digest, exported: seal.digest, differing })
 }

@@ -7,7 +7,7 @@
 //! - `export`: log to file.
 //! - `import`: file to log.
 //! - `file`: the file's lines, its hash and its seal.
-//! - `bank_memory`: what the memory makes of the bank's records, on both sides.
+//! - `bank_memory`: the units and edges of the bank's records, on both sides.
 
 mod bank_memory;
 mod error;

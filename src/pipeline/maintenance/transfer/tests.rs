@@ -1,4 +1,4 @@
-//! An import whose log goes away at every transaction in turn.
+//! An import whose log fails at each transaction in turn.
 
 use std::{
     path::Path,
@@ -13,14 +13,14 @@ use crate::{
     pipeline::Service,
 };
 
-/// A log that is gone at a commit: before it was done, or after.
-struct Dying {
+/// A log that fails at a commit, before or after it is done.
+struct FailingLog {
     log: Box<dyn Log>,
     left: AtomicU64,
     done: bool,
 }
 
-impl Log for Dying {
+impl Log for FailingLog {
     fn partitions(&self) -> u32 {
         self.log.partitions()
     }
@@ -38,7 +38,7 @@ impl Log for Dying {
             if self.done {
                 self.log.commit(transaction)?;
             }
-            return Err(LogError::Stopped { directory: "gone".into() });
+            return Err(LogError::Stopped { directory: "failed".into() });
         }
         self.log.commit(transaction)
     }
@@ -84,7 +84,7 @@ impl Log for Dying {
 }
 
 #[test]
-fn an_import_goes_on_from_every_transaction() {
+fn an_import_that_stops_at_any_transaction_is_continued() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let pipeline = |directory: &Path| {
         let mut pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"").unwrap();
@@ -110,16 +110,16 @@ fn an_import_goes_on_from_every_transaction() {
         loop {
             let second = pipeline(&there.path().join(format!("{done}-{transactions}")));
             let log = log::open(&second.log).unwrap();
-            let dying = Dying { log, left: AtomicU64::new(transactions), done };
-            let stopped = into_log(&second, &dying, &file, FileReader::open(&file).unwrap(), &mut |_| {});
-            drop(dying);
+            let failing = FailingLog { log, left: AtomicU64::new(transactions), done };
+            let stopped = into_log(&second, &failing, &file, FileReader::open(&file).unwrap(), &mut |_| {});
+            drop(failing);
             if let Ok(imported) = stopped {
                 assert_eq!(imported.digest, exported.digest);
                 break;
             }
             let again = import(&second, &file, &mut |_| {}).unwrap();
-            assert_eq!((again.written + again.there, &again.digest), (exported.records, &exported.digest));
-            resumed += u64::from(again.written > 0 && again.there > 0);
+            assert_eq!((again.written + again.already_there, &again.digest), (exported.records, &exported.digest));
+            resumed += u64::from(again.written > 0 && again.already_there > 0);
             transactions += 1;
         }
     }
