@@ -1,12 +1,14 @@
-//! The JSON Schema of every record of every topic, of an evaluation and of an exported bank,
-//! from the Rust types.
+//! The JSON Schema of every record of every topic, of an evaluation, of an exported bank and of a
+//! pipeline file, from the Rust types.
 //!
-//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json`, `schemas/eval.v1.json` and
-//! `schemas/bank.v1.json` hold the same text, and a test fails when they drift apart.
+//! Out: (name, schema) pairs; `schemas/topics/NAME.v1.json`, `schemas/eval.v1.json`,
+//! `schemas/bank.v1.json` and `schemas/pipeline.v1.json` hold the same text, and a test fails when
+//! they drift apart.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
 use crate::{
+    config,
     eval::EvalResult,
     model::{DeadLetter, EdgeRecord, Evidence, ExportLine, MemoryRecord, Question, Refusal, TurnEvent},
 };
@@ -56,6 +58,12 @@ pub fn bank() -> Schema {
         ExportLine::json_schema,
         "One line of an exported bank. The first is a header, the last a seal; between them stand the bank's live records of the memory topic, one a line.",
     )
+}
+
+/// The schema of a pipeline file (`schemas/pipeline.v1.json`).
+#[must_use]
+pub fn pipeline() -> Schema {
+    config::schema()
 }
 
 fn of(schema: fn(&mut SchemaGenerator) -> Schema, about: &str) -> Schema {

@@ -82,7 +82,7 @@ fn figures(home: &Home, more: &[&str]) -> Value {
 }
 
 /// Every property of an object is in its schema, and every required one is present. Follows references.
-fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
+pub(crate) fn obeys(value: &Value, schema: &Value, root: &Value, place: &str) {
     if let Some(name) = schema["$ref"].as_str() {
         return obeys(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, place);
     }

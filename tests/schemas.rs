@@ -1,73 +1,81 @@
-//! The schema files are what the Rust types say, and real records obey them.
+//! The schema files and the configuration page are what the Rust types say, and real records obey
+//! the schemas. A run with `REWRITE=1` writes the files.
 
 use std::{fs, path::Path};
 
 use ripplemem::{
-    schema,
+    config, schema,
     snapshot::{Table, UpdateTable},
 };
 
-/// Run with `REWRITE=1` to write them anew.
+/// Compares a file of the repository with what the code makes of it; `REWRITE=1` writes it.
+fn check(path: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("REWRITE").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap_or_default(),
+        text,
+        "{} has drifted; REWRITE=1 writes it",
+        path.display()
+    );
+}
+
 #[test]
 fn schema_files_have_not_drifted() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/topics");
     let mut expected = Vec::new();
     for (name, schema) in schema::schemas() {
-        let path = directory.join(format!("{name}.v1.json"));
-        let text = schema::text(&schema);
-        if std::env::var_os("REWRITE").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{} has drifted", path.display());
-        expected.push(path);
+        check(&format!("schemas/topics/{name}.v1.json"), &schema::text(&schema));
+        expected.push(directory.join(format!("{name}.v1.json")));
     }
     for file in fs::read_dir(&directory).unwrap() {
         assert!(expected.contains(&file.unwrap().path()), "a schema file that no type makes");
     }
 }
 
-/// Run with `REWRITE=1` to write them anew.
 #[test]
 fn statements_of_tables_have_not_drifted() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/tables");
     for table in Table::ALL {
-        let path = directory.join(format!("{}.v1.json", table.name()));
-        if std::env::var_os("REWRITE").is_some() {
-            fs::create_dir_all(&directory).unwrap();
-            fs::write(&path, table.statement()).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), table.statement(), "{} has drifted", path.display());
+        check(&format!("schemas/tables/{}.v1.json", table.name()), &table.statement());
     }
     for table in UpdateTable::ALL {
-        let path = directory.join(format!("snapshot-{}.v1.json", table.name()));
-        if std::env::var_os("REWRITE").is_some() {
-            fs::write(&path, table.statement()).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), table.statement(), "{} has drifted", path.display());
+        check(&format!("schemas/tables/snapshot-{}.v1.json", table.name()), &table.statement());
     }
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/tables");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), Table::ALL.len() + UpdateTable::ALL.len());
 }
 
-/// Run with `REWRITE=1` to write it anew.
 #[test]
 fn the_schema_of_an_evaluation_has_not_drifted() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/eval.v1.json");
-    let text = schema::text(&schema::eval());
-    if std::env::var_os("REWRITE").is_some() {
-        fs::write(&path, &text).unwrap();
-    }
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{} has drifted", path.display());
+    check("schemas/eval.v1.json", &schema::text(&schema::eval()));
 }
 
-/// Run with `REWRITE=1` to write it anew.
 #[test]
 fn the_schema_of_an_exported_bank_has_not_drifted() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/bank.v1.json");
-    let text = schema::text(&schema::bank());
-    if std::env::var_os("REWRITE").is_some() {
-        fs::write(&path, &text).unwrap();
+    check("schemas/bank.v1.json", &schema::text(&schema::bank()));
+}
+
+#[test]
+fn the_schema_of_a_pipeline_file_has_not_drifted() {
+    check("schemas/pipeline.v1.json", &schema::text(&schema::pipeline()));
+}
+
+/// Every key of a pipeline file is on the page, described as its doc comment says.
+#[test]
+fn the_page_of_configuration_has_not_drifted() {
+    check("docs/configuration.md", &config::page());
+}
+
+#[test]
+fn pipeline_files_obey_their_schema() {
+    let schema = serde_json::to_value(schema::pipeline()).unwrap();
+    for file in super::pipelines::files() {
+        let table: toml::Table = fs::read_to_string(&file).unwrap().parse().unwrap();
+        super::eval::obeys(&serde_json::to_value(table).unwrap(), &schema, &schema, &file.display().to_string());
     }
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{} has drifted", path.display());
 }
 
 /// The properties that a schema names are those that a record has.

@@ -106,7 +106,7 @@ fn rooms_import_in_the_datas_direction() {
                 "llm", "sync",
             ],
         ),
-        ("schema", &["model", "eval"]),
+        ("schema", &["model", "config", "eval"]),
         ("telemetry", &["sync"]),
         (
             "serve",

@@ -1,6 +1,6 @@
 //! `ripplemem schema`.
 //!
-//! In: a topic's name. Out: the JSON Schema of its records.
+//! In: a topic's name, or `eval`, `bank` or `pipeline`. Out: the JSON Schema of its records.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -13,8 +13,8 @@ use super::output::print;
 /// Print the JSON Schema of a topic's records.
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// turns, memory, dead-letters, questions or answers; or eval, or bank (an export). Without it, the names of all
-    /// topics.
+    /// turns, memory, dead-letters, questions or answers; or eval, bank (an export) or pipeline (a pipeline file).
+    /// Without it, the names of all topics.
     topic: Option<String>,
     /// Write the schema of every topic into this directory instead.
     #[arg(long, conflicts_with = "topic")]
@@ -36,6 +36,7 @@ impl Schema {
             None => format!("{}\n", names.join("\n")),
             Some("eval") => schema::text(&schema::eval()),
             Some("bank") => schema::text(&schema::bank()),
+            Some("pipeline") => schema::text(&schema::pipeline()),
             Some(topic) => {
                 let schema = schemas.iter().find(|(name, _)| *name == topic);
                 let (_, schema) =

@@ -1,0 +1,173 @@
+//! `[log]`: where turns and memory records are stored durably, in a directory or in Kafka.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which kind of log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogKind {
+    /// A directory on this machine, used by one process at a time.
+    Embedded,
+    /// Topics of a Kafka cluster.
+    Kafka,
+}
+
+/// When a write reaches the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fsync {
+    /// Before it is acknowledged.
+    Commit,
+    /// When the operating system flushes: faster, but a power cut may lose the last seconds.
+    System,
+}
+
+/// Where turns and memory records are stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogSettings {
+    /// A directory, or Kafka.
+    pub kind: LogKind,
+    /// Directory of the embedded log and, for both kinds, of the caches of vectors and model
+    /// responses. Relative to the pipeline file. Every instance on a machine needs its own.
+    pub directory: PathBuf,
+    /// Partitions of the turns and memory topics, fixed when the log is created. More partitions
+    /// let more instances extract at once.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub partitions: u32,
+    /// When a write to the embedded log is on disk.
+    pub fsync: Fsync,
+    /// The Kafka cluster, for `kind = "kafka"`.
+    pub kafka: KafkaSettings,
+}
+
+/// The Kafka cluster and the topics on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KafkaSettings {
+    /// Bootstrap servers: `host:port,host:port`.
+    pub brokers: String,
+    /// Prefix of every topic, consumer group and transactional id: `PREFIX.turns`, `PREFIX.memory`
+    /// and so on. Two pipelines on one cluster need two prefixes.
+    pub prefix: String,
+    /// Replication factor of the topics that are created.
+    #[schemars(range(min = 1, max = 100))]
+    pub replication: i32,
+    /// Retention of the turns topic when it is created; 0: no limit.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub turns_retention_hours: u64,
+    /// Compaction lag of the memory topic when it is created. With snapshots it is at least twice
+    /// their interval, so that a snapshot sees every version of a record.
+    #[schemars(range(min = 0, max = 10_000_000))]
+    pub compaction_lag_minutes: u64,
+    /// Twice the interval of snapshots in milliseconds, from `[snapshot]`; 0 when none are written.
+    #[serde(skip)]
+    pub snapshot_lag_ms: u64,
+    /// What to do when turns expired before they were extracted.
+    pub expired: ExpiredPolicy,
+    /// Timeout of a request to the cluster, after which the cluster counts as unreachable.
+    #[schemars(range(min = 1, max = 3_600))]
+    pub timeout_seconds: u64,
+    /// Session timeout of the consumer groups. A smaller value hands partitions of a dead instance
+    /// over sooner, and mistakes a slow instance for a dead one more often.
+    #[schemars(range(min = 1, max = 1_800))]
+    pub session_seconds: u64,
+    /// How to authenticate; without it connections are plain text.
+    #[serde(default)]
+    pub security: Option<SecuritySettings>,
+    /// More properties of librdkafka, passed on unchanged.
+    #[serde(default)]
+    pub client: BTreeMap<String, String>,
+}
+
+/// What to do when turns expired before they were extracted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpiredPolicy {
+    /// Refuse to start.
+    Stop,
+    /// Continue at the earliest turn that is left. The expired turns are lost.
+    Earliest,
+}
+
+/// How to authenticate to the Kafka cluster. The password is read from an environment variable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecuritySettings {
+    /// `ssl`, `sasl_ssl` or `sasl_plaintext`.
+    pub protocol: String,
+    /// PEM file of the authority that signed the brokers' certificates, relative to the pipeline
+    /// file; without it the system's authorities.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+    /// `SCRAM-SHA-512`, `SCRAM-SHA-256` or `PLAIN`; needed with SASL.
+    #[serde(default)]
+    pub mechanism: Option<String>,
+    /// The user; needed with SASL.
+    #[serde(default)]
+    pub username: Option<String>,
+    /// Name of the environment variable that holds the password; needed with SASL.
+    #[serde(default)]
+    pub password_env: Option<String>,
+}
+
+/// Names the key where the kind of log is not known: serde's error would not.
+pub(super) fn check_kind(table: &toml::Table) -> Result<(), String> {
+    let kind = table.get("log").and_then(|log| log.get("kind"));
+    match kind.and_then(toml::Value::as_str) {
+        Some("embedded" | "kafka") => Ok(()),
+        _ => Err(format!(
+            "log.kind: {} is not known; write \"embedded\" or \"kafka\"",
+            kind.map_or_else(String::new, ToString::to_string)
+        )),
+    }
+}
+
+/// Whether topic names may begin with `name`.
+pub(super) fn check_topic_name(key: &str, name: &str) -> Result<(), String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if name.is_empty() || name.len() > 200 || !name.chars().all(fits) {
+        return Err(format!("{key}: {name:?} cannot begin a topic's name; use 1 to 200 of [A-Za-z0-9._-]"));
+    }
+    Ok(())
+}
+
+impl LogSettings {
+    pub(super) fn check(&self) -> Result<(), String> {
+        check_topic_name("log.kafka.prefix", &self.kafka.prefix)?;
+        if self.kind == LogKind::Kafka && self.kafka.brokers.trim().is_empty() {
+            return Err("log.kafka.brokers: missing; write host:port of one or more brokers".to_owned());
+        }
+        self.kafka.security.as_ref().map_or(Ok(()), SecuritySettings::check)
+    }
+}
+
+impl SecuritySettings {
+    fn check(&self) -> Result<(), String> {
+        let sasl = match self.protocol.as_str() {
+            "ssl" => false,
+            "sasl_ssl" | "sasl_plaintext" => true,
+            other => {
+                let problem = format!("{other:?} is not known; write ssl, sasl_ssl or sasl_plaintext");
+                return Err(format!("log.kafka.security.protocol: {problem}"));
+            }
+        };
+        for (key, value) in
+            [("mechanism", &self.mechanism), ("username", &self.username), ("password_env", &self.password_env)]
+        {
+            if sasl != value.is_some() {
+                let problem = if sasl { "missing" } else { "has no use" };
+                return Err(format!("log.kafka.security.{key}: {problem} with protocol {:?}", self.protocol));
+            }
+        }
+        match self.mechanism.as_deref() {
+            None | Some("SCRAM-SHA-512" | "SCRAM-SHA-256" | "PLAIN") => Ok(()),
+            Some(other) => Err(format!(
+                "log.kafka.security.mechanism: {other:?} is not known; write SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN"
+            )),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a pipeline file may say, and its typed form.
+//!
+//! In: TOML text. Out: a [`Pipeline`] whose every number is checked, or an error that names the key
+//! and the nearest known one. Every default stands in `default.toml`; the other `.toml` files hold
+//! what a profile changes. A section of the file has a source file of its name: its keys, what they
+//! mean, their ranges. `page` writes `docs/configuration.md` and the schema from those. Nothing here
+//! reads a file but the one it is given; no secret stands in a setting.
+
+mod embed;
+mod error;
+mod extract;
+mod familiarity;
+mod llm;
+mod log;
+mod memory;
+mod metrics;
+mod page;
+mod pipeline;
+mod profile;
+mod range;
+mod recall;
+mod replay;
+mod role;
+mod serve;
+mod snapshot;
+mod source;
+mod window;
+
+pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettings, VectorPrecision};
+pub use error::ConfigError;
+pub use extract::ExtractSettings;
+pub use familiarity::{FamiliaritySettings, FamiliarityWeights};
+pub use llm::{LLM, LlmSettings, RULES};
+pub use log::{ExpiredPolicy, Fsync, KafkaSettings, LogKind, LogSettings, SecuritySettings};
+pub use memory::MemorySettings;
+pub use metrics::MetricsSettings;
+pub use page::{page, schema};
+pub use pipeline::Pipeline;
+pub use recall::{FirstHop, RecallSettings, StopSettings};
+pub use replay::ReplaySettings;
+pub use role::Role;
+pub use serve::ServeSettings;
+pub use snapshot::SnapshotSettings;
+pub use source::SourceSettings;
+pub use window::WindowSettings;

@@ -1,0 +1,205 @@
+//! A whole pipeline file: from its text to typed settings, in one step.
+//!
+//! In: TOML text. Out: a [`Pipeline`] whose every number is checked, or an error that names the key
+//! and the nearest known one.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::{
+    embed::{EmbedSettings, ModelSettings},
+    error::ConfigError,
+    extract::ExtractSettings,
+    llm::LlmSettings,
+    log::{LogKind, LogSettings, check_kind},
+    memory::MemorySettings,
+    metrics::MetricsSettings,
+    profile, range,
+    recall::RecallSettings,
+    replay::ReplaySettings,
+    role::Role,
+    serve::ServeSettings,
+    snapshot::SnapshotSettings,
+    source::SourceSettings,
+    window::WindowSettings,
+};
+
+/// A whole pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pipeline {
+    /// Version of the file's format: 1. The only key that a file must have.
+    pub version: u32,
+    /// The pipeline's name, for people who read its messages.
+    pub name: String,
+    /// The set of defaults that the keys of the file are laid over: `default`, `paper`,
+    /// `paper-longmemeval` or `paper-evermembench`.
+    pub profile: String,
+    /// Where turns come from, for `ripplemem run` on an embedded log; a log on Kafka has the turns
+    /// topic as its source.
+    pub source: Option<SourceSettings>,
+    /// What a service on Kafka does.
+    pub roles: Vec<Role>,
+    /// Where turns and memory records are stored.
+    pub log: LogSettings,
+    /// How turns are grouped into windows.
+    pub window: WindowSettings,
+    /// How windows become memory units.
+    pub extract: ExtractSettings,
+    /// How texts become vectors.
+    pub embed: EmbedSettings,
+    /// The language model, where one is used, and what may be spent on it.
+    pub llm: LlmSettings,
+    /// How units become the event graph.
+    pub memory: MemorySettings,
+    /// How a question becomes evidence.
+    pub recall: RecallSettings,
+    /// Questions and edges over Kafka.
+    pub serve: ServeSettings,
+    /// Topics written as Parquet while they grow.
+    pub replay: ReplaySettings,
+    /// Snapshots of the memory.
+    pub snapshot: SnapshotSettings,
+    /// The HTTP address of a running service.
+    pub metrics: MetricsSettings,
+}
+
+/// The schema of the type: types, descriptions and ranges, each where it is used.
+pub(super) static SCHEMA: LazyLock<serde_json::Value> = LazyLock::new(|| {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<Pipeline>().to_value()
+});
+
+impl Pipeline {
+    /// Reads and checks a pipeline file. Relative paths in it are taken from its directory.
+    ///
+    /// # Errors
+    /// [`ConfigError`] that names the file and the key.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let invalid = |problem| ConfigError::Invalid { path: path.to_owned(), problem };
+        let mut pipeline = Self::parse(&text).map_err(invalid)?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        pipeline.log.directory = base.join(&pipeline.log.directory);
+        pipeline.replay.directory = base.join(&pipeline.replay.directory);
+        let snapshots = &mut pipeline.snapshot.directory;
+        if !snapshots.is_empty() && !snapshots.contains("://") {
+            *snapshots = base.join(&*snapshots).to_string_lossy().into_owned();
+        }
+        if let Some(source) = &mut pipeline.source
+            && source.path != Path::new("-")
+        {
+            source.path = base.join(&source.path);
+        }
+        let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
+        let cache = Some(&mut pipeline.llm.cache_directory);
+        let embed = &mut pipeline.embed;
+        let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache];
+        for file in files.into_iter().flatten().flatten() {
+            *file = base.join(&*file);
+        }
+        Ok(pipeline)
+    }
+
+    /// Reads and checks the text of a pipeline file.
+    ///
+    /// # Errors
+    /// What is wrong, where, and the nearest known key.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+        match file.get("version") {
+            Some(Value::Integer(1)) => {}
+            Some(other) => return Err(format!("version: {other} is not known; this build reads version = 1")),
+            None => return Err("version: missing; begin the file with version = 1".to_owned()),
+        }
+        let table = Value::Table(profile::under(file)?);
+        if let Some(table) = table.as_table() {
+            check_kind(table)?;
+        }
+        let mut pipeline: Self = table.clone().try_into().map_err(|e: toml::de::Error| with_nearest_key(&e))?;
+        range::check(&SCHEMA, &table, "")?;
+        pipeline.check()?;
+        if !pipeline.snapshot.directory.is_empty() {
+            pipeline.log.kafka.snapshot_lag_ms = 2 * 1_000 * pipeline.snapshot.interval_seconds;
+        }
+        Ok(pipeline)
+    }
+
+    /// The settings of the chosen embedding model.
+    #[must_use]
+    pub fn model(&self) -> ModelSettings {
+        self.embed.chosen()
+    }
+
+    /// Where this process keeps responses of the language model; none for one that does not extract.
+    #[must_use]
+    pub fn responses(&self) -> Option<PathBuf> {
+        let extracts = self.log.kind == LogKind::Embedded || self.roles.contains(&Role::Extract);
+        extracts.then(|| self.llm_directory())
+    }
+
+    /// Where responses of the language model are kept.
+    #[must_use]
+    pub fn llm_directory(&self) -> PathBuf {
+        self.llm.cache_directory.clone().unwrap_or_else(|| self.log.directory.join("cache"))
+    }
+
+    /// What one section says of itself, then what sections need of each other.
+    fn check(&self) -> Result<(), String> {
+        self.window.check()?;
+        self.embed.check()?;
+        self.memory.check()?;
+        self.recall.check()?;
+        self.log.check()?;
+        self.serve.check()?;
+        self.replay.check()?;
+        SnapshotSettings::check(&self.snapshot.directory)
+            .map_err(|problem| format!("snapshot.directory: {problem}"))?;
+        self.metrics.check()?;
+        self.llm.check_choice("extract.extractor", &self.extract.extractor)?;
+        self.llm.check_choice("recall.planner", &self.recall.planner)?;
+        self.llm.check_choice("recall.cues_by", &self.recall.cues_by)?;
+        self.llm.check()?;
+        if self.roles.is_empty() {
+            return Err("roles: empty; write [\"extract\", \"serve\"], or one of them".to_owned());
+        }
+        if self.roles.contains(&Role::Replay) {
+            if self.log.kind == LogKind::Embedded {
+                return Err(
+                    "roles: \"replay\" follows topics of Kafka; for an embedded log use `ripplemem replay`".to_owned()
+                );
+            }
+            if self.replay.topics.is_empty() {
+                return Err("replay.topics: empty; write [\"turns\", \"memory\"], or one of them".to_owned());
+            }
+        }
+        if self.log.kind == LogKind::Kafka && self.source.is_some() {
+            return Err("source: a log on Kafka has the turns topic as its source; remove [source], and load files \
+                        with `ripplemem ingest FORMAT FILE --pipeline THIS`"
+                .to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// serde lists the known keys of an unknown one; say which was probably meant.
+fn with_nearest_key(error: &toml::de::Error) -> String {
+    let message = error.message();
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let Some((unknown, known)) = quoted.split_first().filter(|_| message.starts_with("unknown field")) else {
+        return message.to_owned();
+    };
+    let nearest =
+        known.iter().max_by(|a, b| strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown)));
+    match nearest {
+        Some(key) => format!("unknown key {unknown:?}; did you mean {key:?}?"),
+        None => message.to_owned(),
+    }
+}

@@ -1,0 +1,142 @@
+//! `[recall]`: how a question becomes evidence (paper, sections 3.4 and 3.5; decisions 14 to 17).
+//!
+//! When the memory abstains: an answer whose sufficiency is below `supported` is marked as not
+//! supported.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::familiarity::FamiliaritySettings;
+
+/// What the first hop looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstHop {
+    /// As in the paper: a fixed number of units from each of three indexes.
+    Channels,
+    /// The most familiar parts of the whole bank, as many as the question needs.
+    Familiarity,
+}
+
+/// Where the list of familiar parts ends (the cutoff).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StopSettings {
+    /// Least familiarity of a part that is quoted, on the scale from `recall.familiarity.zero` (0) to
+    /// the bank's best part (1). A larger value quotes less.
+    #[schemars(range(min = -1, max = 1))]
+    pub share: f64,
+    /// Added to `share` for a question about a time.
+    #[schemars(range(min = -1, max = 1))]
+    pub time_offset: f64,
+    /// Added to `share` for a question whose answer must be gathered from several parts, or is a habit.
+    #[schemars(range(min = -1, max = 1))]
+    pub gathered_offset: f64,
+    /// Estimated tokens that are quoted in any case, whatever the familiarity.
+    pub least_tokens: usize,
+    /// Estimated tokens after which nothing more is quoted. At least `least_tokens`.
+    #[schemars(range(max = 1_000_000))]
+    pub most_tokens: usize,
+}
+
+/// How a question becomes evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecallSettings {
+    /// What the first hop looks for.
+    pub first_hop: FirstHop,
+    /// Units that the first hop takes by vector (`first_hop = "channels"`).
+    #[schemars(range(min = 0, max = 1_000))]
+    pub semantic: usize,
+    /// Units that the first hop takes by words (`first_hop = "channels"`).
+    #[schemars(range(min = 0, max = 1_000))]
+    pub lexical: usize,
+    /// Units that the first hop takes by participants, locations and time (`first_hop = "channels"`).
+    #[schemars(range(min = 0, max = 1_000))]
+    pub cue: usize,
+    /// Most rounds of expansion along the graph after the first hop.
+    #[schemars(range(min = 0, max = 10))]
+    pub rounds: u32,
+    /// `false`, for comparison, skips the planner: each round starts at the best units and looks for
+    /// the question itself.
+    pub planned: bool,
+    /// What plans a round: `rules`, or `llm`, with the rules as fallback.
+    pub planner: String,
+    /// What reads the cues of a question: `rules`, or `llm`, with the rules as fallback.
+    pub cues_by: String,
+    /// Most units from which a round expands.
+    #[schemars(range(min = 0, max = 30))]
+    pub anchors: usize,
+    /// Most edges from an anchor.
+    #[schemars(range(min = 1, max = 2))]
+    pub hops: u32,
+    /// Most units that a round adds along semantic edges.
+    pub semantic_support: usize,
+    /// Most units that a round adds along structural edges.
+    pub structural_support: usize,
+    /// Least familiarity of a unit that a round adds, with `first_hop = "channels"`, on the scale from
+    /// `recall.familiarity.zero` (0) to the bank's best part (1). A larger value adds less.
+    #[schemars(range(min = -1, max = 1))]
+    pub support_floor: f64,
+    /// With `first_hop = "familiarity"`, how far below the cutoff of `[recall.stop]` a unit may lie when
+    /// an edge leads to it. A larger value adds more along the graph.
+    #[schemars(range(min = -1, max = 1))]
+    pub link_worth: f64,
+    /// Whether a path may change its channel.
+    pub mixed_paths: bool,
+    /// Familiarities in the same bucket of this width count as equal when support is ranked, so that
+    /// shorter and stronger paths come first.
+    #[schemars(range(min = 0.000_001, max = 1))]
+    pub match_bucket: f64,
+    /// Most units of an answer.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub budget: usize,
+    /// Weight of the cosine of question and unit in the evidence order (λq in the paper).
+    #[schemars(range(min = 0, max = 1_000))]
+    pub alignment_weight: f64,
+    /// Weight of how a unit was reached in the evidence order (λp).
+    #[schemars(range(min = 0, max = 1_000))]
+    pub provenance_weight: f64,
+    /// Added in the evidence order to a unit that was an anchor (λa).
+    #[schemars(range(min = 0, max = 1_000))]
+    pub anchor_weight: f64,
+    /// Weight of a unit that the first hop found by vector.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub semantic_source: f64,
+    /// Weight of a unit that the first hop found by words.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub lexical_source: f64,
+    /// Weight of a unit that the first hop found by cues.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub cue_source: f64,
+    /// Weight of a unit that the expansion found.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub expansion_source: f64,
+    /// The offset in 1 / (offset + rank). A larger value makes ranks matter less.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub rank_offset: f64,
+    /// How familiar each part of a bank is to a question.
+    pub familiarity: FamiliaritySettings,
+    /// Where the list of familiar parts ends (the cutoff).
+    pub stop: StopSettings,
+    /// Sufficiency at which recollection stops after the first hop. Above 1 it never does.
+    #[schemars(range(min = 0, max = 2))]
+    pub sufficient: f64,
+    /// Sufficiency below which the answer is marked as not supported: the memory abstains. A larger
+    /// value abstains more often.
+    #[schemars(range(min = 0, max = 1))]
+    pub supported: f64,
+}
+
+impl RecallSettings {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let StopSettings { least_tokens, most_tokens, .. } = self.stop;
+        if most_tokens < least_tokens {
+            return Err(format!(
+                "recall.stop.most_tokens: {most_tokens} is less than recall.stop.least_tokens, {least_tokens}; write \
+                 at least that"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! `[serve]`: how a running service takes questions and publishes edges over Kafka.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::log::check_topic_name;
+
+/// Questions and edges over Kafka.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServeSettings {
+    /// A question may name a reply topic only if the topic begins with this; empty: `PREFIX.answers`.
+    pub reply_prefix: String,
+    /// Timeout of a question that names no deadline; after it the answer is a refusal.
+    #[schemars(range(min = 1, max = 3_600_000))]
+    pub deadline_ms: u64,
+    /// Threads that answer questions. More answer more questions at once and use more processors.
+    #[schemars(range(min = 1, max = 256))]
+    pub threads: usize,
+    /// Whether this instance writes the graph's edges to `PREFIX.edges`. Set it in one instance only.
+    pub edges: bool,
+}
+
+impl ServeSettings {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.reply_prefix.is_empty() { Ok(()) } else { check_topic_name("serve.reply_prefix", &self.reply_prefix) }
+    }
+}
