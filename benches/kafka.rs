@@ -448,7 +448,7 @@ fn replay(broker: &Broker, chat: &Chat) {
             let mut replay = Replay::open(&pipeline.log, &request).expect("a log and a directory");
             while replay.step(false).expect("a read and a write") > 0 {}
             replay.finish().expect("a write");
-            let files = &replay.held().files;
+            let files = &replay.index().files;
             assert_eq!(files.iter().map(|file| file.rows).sum::<u64>(), turns as u64);
             bytes = files.iter().map(|file| file.bytes).sum::<u64>();
         });

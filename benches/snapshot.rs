@@ -23,7 +23,7 @@ use ripplemem::{
     memory::Census,
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
     pipeline::{Answerer, AnswererOptions},
-    snapshot::{Manifest, Snapshots, Update, UpdateTable},
+    snapshot::{LogRead, Manifest, Snapshots, UpdateTable},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
@@ -243,13 +243,13 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
     };
     let before = open(Path::new(&pipeline.snapshot.directory));
     let restored = before.newest(false, &mut |_| {}, &mut |_, _| {}).expect("a snapshot").expect("there is one");
-    let mut updates: Vec<Update> = Vec::new();
+    let mut updates: Vec<LogRead> = Vec::new();
     let mut at = 0;
     let all: Vec<_> = records(banks, size).collect();
     for read in all.chunks(READ) {
         at += read.len() as u64;
         let records = read.iter().map(|(key, record)| (key.clone(), Some(record.clone()))).collect();
-        updates.push(Update { next_offset: at, offset: at - 1, records, ..Update::default() });
+        updates.push(LogRead { next_offset: at, offset: at - 1, records, ..LogRead::default() });
     }
     drop(all);
     let mut choices: Vec<_> =
@@ -263,7 +263,7 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
         for update in &updates {
             // A bank's edges follow its first record.
             let from = choices.len().saturating_sub(each);
-            writer.take(update, &choices.split_off(from)).expect("rows");
+            writer.add(update, &choices.split_off(from)).expect("rows");
         }
         writer.snapshot(1).expect("a snapshot");
     });

@@ -1,4 +1,4 @@
-//! A server that speaks S3 for a test, and a line to it that fails by a plan.
+//! An S3 server for a test, and a proxy to it that fails as planned.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -17,7 +17,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// None, and the test named as skipped, where the server cannot be had.
+    /// Starts the server; if it is not installed, reports the test as skipped and returns `None`.
     pub(crate) fn start(test: &str) -> Option<Self> {
         let python = Python::with("moto", test)?;
         let mut child = python
@@ -29,7 +29,8 @@ impl Server {
             .unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
         let here = "Running on http://";
-        let line = told.by_ref().map(Result::unwrap).find(|line| line.contains(here)).expect("it says where it is");
+        let line =
+            told.by_ref().map(Result::unwrap).find(|line| line.contains(here)).expect("the server prints its address");
         let address = line.split(here).nth(1).unwrap().trim().parse().unwrap();
         std::thread::spawn(move || told.for_each(drop));
         let server = Self { child, address };
@@ -38,7 +39,7 @@ impl Server {
         Some(server)
     }
 
-    /// The answer to a request.
+    /// The response to a request.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &[u8]) -> String {
         String::from_utf8_lossy(&forward(self.address, &request(method, path, body))).into_owned()
     }
@@ -51,34 +52,35 @@ impl Drop for Server {
     }
 }
 
-/// What becomes of a request.
+/// What the proxy does with a request.
 pub(crate) enum Fate {
+    /// Forwards it.
     Passes,
-    /// Comes late.
+    /// Forwards it after a delay.
     Late(Duration),
-    /// Is refused with a status.
+    /// Refuses it with a status.
     Refused(u16),
-    /// Never comes.
+    /// Closes the connection without forwarding it.
     Dropped,
-    /// Is done, and the answer never comes back.
+    /// Forwards it, and closes the connection without a response.
     Unanswered,
-    /// Is done, and half of the answer comes back.
+    /// Forwards it, and returns half of the response.
     Halved,
-    /// Is held for ever, the line open.
+    /// Keeps the connection open without a response.
     Silence,
-    /// Is preceded by another with this body.
+    /// Forwards it after another request with this body.
     Overtaken(Vec<u8>),
 }
 
 type Plan = Box<dyn FnMut(&str) -> Fate + Send>;
 
-/// A line to a server.
-pub(crate) struct Line {
+/// A proxy to a server.
+pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     plan: Arc<Mutex<Plan>>,
 }
 
-impl Line {
+impl Proxy {
     /// `plan` sees the first line of each request.
     pub(crate) fn to(server: &Server, plan: impl FnMut(&str) -> Fate + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -94,12 +96,13 @@ impl Line {
         Self { address, plan }
     }
 
-    pub(crate) fn becomes(&self, plan: impl FnMut(&str) -> Fate + Send + 'static) {
+    /// Replaces the plan.
+    pub(crate) fn set_plan(&self, plan: impl FnMut(&str) -> Fate + Send + 'static) {
         *self.plan.lock().unwrap() = Box::new(plan);
     }
 }
 
-/// One request and its answer.
+/// Handles one request and its response.
 fn carry(mut stream: TcpStream, behind: SocketAddr, plan: &Mutex<Plan>) {
     let Some(request) = read(&mut stream) else { return };
     let first = String::from_utf8_lossy(request.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
@@ -123,7 +126,7 @@ fn carry(mut stream: TcpStream, behind: SocketAddr, plan: &Mutex<Plan>) {
             answer[..answer.len() / 2].to_vec()
         }
         Fate::Silence => {
-            // Until the other side has had enough.
+            // Until the client closes the connection.
             drop(stream.read(&mut [0]));
             Vec::new()
         }
@@ -138,7 +141,7 @@ fn carry(mut stream: TcpStream, behind: SocketAddr, plan: &Mutex<Plan>) {
 }
 
 fn request(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
-    // The server asks who it is, and not for a proof.
+    // The server requires credentials, but does not check the signature.
     let who = "AWS4-HMAC-SHA256 Credential=test/20240501/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
     let length = body.len();
     let head =
@@ -146,7 +149,7 @@ fn request(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A whole request; none when there is none.
+/// A complete request; `None` when the connection ends before.
 fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut request = Vec::new();
     let mut part = [0; 16_384];
@@ -166,7 +169,7 @@ fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-/// The answer to a request, after which the server closes the line.
+/// The response to a request, after which the server closes the connection.
 fn forward(to: SocketAddr, request: &[u8]) -> Vec<u8> {
     let mut answer = Vec::new();
     let Ok(mut stream) = TcpStream::connect(to) else { return answer };
@@ -177,8 +180,8 @@ fn forward(to: SocketAddr, request: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// Tells a process where the server is.
-pub(crate) fn tell(command: &mut Command, address: SocketAddr) -> &mut Command {
+/// Gives a process the server's address and credentials.
+pub(crate) fn with_credentials(command: &mut Command, address: SocketAddr) -> &mut Command {
     command
         .env("AWS_ACCESS_KEY_ID", "test")
         .env("AWS_SECRET_ACCESS_KEY", "test")

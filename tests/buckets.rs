@@ -1,4 +1,4 @@
-//! Snapshots in a bucket, and what a store that fails does to the rest: nothing.
+//! Snapshots in a bucket. A failing store affects nothing but snapshots.
 
 use std::{
     fs,
@@ -19,14 +19,14 @@ use ripplemem::{
 
 use super::{
     broker_process::Broker,
-    bucket_process::{Fate, Line, Server, tell},
-    kafka::{Home, Running, calm, load, turn, wait},
+    bucket_process::{Fate, Proxy, Server, with_credentials},
+    kafka::{Home, Running, load, turn, uninterrupted, wait},
     oracle::Dice,
     support::{fails, lines, write},
 };
 
 fn run(address: SocketAddr, arguments: &[&str]) -> Output {
-    tell(&mut Command::new(env!("CARGO_BIN_EXE_ripplemem")), address).args(arguments).output().unwrap()
+    with_credentials(&mut Command::new(env!("CARGO_BIN_EXE_ripplemem")), address).args(arguments).output().unwrap()
 }
 
 fn told(address: SocketAddr, arguments: &[&str]) -> String {
@@ -51,7 +51,7 @@ fn say(home: &Path, address: SocketAddr, file: &str, n: usize) -> Output {
     run(address, &["ingest", "jsonl", jsonl.to_str().unwrap(), "--pipeline", file])
 }
 
-/// Written, restored, asked about its past, and written by one only: as in a directory.
+/// A bucket works as a directory does: snapshots, restores, as-of questions, and one writer only.
 #[test]
 fn a_memory_in_a_bucket() {
     let Some(server) = Server::start("buckets::a_memory_in_a_bucket") else { return };
@@ -74,37 +74,37 @@ fn a_memory_in_a_bucket() {
     let restored = told(at, &["digest", "--pipeline", path]);
     assert!(restored.contains("4 units"), "{restored}");
     assert_eq!(told(at, &["digest", "--pipeline", path, "--snapshots", ""]), restored);
-    // The past is in the bucket only.
+    // Only the bucket has the history.
     let asked = ["ask", "What does Marta keep?", "--bank", "b", "--pipeline", path, "--as-of"];
     let early = told(at, &[&asked[..], &[&then[0].to_string()]].concat());
     assert!(early.contains("kayak") && !early.contains("boathouse"), "{early}");
     let late = told(at, &[&asked[..], &[&then[3].to_string()]].concat());
     assert!(late.contains("kayak") && late.contains("boathouse"), "{late}");
 
-    // Another process is quicker by nothing but the name of the manifest: what it wrote stays.
-    let line = Line::to(&server, |first| match first.starts_with("PUT") && first.contains("/manifests/") {
+    // Another process wins the race for a manifest's name, and its manifest stays.
+    let proxy = Proxy::to(&server, |first| match first.starts_with("PUT") && first.contains("/manifests/") {
         true => Fate::Overtaken(b"the other's".to_vec()),
         false => Fate::Passes,
     });
-    let output = say(home.path(), line.address, path, 4);
+    let output = say(home.path(), proxy.address, path, 4);
     fails(&output, 1, &["s3://memory/of/mine", "another process writes snapshots there"]);
     let newest = server.ask("GET", "/memory/of/mine/manifests/000000000006.json", b"");
     assert!(newest.ends_with("the other's"), "{newest}");
-    // That is no manifest: it is left out by name, and the memory comes from the one before.
+    // That is not a manifest: it is skipped and named, and the memory is restored from the one before it.
     let output = run(at, &["digest", "--pipeline", path]);
-    fails(&output, 0, &["000000000006.json", "left out"]);
+    fails(&output, 0, &["000000000006.json", "skipped"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("5 units"), "{output:?}");
 }
 
-/// A start with the store away, or behind a line that hangs, says where, what and what to do.
+/// A start with an unavailable or hanging store fails with where, what and what to do.
 #[test]
 fn a_start_without_the_store() {
     let Some(server) = Server::start("buckets::a_start_without_the_store") else { return };
     let home = tempfile::tempdir().unwrap();
     let path = file(home.path(), "s3://memory/start");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let silent = Line::to(&server, |_| Fate::Silence);
-    let refusing = Line::to(&server, |_| Fate::Refused(503));
+    let silent = Proxy::to(&server, |_| Fate::Silence);
+    let refusing = Proxy::to(&server, |_| Fate::Refused(503));
     for (address, why) in
         [(nobody, "onnection refused"), (silent.address, "no answer within 10 s"), (refusing.address, "503")]
     {
@@ -119,8 +119,8 @@ fn a_start_without_the_store() {
     );
 }
 
-/// A plan by the dice: one request in `one_in` fails, in one way or another.
-fn by_the_dice(seed: u64, one_in: u64, failed: &Arc<AtomicUsize>) -> impl FnMut(&str) -> Fate + Send + 'static {
+/// A random plan: one request in `one_in` fails, in a random way.
+fn random_failures(seed: u64, one_in: u64, failed: &Arc<AtomicUsize>) -> impl FnMut(&str) -> Fate + Send + 'static {
     let (mut dice, failed) = (Dice(seed), Arc::clone(failed));
     move |_| {
         if dice.below(one_in) > 0 {
@@ -138,28 +138,28 @@ fn by_the_dice(seed: u64, one_in: u64, failed: &Arc<AtomicUsize>) -> impl FnMut(
     }
 }
 
-/// Whatever the line does, what was acknowledged is there, and the next snapshot on a whole line
-/// holds all of it.
+/// Whatever fails on the way to the store, no acknowledged turn is lost, and the next snapshot over a
+/// working connection has all of them.
 #[test]
-fn a_line_that_fails_by_a_plan() {
-    let Some(server) = Server::start("buckets::a_line_that_fails_by_a_plan") else { return };
+fn a_store_that_fails_at_random() {
+    let Some(server) = Server::start("buckets::a_store_that_fails_at_random") else { return };
     let (failed, mut refused) = (Arc::new(AtomicUsize::new(0)), 0);
     for seed in 0..4 {
         let home = tempfile::tempdir().unwrap();
         let path = file(home.path(), &format!("s3://memory/plan-{seed}"));
         let path = path.to_str().unwrap();
-        let line = Line::to(&server, by_the_dice(seed, 2 + seed % 3, &failed));
+        let proxy = Proxy::to(&server, random_failures(seed, 2 + seed % 3, &failed));
         for n in 0..5 {
-            let output = say(home.path(), line.address, path, n);
+            let output = say(home.path(), proxy.address, path, n);
             if !output.status.success() {
-                // Nothing but the store: and what was read before it is in the log.
+                // Only the store failed: the turns are in the log.
                 fails(&output, 1, &["s3://memory/plan-", "nothing is lost"]);
                 refused += 1;
             }
         }
-        line.becomes(|_| Fate::Passes);
+        proxy.set_plan(|_| Fate::Passes);
         for n in 0..5 {
-            let output = say(home.path(), line.address, path, n);
+            let output = say(home.path(), proxy.address, path, n);
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
         let restored = told(server.address, &["digest", "--pipeline", path]);
@@ -171,7 +171,7 @@ fn a_line_that_fails_by_a_plan() {
     println!("{failed} requests failed, and {refused} commands of 20 with them");
 }
 
-/// A running service goes on while its store fails, and its snapshots go on when it is back.
+/// A running service continues while its store fails, and writes snapshots again once it is available.
 #[test]
 fn a_service_outlives_its_store() {
     let _turn = turn();
@@ -180,45 +180,45 @@ fn a_service_outlives_its_store() {
     let snapshots = "[snapshot]\ndirectory = \"s3://memory/service\"\ninterval_seconds = 1\n";
     let home = Home::new(&broker, "bucket", snapshots);
     let failed = Arc::new(AtomicUsize::new(0));
-    let line = Line::to(&server, |_| Fate::Passes);
+    let proxy = Proxy::to(&server, |_| Fate::Passes);
     let start = || {
         let told = fs::File::options().create(true).append(true).open(home.directory.path().join("told")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
-        tell(&mut command, line.address).args(["run", home.path()]).stdout(Stdio::null()).stderr(told);
+        with_credentials(&mut command, proxy.address).args(["run", home.path()]).stdout(Stdio::null()).stderr(told);
         Running(command.spawn().unwrap())
     };
     let manifests = || server.ask("GET", "/memory?list-type=2&prefix=service/manifests/", b"");
     let service = start();
     wait(&|| home.told(), || home.told().contains("ready: "));
     wait(&|| home.told(), || manifests().contains("/manifests/"));
-    line.becomes(by_the_dice(7, 2, &failed));
+    proxy.set_plan(random_failures(7, 2, &failed));
     load(&home);
     home.extracted();
     let question = ["ask", "Which books has Marta recommended to Elias?", "--bank", "sample/harbour"];
-    let ask = |more: &[&str]| told(line.address, &[&question[..], &["--pipeline", home.path()], more].concat());
+    let ask = |more: &[&str]| told(proxy.address, &[&question[..], &["--pipeline", home.path()], more].concat());
     for _ in 0..3 {
         assert!(ask(&[]).contains("Marta"));
     }
-    // Nobody answers at all: a question about now does not notice.
-    line.becomes(|_| Fate::Silence);
+    // The store hangs: a question about the present is still answered.
+    proxy.set_plan(|_| Fate::Silence);
     let noticed = home.told().matches("no snapshot: ").count();
     let more = write(
         &home.directory.path().join("more.jsonl"),
         lines("sample/harbour", "later", &[("m1", "Ann", "Marta bought a green kayak")]),
     );
-    told(line.address, &["ingest", "jsonl", more.to_str().unwrap(), "--pipeline", home.path()]);
+    told(proxy.address, &["ingest", "jsonl", more.to_str().unwrap(), "--pipeline", home.path()]);
     home.extracted();
     assert!(ask(&[]).contains("Marta"));
     wait(&|| home.told(), || home.told().matches("no snapshot: ").count() > noticed);
     let before = manifests();
-    line.becomes(|_| Fate::Passes);
+    proxy.set_plan(|_| Fate::Passes);
     wait(&|| home.told(), || home.told().contains("written again") && manifests() != before);
-    // What is in the log is in the bucket, or comes on top of it.
+    // The bucket plus the log's tail give the same memory as the log alone.
     service.kill();
     assert!(failed.load(Ordering::Relaxed) > 0, "{}", home.told());
-    let restored = told(line.address, &["digest", "--pipeline", home.path()]);
-    assert_eq!(told(line.address, &["digest", "--pipeline", home.path(), "--snapshots", ""]), restored);
-    assert!(calm().units > 0 && !home.told().contains("another process"), "{}", home.told());
+    let restored = told(proxy.address, &["digest", "--pipeline", home.path()]);
+    assert_eq!(told(proxy.address, &["digest", "--pipeline", home.path(), "--snapshots", ""]), restored);
+    assert!(uninterrupted().units > 0 && !home.told().contains("another process"), "{}", home.told());
     let _again = start();
     wait(&|| home.told(), || home.told().matches("ready: ").count() == 2);
 }

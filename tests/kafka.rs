@@ -1,4 +1,4 @@
-//! The service on a real broker: killed, divided, fed with what it cannot read.
+//! The service on a real broker: killed, divided among instances, and given invalid input.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use super::{
 
 const SNAPSHOTS: &str = "[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 1\n";
 
-/// A pipeline file of a test, with the deterministic embedder.
+/// The directory and pipeline file of a test, with the deterministic embedder.
 pub(crate) struct Home {
     pub(crate) directory: tempfile::TempDir,
     pub(crate) file: PathBuf,
@@ -46,7 +46,7 @@ impl Home {
         Self::with(broker, prefix, extra, "")
     }
 
-    /// `extra` stands before the tables, `tables` after them.
+    /// `extra` is inserted before the tables of the pipeline file, `tables` after them.
     pub(crate) fn with(broker: &Broker, prefix: &str, extra: &str, tables: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let text = format!(
@@ -93,7 +93,7 @@ impl Home {
         fs::read_to_string(self.directory.path().join("told")).unwrap_or_default()
     }
 
-    /// Waits until every turn is extracted.
+    /// Waits until all turns are extracted.
     pub(crate) fn extracted(&self) {
         let log = self.log();
         wait(&|| self.told(), || (0..2).all(|p| log.lag(p, log.read_position(p).unwrap()).unwrap() == 0));
@@ -104,11 +104,11 @@ impl Home {
     }
 }
 
-/// A service that dies with the test.
+/// A service that is killed when the test ends.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// As a user or a supervisor does it.
+    /// Sends SIGTERM, as a supervisor does, and waits for an orderly end.
     pub(crate) fn stop(mut self) {
         assert!(Command::new("kill").arg(self.0.id().to_string()).status().unwrap().success());
         assert!(self.0.wait().unwrap().success());
@@ -130,27 +130,27 @@ impl Drop for Running {
 pub(crate) fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !until() {
-        assert!(begun.elapsed() < Duration::from_secs(300), "it never came: {}", told());
+        assert!(begun.elapsed() < Duration::from_secs(300), "timed out: {}", told());
         std::thread::sleep(Duration::from_millis(200));
     }
 }
 
-/// One at a time: several brokers, services and clients on two cores stop each other for longer
-/// than a cluster may be away.
+/// Lets one test run at a time: several brokers, services and clients on two cores would delay each
+/// other beyond their timeouts.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     sync::lock(&TURN)
 }
 
-/// What a run on the embedded log, never killed, remembers of the sample.
-pub(crate) fn calm() -> Census {
+/// The memory of the sample after an uninterrupted run on the embedded log.
+pub(crate) fn uninterrupted() -> Census {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(home.path(), "embed.read_turns = 16"));
     ingest(&mut service, &data("sample.jsonl"));
     census(&service)
 }
 
-/// The events of the sample, as `ingest` hands them to the topic.
+/// The events of the sample, as `ingest` appends them.
 fn sample() -> Vec<TurnEvent> {
     let settings =
         SourceSettings { format: "jsonl".into(), path: data("sample.jsonl"), zone: "+00:00".into(), only: Vec::new() };
@@ -158,7 +158,7 @@ fn sample() -> Vec<TurnEvent> {
     std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
 }
 
-/// What an administrator does to the cluster meanwhile.
+/// Runs an administrator's work on the cluster.
 fn administer(broker: &Broker, work: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let admin: AdminClient<DefaultClientContext> =
@@ -203,8 +203,8 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     let now = as_of("2100-01-01T00:00:00Z");
     assert_eq!(String::from_utf8_lossy(&now.stdout), answer["context"].as_str().unwrap(), "{}", home.told());
     fails(&as_of("1999-01-01T00:00:00Z"), 1, &["1999-01-01T00:00:00Z", "the oldest that can be asked for"]);
-    // The memory is that of the embedded log, and the edges topic says what the graph is.
-    let expected = calm();
+    // The memory equals that of the embedded log, and the edges topic holds the edges of the graph.
+    let expected = uninterrupted();
     assert_eq!(home.census(), expected);
     let edges = || {
         let output = ripplemem(&["tap", "edges", "--pipeline", home.path()]);
@@ -213,14 +213,14 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
             let record: serde_json::Value = serde_json::from_str(line).unwrap();
             live.insert(record["key"].to_string(), !record["value"].is_null());
         }
-        live.values().filter(|there| **there).count() as u64
+        live.values().filter(|is_live| **is_live).count() as u64
     };
     wait(&|| home.told(), || edges() == expected.semantic_edges + expected.structural_edges);
     service.kill();
 }
 
-/// Python with the client that docs/kafka.md names; the reader there, and a question as Spring
-/// and CloudEvents write it.
+/// Python with the client that docs/kafka.md names: the reader shown there, and a question with the
+/// headers of Spring and CloudEvents.
 #[test]
 fn another_client_reads_the_topics_and_asks() {
     let _turn = turn();
@@ -232,7 +232,7 @@ fn another_client_reads_the_topics_and_asks() {
     let _service = home.run();
     load(&home);
     home.extracted();
-    let expected = calm();
+    let expected = uninterrupted();
 
     let reader = fs::read_to_string(root.join("scripts/read_topics.py")).unwrap();
     let page = fs::read_to_string(root.join("docs/kafka.md")).unwrap();
@@ -249,7 +249,7 @@ fn another_client_reads_the_topics_and_asks() {
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
     let ask = |reply: &str, more: &[(&str, &[u8])], question: &str| -> serde_json::Value {
         let mut headers: BTreeMap<&str, String> = more.iter().map(|(name, value)| (*name, hex(value))).collect();
-        // Bytes that are no text.
+        // Bytes that are not UTF-8.
         headers.insert("kafka_correlationId", "00ff10".to_owned());
         headers.insert("kafka_replyTopic", hex(reply.as_bytes()));
         let script = root.join("tests/python/ask.py");
@@ -277,17 +277,17 @@ fn another_client_reads_the_topics_and_asks() {
     assert_eq!(refused(&[("ripplemem_after", b"soon")], question), "invalid");
 }
 
-/// The service, and in half of the rounds the loader too.
+/// The service is killed in every round, and the loader in every other one.
 #[test]
 fn killed_at_any_moment_on_kafka() {
     let _turn = turn();
     let Some(broker) = Broker::shared("kafka::killed_at_any_moment_on_kafka") else { return };
     let rounds = std::env::var("RIPPLEMEM_KAFKA_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
-    let (expected, events) = (calm(), sample());
+    let (expected, events) = (uninterrupted(), sample());
     let (mut kills, mut partial, mut loaders, mut duplicates) = (0, 0, 0, 0);
     for round in 0..rounds {
         let mut dice = Dice(round);
-        // Every third service comes back from snapshots that it wrote a second apart.
+        // Every third service restores from snapshots, which it writes every second.
         let home = Home::new(&broker, &format!("killed-{round}"), if round % 3 == 2 { SNAPSHOTS } else { "" });
         if round % 2 == 1 {
             let sample = data("sample.jsonl");
@@ -302,7 +302,7 @@ fn killed_at_any_moment_on_kafka() {
             drop(loader.kill());
             loader.wait().unwrap();
         }
-        // Told that it was not acknowledged, a user loads the file again.
+        // A user whose load failed loads the file again.
         load(&home);
         for _ in 0..1 + dice.below(3) {
             let service = home.run();
@@ -316,14 +316,14 @@ fn killed_at_any_moment_on_kafka() {
         partial += u64::from(position > 0 && position < said.len() as u64);
         let service = home.run();
         home.extracted();
-        // Every acknowledged turn as it was written, none invented; what is there twice is counted.
+        // Every acknowledged turn is unchanged, and none was invented; duplicates are counted.
         duplicates += said.len() - events.len();
-        assert!(said.iter().all(|turn| events.contains(turn)), "round {round}: a turn that nobody said");
+        assert!(said.iter().all(|turn| events.contains(turn)), "round {round}: an unknown turn");
         assert!(events.iter().all(|turn| said.contains(turn)), "round {round}: a turn is missing");
         assert_eq!(turns(&log), said, "round {round}");
-        // The memory that never saw a kill.
+        // The memory equals that of an uninterrupted run.
         assert_eq!(home.census(), expected, "round {round}: {}", home.told());
-        // A redelivery changes nothing, and fresh turns flow.
+        // A redelivery changes nothing, and new turns are extracted.
         load(&home);
         let fresh = serde_json::json!({"bank": "fresh", "turn": "1", "speaker": "Ann", "text": "I moved to Lisbon.",
             "time": "2024-05-06T09:00:00Z"});
@@ -341,9 +341,9 @@ fn killed_at_any_moment_on_kafka() {
 }
 
 #[test]
-fn what_cannot_be_read_goes_to_the_dead_letters() {
+fn invalid_records_go_to_the_dead_letters() {
     let _turn = turn();
-    let Some(broker) = Broker::shared("kafka::what_cannot_be_read_goes_to_the_dead_letters") else { return };
+    let Some(broker) = Broker::shared("kafka::invalid_records_go_to_the_dead_letters") else { return };
     let home = Home::new(&broker, "poison", "");
     drop(home.log());
     let turn =
@@ -370,15 +370,15 @@ fn what_cannot_be_read_goes_to_the_dead_letters() {
     for header in ["__connect.errors.topic", "__connect.errors.offset", "__connect.errors.exception.message"] {
         assert_eq!(tapped.matches(header).count(), 4, "{header}");
     }
-    assert_eq!(home.census().units, 1, "the stream went on");
+    assert_eq!(home.census().units, 1, "the valid turn was extracted");
 }
 
-/// A service that is killed while it writes Parquet, and the command that finishes its work:
-/// another reader finds exactly what the topic holds.
+/// A service is killed while it writes Parquet, and the command finishes its work: another reader then
+/// finds exactly the topic's records.
 #[test]
-fn topics_are_replayed_while_they_grow_however_often_it_is_killed() {
+fn a_replay_is_complete_although_it_is_killed_while_the_topics_grow() {
     let _turn = turn();
-    let test = "kafka::topics_are_replayed_while_they_grow_however_often_it_is_killed";
+    let test = "kafka::a_replay_is_complete_although_it_is_killed_while_the_topics_grow";
     let Some(broker) = Broker::shared(test) else { return };
     let Some(python) = Python::with("pyarrow", test) else { return };
     let home = Home::with(&broker, "replayed", "", "[replay]\ndirectory = \"tables\"\nfinish_seconds = 1\n");
@@ -412,34 +412,35 @@ fn topics_are_replayed_while_they_grow_however_often_it_is_killed() {
     }
     let replayed = rows(&python, &format!("{tables}/turns"));
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
-    let held = |topic: Topic| -> Vec<(u64, u64, String)> {
+    let stored = |topic: Topic| -> Vec<(u64, u64, String)> {
         let partitions = if topic == Topic::DeadLetters { 0..1 } else { 0..2u32 };
         let of = |p: u32| log.read(topic, p, 0, usize::MAX).unwrap().records.into_iter().map(move |r| (p, r));
         let all = partitions.flat_map(of);
         all.map(|(p, r)| (p.into(), r.offset, hex(&r.value.unwrap_or_default()))).collect()
     };
-    let place = |row: &serde_json::Value| {
+    let position = |row: &serde_json::Value| {
         let number = |name: &str| row[name].as_u64().unwrap();
         (number("partition"), number("offset"), row["value"].as_str().unwrap_or_default().to_owned())
     };
-    assert_eq!(replayed.iter().map(place).collect::<Vec<_>>(), held(Topic::Turns));
+    assert_eq!(replayed.iter().map(position).collect::<Vec<_>>(), stored(Topic::Turns));
     let problems: Vec<&str> = replayed.iter().filter_map(|row| row["problem"].as_str()).collect();
     assert_eq!(problems.len(), 1, "{problems:?}");
     let letters = rows(&python, &format!("{tables}/dead-letters"));
-    assert_eq!(letters.iter().map(place).collect::<Vec<_>>(), held(Topic::DeadLetters));
+    assert_eq!(letters.iter().map(position).collect::<Vec<_>>(), stored(Topic::DeadLetters));
     assert!(letters[0]["headers"].as_array().unwrap().iter().any(|h| h["key"] == "__connect.errors.topic"));
-    // Our log leaves read positions out, the replay does not.
+    // A replay contains read positions, which a read of the log leaves out.
     let memory = rows(&python, &format!("{tables}/memory"));
-    let records: Vec<_> = memory.iter().filter(|row| !row["bank"].is_null()).map(place).collect();
-    assert_eq!(records, held(Topic::Memory));
+    let records: Vec<_> = memory.iter().filter(|row| !row["bank"].is_null()).map(position).collect();
+    assert_eq!(records, stored(Topic::Memory));
     assert!(records.len() < memory.len());
 }
 
-/// A key that is not the bank puts a turn where Java's partitioner would not put its bank.
+/// With a key other than the bank, Java's partitioner puts a turn into another partition than its
+/// bank's.
 #[test]
-fn a_turn_in_another_partition_is_sent_to_its_banks() {
+fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
     let _turn = turn();
-    let Some(broker) = Broker::shared("kafka::a_turn_in_another_partition_is_sent_to_its_banks") else { return };
+    let Some(broker) = Broker::shared("kafka::a_turn_in_another_partition_is_forwarded_to_its_banks") else { return };
     let home = Home::new(&broker, "forwarded", "");
     let log = home.log();
     let partition = |name: &str| partition_of(&Bank::parse(name).unwrap(), 2);
@@ -451,17 +452,17 @@ fn a_turn_in_another_partition_is_sent_to_its_banks() {
     let lines = format!("b\t{}\n{stray}\t{}\n", say(1, "I moved to Lisbon."), say(2, "Now I live near Porto."));
     let placed = produce(&broker, "forwarded.turns", &lines);
     let expected = format!("{}\t0\n{}\t0\n", partition("b"), partition(&stray));
-    assert_eq!(placed, expected, "Kafka's own client puts a bank where we look for it");
+    assert_eq!(placed, expected, "Kafka's Java client chooses the partition that we expect");
     let _service = home.run();
     home.extracted();
     let there = log.read(Topic::Turns, partition("b"), 0, 10).unwrap().records;
-    assert_eq!(there.len(), 2, "sent on once");
+    assert_eq!(there.len(), 2, "forwarded once");
     assert_eq!(log.read_position(partition(&stray)).unwrap(), 1);
     assert_eq!(home.census().units, 2);
     assert!(there.iter().all(|record| record.key == b"b"));
 }
 
-/// Writes `key<TAB>value` lines with Kafka's own Java client, whose partitioner is ours.
+/// Writes `key<TAB>value` lines with Kafka's Java client, whose partitioner chooses as ours does.
 fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
     use std::io::Write;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -479,7 +480,7 @@ fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
     String::from_utf8(java.wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// Turns go on arriving while instances come, are told to stop, and are killed.
+/// Turns keep arriving while instances start, stop and are killed.
 #[test]
 fn services_share_the_partitions_and_take_over_under_load() {
     let _turn = turn();
@@ -491,13 +492,13 @@ fn services_share_the_partitions_and_take_over_under_load() {
     wait(&|| one.told(), || ours(&one) == 2);
     let events = sample();
     std::thread::scope(|scope| {
-        // Said again and again: however slow the machine is, all of it comes to pass while turns arrive.
-        let (going_on, goes_on) = mpsc::channel::<()>();
+        // The loader repeats the sample until all changes of instances are done, however slow they are.
+        let (stop_loader, stopped) = mpsc::channel::<()>();
         let (log, events) = (one.log(), &events);
         let loader = scope.spawn(move || {
-            for (said, event) in events.iter().cycle().enumerate() {
-                let over = goes_on.recv_timeout(Duration::from_millis(20)) != Err(RecvTimeoutError::Timeout);
-                if over && said >= events.len() {
+            for (sent, event) in events.iter().cycle().enumerate() {
+                let over = stopped.recv_timeout(Duration::from_millis(20)) != Err(RecvTimeoutError::Timeout);
+                if over && sent >= events.len() {
                     break;
                 }
                 log.append_turns(std::slice::from_ref(event)).unwrap();
@@ -511,14 +512,14 @@ fn services_share_the_partitions_and_take_over_under_load() {
         wait(&|| three.told(), || ours(&three) > 0);
         second.kill();
         wait(&|| three.told(), || ours(&three) > 1);
-        drop(going_on);
+        drop(stop_loader);
         loader.join().unwrap();
         three.extracted();
     });
-    assert_eq!(three.census(), calm());
+    assert_eq!(three.census(), uninterrupted());
 }
 
-/// Most of the time nothing happens here: it takes no turn.
+/// Mostly idle, so it runs beside other tests.
 #[test]
 fn the_service_outlives_half_a_minute_without_its_broker() {
     let Some(broker) = Broker::start("kafka::the_service_outlives_half_a_minute_without_its_broker", &[]) else {
@@ -532,14 +533,19 @@ fn the_service_outlives_half_a_minute_without_its_broker() {
     std::thread::sleep(Duration::from_secs(30));
     broker.act("restart", None);
     home.extracted();
-    assert_eq!(home.census(), calm());
+    assert_eq!(home.census(), uninterrupted());
 }
 
-/// Three copies: the one that leads most is killed while turns arrive, and comes back later.
+/// With three replicas, the broker that leads most partitions is killed while turns arrive, and is
+/// restarted later.
 #[test]
-fn one_of_three_brokers_is_lost() {
+fn the_service_survives_the_loss_of_one_of_three_brokers() {
     let _turn = turn();
-    let Some(broker) = Broker::start("kafka::one_of_three_brokers_is_lost", &["--brokers", "3"]) else { return };
+    let Some(broker) =
+        Broker::start("kafka::the_service_survives_the_loss_of_one_of_three_brokers", &["--brokers", "3"])
+    else {
+        return;
+    };
     let home = Home::with(&broker, "three", "", "replication = 3\n");
     let _service = home.run();
     wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
@@ -551,20 +557,20 @@ fn one_of_three_brokers_is_lost() {
         log.append_turns(std::slice::from_ref(event)).unwrap();
     }
     home.extracted();
-    assert_eq!(home.census(), calm());
+    assert_eq!(home.census(), uninterrupted());
     broker.act("restart", Some(1));
     log.append_turns(&events).unwrap();
     home.extracted();
-    assert_eq!(home.census(), calm(), "read again");
-    // What was acknowledged while one was away is there, once, in the order of each bank.
+    assert_eq!(home.census(), uninterrupted(), "read again");
+    // Turns acknowledged without that broker are in the topic once.
     let there = turns(&log);
     assert_eq!(there.len(), 2 * events.len());
 }
 
 #[test]
-fn partitions_added_while_running_are_read_and_their_turns_sent_on() {
+fn turns_in_partitions_added_while_running_are_forwarded() {
     let _turn = turn();
-    let test = "kafka::partitions_added_while_running_are_read_and_their_turns_sent_on";
+    let test = "kafka::turns_in_partitions_added_while_running_are_forwarded";
     let Some(broker) = Broker::shared(test) else { return };
     let refresh = "[log.kafka.client]\n\"topic.metadata.refresh.interval.ms\" = \"500\"\n";
     let home = Home::with(&broker, "grown", "", refresh);
@@ -575,7 +581,7 @@ fn partitions_added_while_running_are_read_and_their_turns_sent_on() {
         admin.create_partitions(&more, options).await.unwrap().into_iter().for_each(|made| drop(made.unwrap()));
     });
     wait(&|| home.told(), || home.told().matches(": ours").count() == 4);
-    // Where Java's partitioner puts their banks now is not where their memory is.
+    // Java's partitioner now puts these banks into other partitions than their memory's.
     let strays: Vec<Bank> =
         (0..).map(|n| Bank::parse(&format!("b{n}")).unwrap()).filter(|b| partition_of(b, 4) > 1).take(3).collect();
     let say = |bank: &Bank| {
@@ -594,9 +600,9 @@ fn partitions_added_while_running_are_read_and_their_turns_sent_on() {
 }
 
 #[test]
-fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
+fn turns_that_expired_unread_stop_a_start_until_the_user_accepts_it() {
     let _turn = turn();
-    let test = "kafka::turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise";
+    let test = "kafka::turns_that_expired_unread_stop_a_start_until_the_user_accepts_it";
     let Some(broker) = Broker::shared(test) else { return };
     let home = Home::new(&broker, "expired", "");
     let service = home.run();
@@ -623,7 +629,7 @@ fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
     home.extracted();
     let left = home.log().read(Topic::Turns, partition, end - 10, 100).unwrap().records;
     assert_eq!(left.len(), 10);
-    assert_eq!(home.log().read_position(partition).unwrap(), end, "gone on to the end");
+    assert_eq!(home.log().read_position(partition).unwrap(), end, "extracted to the end");
     let text = |record: &Record| match TurnEvent::from_json(record.value.as_deref().unwrap()).unwrap() {
         TurnEvent::Turn(turn) => Some(serde_json::to_string(&turn.text).unwrap()),
         _ => None,
@@ -631,17 +637,17 @@ fn turns_that_expired_unread_stop_the_start_until_the_user_says_otherwise() {
     let last = left.iter().filter_map(text).next_back().unwrap();
     let memory = home.log().read(Topic::Memory, partition, 0, 1_000).unwrap().records;
     let said = |record: &Record| String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).contains(&last);
-    assert!(memory.iter().any(said), "what was left is remembered");
+    assert!(memory.iter().any(said), "the remaining turns are remembered");
 }
 
-/// Turns that were heard before, faster than they can be read: what the service holds does not
-/// grow with what waits for it, and a new turn gets through afterwards.
+/// Known turns arrive faster than they can be read: the service's memory does not grow with its lag, and
+/// a new turn is extracted afterwards.
 #[test]
-fn a_flood_is_worked_off_in_bounded_memory() {
+fn a_flood_is_read_in_bounded_memory() {
     let _turn = turn();
     const GROWTH_MEGABYTES: u64 = 128;
     const MOST: u64 = 500_000;
-    let Some(broker) = Broker::shared("kafka::a_flood_is_worked_off_in_bounded_memory") else { return };
+    let Some(broker) = Broker::shared("kafka::a_flood_is_read_in_bounded_memory") else { return };
     let seconds = std::env::var("RIPPLEMEM_FLOOD_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
     let home = Home::new(&broker, "flood", "");
     home.change("embed.read_turns = 16", "embed.read_turns = 512");
@@ -661,7 +667,7 @@ fn a_flood_is_worked_off_in_bounded_memory() {
         }
     }
     let log = home.log();
-    // Twice: the second time shows what working on known turns takes.
+    // Twice, so that the peak before the flood includes known turns.
     for _ in 0..2 {
         log.append_turns(&events).unwrap();
         home.extracted();
@@ -676,20 +682,20 @@ fn a_flood_is_worked_off_in_bounded_memory() {
         if looked.elapsed() > Duration::from_secs(1) {
             let left = sent - read();
             waiting = waiting.max(left);
-            // More would only make the end later.
+            // A larger lag would only prolong the test.
             std::thread::sleep(if left > MOST { Duration::from_secs(5) } else { Duration::ZERO });
             looked = Instant::now();
         }
     }
     let flooded = begun.elapsed().as_secs_f64();
     while read() < sent {
-        assert!(begun.elapsed() < Duration::from_secs(60 + 10 * seconds), "it never came: {}", home.told());
+        assert!(begun.elapsed() < Duration::from_secs(60 + 10 * seconds), "timed out: {}", home.told());
         std::thread::sleep(Duration::from_millis(500));
     }
     let peak = megabytes("VmHWM");
     println!(
-        "{sent} turns in a flood of {flooded:.0} s, {waiting} of them waiting at most, worked off after {:.0} s; \
-         {before} MB before, at most {peak} MB",
+        "{sent} turns in a flood of {flooded:.0} s, a lag of up to {waiting}, read after {:.0} s; \
+         {before} MB before, up to {peak} MB",
         begun.elapsed().as_secs_f64()
     );
     assert!(waiting > 4 * events.len() as u64, "no flood: only {waiting} turns were waiting");
@@ -705,11 +711,11 @@ fn a_flood_is_worked_off_in_bounded_memory() {
     assert!(String::from_utf8_lossy(&answered.stdout).contains("lighthouse"), "{answered:?}{}", home.told());
 }
 
-/// A window whose record no topic would take goes through as several.
+/// A window whose record is larger than a topic allows is written as several records.
 #[test]
-fn pasted_documents_go_through() {
+fn long_documents_are_split_into_several_records() {
     let _turn = turn();
-    let Some(broker) = Broker::shared("kafka::pasted_documents_go_through") else { return };
+    let Some(broker) = Broker::shared("kafka::long_documents_are_split_into_several_records") else { return };
     let home = Home::new(&broker, "pasted", "");
     let line = "Harbour report counts in this line some blue boats. ";
     let turns: String = (0..40)
@@ -734,9 +740,9 @@ fn pasted_documents_go_through() {
 }
 
 #[test]
-fn a_secure_listener_lets_in_whom_it_knows() {
+fn a_secure_listener_accepts_only_known_users_with_rights() {
     let _turn = turn();
-    let test = "kafka::a_secure_listener_lets_in_whom_it_knows";
+    let test = "kafka::a_secure_listener_accepts_only_known_users_with_rights";
     let Some(broker) = Broker::start(test, &["--secure"]) else { return };
     let secure = |user: &str, variable: &str| {
         let mut log = Pipeline::parse("version = 1").unwrap().log;
@@ -770,7 +776,7 @@ fn a_secure_listener_lets_in_whom_it_knows() {
     fails(&secure(broker.text("username"), "NOT_SET_AT_ALL"), 1, &["NOT_SET_AT_ALL", "not set"]);
 }
 
-/// With the real model, and the topics under a prefix of their own.
+/// With the real model, and a topic prefix for each file.
 #[test]
 fn every_pipeline_on_kafka_runs() {
     let _turn = turn();

@@ -1,4 +1,4 @@
-//! A language model that reads the windows of a running service.
+//! Extraction by a language model in a running service.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ fn banks() -> [Bank; 2] {
     })
 }
 
-/// Two windows of two turns each, the last one closed.
+/// Appends two windows of two turns each, and closes the last one.
 fn say(home: &Home, bank: &Bank) {
     let turns = [("1", "Ann", "The red kayak is stored in the boathouse"), ("2", "Bo", "I sold my bicycle")];
     let more = [("3", "Ann", "My sister plays the bassoon"), ("4", "Bo", "The ferry leaves at noon")];
@@ -43,7 +43,7 @@ fn home(broker: &Broker, server: &ScriptedModel, prefix: &str) -> (Home, String)
     (Home::with(broker, prefix, extra, &tables), listen)
 }
 
-/// The sum of a metric's lines, whatever their labels.
+/// The sum of a metric over all its labels.
 fn metric(listen: &str, name: &str) -> Option<f64> {
     let mut stream = std::net::TcpStream::connect(listen).ok()?;
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
@@ -54,9 +54,9 @@ fn metric(listen: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn a_service_reads_a_bank_again_when_it_is_asked() {
+fn a_service_extracts_a_bank_again_on_request() {
     let _turn = turn();
-    let Some(broker) = Broker::shared("kafka_reading::a_service_reads_a_bank_again_when_it_is_asked") else { return };
+    let Some(broker) = Broker::shared("kafka_reading::a_service_extracts_a_bank_again_on_request") else { return };
     let server = ScriptedModel::start(&[]);
     let (home, listen) = home(&broker, &server, "rereads");
     let reextract = |bank: &str| ripplemem(&["reextract", "--bank", bank, "--pipeline", home.path()]);
@@ -80,7 +80,7 @@ fn a_service_reads_a_bank_again_when_it_is_asked() {
     read(6.0);
     assert_eq!(server.requests().len(), 6, "both windows of the bank, and none of the other");
     fails(&reextract("nobody"), 1, &["bank nobody: unknown"]);
-    // What a question takes stands in its answer, and is counted.
+    // The answer and the metrics state the cost of a question.
     let output =
         ripplemem(&["ask", "Who has a kayak?", "--bank", banks[0].as_str(), "--json", "--pipeline", home.path()]);
     let evidence: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -89,11 +89,13 @@ fn a_service_reads_a_bank_again_when_it_is_asked() {
     service.stop();
 }
 
-/// Where a partition's records are taken back, its responses go: nobody keeps those of others.
+/// When a partition is revoked, its cached responses are deleted: an instance keeps none of another's.
 #[test]
-fn responses_of_a_partition_that_was_given_away_go() {
+fn cached_responses_of_a_revoked_partition_are_deleted() {
     let _turn = turn();
-    let Some(broker) = Broker::shared("kafka_reading::responses_of_a_partition_that_was_given_away_go") else { return };
+    let Some(broker) = Broker::shared("kafka_reading::cached_responses_of_a_revoked_partition_are_deleted") else {
+        return;
+    };
     let server = ScriptedModel::start(&[]);
     let (one, listen) = home(&broker, &server, "given");
     let (two, _) = home(&broker, &server, "given");
@@ -104,7 +106,7 @@ fn responses_of_a_partition_that_was_given_away_go() {
     let second = two.run();
     wait(&|| two.told(), || two.told().matches(": ours").count() == 1);
     wait(&|| one.told(), || metric(&listen, "ripplemem_owned_partitions") == Some(1.0));
-    // Asked of the one that gave it away, or of the one that has it: one of them says where it is.
+    // Of the two banks, exactly one is in the partition that the other instance owns now.
     let told: Vec<String> = banks()
         .iter()
         .map(|bank| {

@@ -1,23 +1,23 @@
-//! Snapshots of a running service, when somebody asks for one.
+//! Snapshots of a running service on request.
 
 use std::net::TcpListener;
 
 use super::{
     broker_process::Broker,
-    kafka::{Home, calm, load, turn, wait},
+    kafka::{Home, load, turn, uninterrupted, wait},
     support::{fails, ripplemem},
 };
 
-/// The service writes it, beside nobody; without a service the command does.
+/// A running service writes the snapshot, as the place's only writer; without one, the command does.
 #[test]
-fn a_service_writes_a_snapshot_when_it_is_asked() {
+fn a_service_writes_a_snapshot_on_request() {
     let _turn = turn();
-    let Some(broker) = Broker::shared("kafka_snapshots::a_service_writes_a_snapshot_when_it_is_asked") else { return };
+    let Some(broker) = Broker::shared("kafka_snapshots::a_service_writes_a_snapshot_on_request") else { return };
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let tables =
         format!("[metrics]\nlisten = \"{listen}\"\n[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 100000\n");
     let home = Home::with(&broker, "asked", "", &tables);
-    let units = calm().units;
+    let units = uninterrupted().units;
     let service = home.run();
     wait(&|| home.told(), || home.told().contains("ready: "));
     load(&home);
@@ -34,7 +34,7 @@ fn a_service_writes_a_snapshot_when_it_is_asked() {
         numbers.last().is_some_and(|told| told.contains(&format!(" {units} units")))
     });
     assert_eq!(ask(), "nothing has changed since the last snapshot\n");
-    // Reading the history writes nothing.
+    // Reading history writes no snapshot.
     let output = ripplemem(&["diff", "--bank", "sample/harbour", "--from", "0", "--pipeline", home.path()]);
     assert!(!String::from_utf8_lossy(&output.stderr).contains("another process"), "{output:?}");
     assert_eq!(ask(), "nothing has changed since the last snapshot\n");
@@ -43,5 +43,5 @@ fn a_service_writes_a_snapshot_when_it_is_asked() {
     let output = ripplemem(&["snapshot", "--pipeline", home.path()]);
     fails(&output, 0, &["nobody answers"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains(&format!(" {units} units")), "{output:?}");
-    assert_eq!(home.census(), calm());
+    assert_eq!(home.census(), uninterrupted());
 }

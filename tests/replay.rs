@@ -1,4 +1,4 @@
-//! An embedded log into Parquet, read back by pyarrow.
+//! Replays of an embedded log to Parquet, read back by pyarrow.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ fn replay(home: &Path, more: &[&str]) -> String {
 }
 
 #[test]
-fn a_log_reads_back_from_parquet_by_another_reader() {
-    let Some(python) = Python::with("pyarrow", "replay::a_log_reads_back_from_parquet_by_another_reader") else {
+fn pyarrow_reads_a_replayed_log() {
+    let Some(python) = Python::with("pyarrow", "replay::pyarrow_reads_a_replayed_log") else {
         return;
     };
     let home = tempfile::tempdir().unwrap();
@@ -33,15 +33,15 @@ fn a_log_reads_back_from_parquet_by_another_reader() {
     let mut service = open(&settings);
     let more = write(&home.path().join("more.jsonl"), lines("a/b", "s", &[("1", "Ann", "I moved to Lisbon.")]));
     ingest(&mut service, &more);
-    let held = service.log().read(Topic::Turns, 0, 0, usize::MAX).unwrap().records;
+    let turns = service.log().read(Topic::Turns, 0, 0, usize::MAX).unwrap().records;
     let memory = service.log().read(Topic::Memory, 0, 0, usize::MAX).unwrap().records;
     drop(service);
     let told = replay(home.path(), &[]);
     assert!(told.contains("2 records read, 1 files more, 255 rows in 2 files in all"), "{told}");
     let tables = home.path().join("tables");
     let read = rows(&python, tables.join("turns").to_str().unwrap());
-    assert_eq!(read.len(), held.len());
-    for (row, record) in read.iter().zip(&held) {
+    assert_eq!(read.len(), turns.len());
+    for (row, record) in read.iter().zip(&turns) {
         let value: serde_json::Value = serde_json::from_slice(record.value.as_deref().unwrap()).unwrap();
         for name in ["type", "bank", "turn", "speaker", "text", "session", "thread", "reply_to"] {
             assert_eq!(row[name], value[name], "{name}");
@@ -55,7 +55,7 @@ fn a_log_reads_back_from_parquet_by_another_reader() {
         }
     }
 
-    // A directory for each bank; the bank is its name, as Hive's readers take it.
+    // A directory for each bank, whose name is the bank, in Hive's layout.
     let by_bank = home.path().join("by-bank");
     let to = ["--to", by_bank.to_str().unwrap(), "--by-bank", "--data", settings.log.directory.to_str().unwrap()];
     for topic in ["turns", "memory"] {
@@ -73,7 +73,7 @@ fn a_log_reads_back_from_parquet_by_another_reader() {
 }
 
 #[test]
-fn a_replay_begins_where_it_is_told() {
+fn a_replay_begins_at_the_requested_point() {
     let home = tempfile::tempdir().unwrap();
     let settings = pipeline(home.path(), "log.partitions = 2");
     let mut service = open(&settings);
@@ -104,7 +104,7 @@ fn a_replay_begins_where_it_is_told() {
     fails(&run("new", &["--from", "yesterday"]), 1, &["\"yesterday\"", "earliest, an offset, or a time"]);
     fails(&run("new", &["--partition", "2"]), 1, &["no partition 2", "it has 2"]);
     fails(&run("new", &["--topic", "answers"]), 1, &["answers", "turns, memory, dead-letters"]);
-    fails(&run("p.toml", &[]), 1, &["p.toml", "making the directory"]);
+    fails(&run("p.toml", &[]), 1, &["p.toml", "creating the directory"]);
     let memory = run("all", &["--topic", "memory"]);
     assert!(String::from_utf8_lossy(&memory.stderr).contains("earlier versions may be gone"));
 }

@@ -56,37 +56,37 @@ impl Diff {
 }
 
 fn print_json(bank: &Bank, difference: &Difference) -> Result<()> {
-    let Difference { from, to, units_came, units_went, edges_came, edges_went } = difference;
+    let Difference { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
     let units = |units: &[Arc<LiveUnit>]| units.iter().map(|unit| (*unit.body).clone()).collect::<Vec<UnitBody>>();
     let edge =
         |e: &GraphEdge| serde_json::json!({ "channel": e.channel, "a": e.a, "b": e.b, "weight": e.weight.as_f64() });
     let edges = |edges: &[GraphEdge]| edges.iter().map(edge).collect::<Vec<serde_json::Value>>();
     let value = serde_json::json!({
         "bank": bank, "from": from, "to": to,
-        "units_came": units(units_came), "units_went": units(units_went),
-        "edges_came": edges(edges_came), "edges_went": edges(edges_went),
+        "units_came": units(units_added), "units_went": units(units_removed),
+        "edges_came": edges(edges_added), "edges_went": edges(edges_removed),
     });
     print(&format!("{}\n", serde_json::to_string_pretty(&value)?))
 }
 
 fn print_lines(difference: &Difference) -> Result<()> {
-    let Difference { from, to, units_came, units_went, edges_came, edges_went } = difference;
-    for (sign, units) in [("+", units_came), ("-", units_went)] {
+    let Difference { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
+    for (sign, units) in [("+", units_added), ("-", units_removed)] {
         for unit in units {
             print(&format!("{sign} unit {} {}\n", unit.id, unit.body.restatement))?;
         }
     }
-    for (sign, edges) in [("+", edges_came), ("-", edges_went)] {
+    for (sign, edges) in [("+", edges_added), ("-", edges_removed)] {
         for GraphEdge { channel, a, b, weight, .. } in edges {
             print(&format!("{sign} {channel} edge {a} {b} {:.3}\n", weight.as_f64()))?;
         }
     }
     say(&format!(
         "from offset {from} to offset {to}: units +{} -{}, edges +{} -{}",
-        units_came.len(),
-        units_went.len(),
-        edges_came.len(),
-        edges_went.len()
+        units_added.len(),
+        units_removed.len(),
+        edges_added.len(),
+        edges_removed.len()
     ));
     Ok(())
 }

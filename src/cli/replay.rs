@@ -53,7 +53,7 @@ impl Replay {
         if let Some(notice) = replay.notice() {
             say(notice);
         }
-        let (total, files_before) = (replay.left(), replay.held().files.len());
+        let (total, files_before) = (replay.left(), replay.index().files.len());
         let mut rows = 0;
         with_progress(|progress| -> Result<()> {
             loop {
@@ -67,7 +67,7 @@ impl Replay {
             }
             Ok(replay.finish()?)
         })?;
-        let held = replay.held();
+        let held = replay.index();
         let next: Vec<String> = held.next.iter().map(|(partition, next)| format!("{partition}:{next}")).collect();
         print(&format!(
             "{}: {rows} records read, {} files more, {} rows in {} files in all; goes on at {}\n",

@@ -75,7 +75,7 @@ pub(crate) fn decide_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) ->
         chosen.extend(of_unit.into_iter().map(|choice| ((from.bank, choice), 1)));
     }
     let mut writer = place.writer(Some(&restored), "decided".to_owned(), 0).map_err(PipelineError::from)?;
-    writer.rechoose(&restored, chosen, |bank| partition_of(bank, partitions));
+    writer.replace_choices(&restored, chosen, |bank| partition_of(bank, partitions));
     writer.snapshot(jiff::Timestamp::now().as_millisecond()).map_err(PipelineError::from)?;
     Ok(LlmEdges { pipeline, asked: pairs.len(), undecided, usage: meter.total() })
 }

@@ -42,7 +42,7 @@ pub(super) fn replay(
             }
             opened => opened?,
         };
-        let (begun, files) = (Instant::now(), replay.held().files.len());
+        let (begun, files) = (Instant::now(), replay.index().files.len());
         while !over.load(Ordering::Relaxed) && begun.elapsed() < every {
             match replay.step(true) {
                 Ok(0) => std::thread::sleep(IDLE),
@@ -55,7 +55,7 @@ pub(super) fn replay(
             }
         }
         replay.finish()?;
-        state.metrics.replayed_files.inc_by((replay.held().files.len() - files) as u64);
+        state.metrics.replayed_files.inc_by((replay.index().files.len() - files) as u64);
     }
     Ok(())
 }

@@ -1,10 +1,13 @@
-//! The manifest: what a snapshot consists of, written last.
+//! The manifest: a snapshot's files and how far it reaches, written last.
 //!
-//! In: the manifests of a place. Out: those that are whole, newest first, and why others are not.
+//! In: the manifests of a place. Out: their contents, newest first, or why one is unusable. A manifest
+//! is never changed. Renamed Rust fields keep their JSON names.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{SnapshotError, store::Store, update::UpdateTable};
+use super::{SnapshotError, store::SnapshotStore, update::UpdateTable};
 use crate::model::{Bank, ModelRef};
 
 /// Version of the manifest and of the update tables.
@@ -13,9 +16,9 @@ const VERSION: u32 = 1;
 /// A snapshot: how far it reaches, and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this form and of the tables: 1.
+    /// Version of this format and of the tables: 1.
     pub version: u32,
-    /// Counts up from 1 in its place.
+    /// The snapshot's number in its place, from 1.
     pub number: u64,
     /// When it was written, in milliseconds since 1970.
     pub taken_ms: i64,
@@ -25,28 +28,30 @@ pub struct Manifest {
     pub partitions: u32,
     /// How far it reaches, by partition of the memory topic.
     pub reached: Vec<Reached>,
-    /// The first offsets of turns partitions that it does not cover, where known.
+    /// Read positions: (turns partition, first offset that it does not cover), where known.
     pub covers: Vec<(u32, u64)>,
-    /// Whose vectors it holds; none before the first unit.
+    /// The model of its vectors; `None` before the first unit.
     pub model: Option<ModelRef>,
     /// Components of a vector; 0 before the first unit.
     pub dimensions: usize,
     /// Hash of the settings that the choices depend on.
     pub settings: String,
     /// Live memory records, units and choices.
-    pub live: Live,
-    /// The last snapshot with which rows of what was taken back were removed; 0: none were.
-    pub purged: u64,
-    /// The time up to which history was removed last, in milliseconds since 1970; 0: none was.
+    pub live: LiveCounts,
+    /// The number of the last snapshot that removed rows of deleted turns; 0: none did.
+    #[serde(rename = "purged")]
+    pub last_deletion: u64,
+    /// The time up to which history was trimmed, in milliseconds since 1970; 0: never.
     #[serde(default)]
     pub trimmed_ms: i64,
-    /// Reads that are one where they lie in here: versions between may be unknown, because
-    /// nobody wrote snapshots when they came.
+    /// Offsets at which as-of questions have no answer: no snapshots were written when they were
+    /// read, so versions between may be missing.
     pub gaps: Vec<Gap>,
-    /// Turns that were taken back while another record still held them as they were: what is
-    /// stored of those goes when that record does.
-    pub forgotten: Vec<Forgotten>,
-    /// The files, in the order of what they hold.
+    /// Deleted turns that another live record still holds with their text: their rows are removed
+    /// together with that record.
+    #[serde(rename = "forgotten")]
+    pub deleted: Vec<DeletedTurn>,
+    /// The files, in the order of their rows.
     pub segments: Vec<Segment>,
 }
 
@@ -55,50 +60,53 @@ pub struct Manifest {
 pub struct Reached {
     /// The partition of the memory topic.
     pub partition: u32,
-    /// The first offset that is not in it.
+    /// The first offset that the snapshot does not include.
     pub next_offset: u64,
-    /// The offset of the last record that it holds, and when that was appended, in milliseconds
-    /// since 1970.
+    /// The offset of the last included record, and when that was appended, in milliseconds since
+    /// 1970.
     pub last: Option<(u64, i64)>,
-    /// The same of the first snapshot, or where the history that is kept begins: questions about
-    /// what was before have no answer.
+    /// The same of the oldest point for as-of questions: the first snapshot's end, or the start of the
+    /// kept history.
     pub oldest: Option<(u64, i64)>,
 }
 
 impl Reached {
-    /// Nothing of a partition.
+    /// A partition of which nothing is included.
     pub(super) fn nothing(partition: u32) -> Self {
         Self { partition, next_offset: 0, last: None, oldest: None }
     }
 }
 
-/// A turn that was taken back, and where it stood.
+/// A deleted turn, and its position in its session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Forgotten {
+pub struct DeletedTurn {
     /// The bank.
     pub bank: Bank,
     /// The turn.
     pub turn: String,
-    /// The session that it stood in.
+    /// Its session.
     pub session: String,
-    /// Its place there.
+    /// Its ordinal in the session.
     pub ordinal: u32,
 }
 
-/// Offsets of a partition that are not answered for.
+/// Deleted turns, by bank and id.
+pub(super) type DeletedTurns = BTreeMap<(Bank, String), DeletedTurn>;
+
+/// Offsets of a partition at which as-of questions have no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The partition of the memory topic.
     pub partition: u32,
-    /// The first that is not.
+    /// The first such offset.
     pub from: u64,
-    /// The first behind them that is.
+    /// The first offset after them.
     pub until: u64,
 }
 
-/// What is live in a snapshot.
+/// What is live in a snapshot, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Live {
+pub struct LiveCounts {
     /// Memory records.
     pub records: u64,
     /// Units.
@@ -121,15 +129,15 @@ pub struct TableFile {
     pub table: UpdateTable,
     /// Its path.
     pub path: String,
-    /// How many rows it has.
+    /// Its number of rows.
     pub rows: u64,
-    /// How many bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// BLAKE3 of them.
+    /// The BLAKE3 of its bytes.
     pub blake3: String,
 }
 
-/// A manifest with the hash of its JSON, which fields that a later build adds are part of.
+/// A manifest with the hash of its JSON, which includes fields that only later builds know.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     blake3: String,
@@ -140,7 +148,7 @@ impl Manifest {
     /// The directory of the manifests.
     pub(super) const DIRECTORY: &str = "manifests";
 
-    /// The first of a place.
+    /// The manifest of an empty place.
     pub(super) fn first(log: &str, partitions: u32, settings: &str) -> Self {
         Self {
             version: VERSION,
@@ -153,20 +161,20 @@ impl Manifest {
             model: None,
             dimensions: 0,
             settings: settings.to_owned(),
-            live: Live::default(),
-            purged: 0,
+            live: LiveCounts::default(),
+            last_deletion: 0,
             trimmed_ms: 0,
             gaps: Vec::new(),
-            forgotten: Vec::new(),
+            deleted: Vec::new(),
             segments: Vec::new(),
         }
     }
 
-    /// Which it is, and how much it holds, for people.
+    /// Its number and counts, as a line of text.
     #[must_use]
     pub fn summary(&self) -> String {
         let bytes: u64 = self.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
-        let Live { records, units, choices } = self.live;
+        let LiveCounts { records, units, choices } = self.live;
         let megabytes = bytes as f64 / 1e6;
         format!(
             "snapshot {}: {records} records, {units} units, {choices} choices; {megabytes:.1} MB in all",
@@ -174,8 +182,8 @@ impl Manifest {
         )
     }
 
-    /// Whether a read that ended at an offset is a point that can be asked for.
-    pub(super) fn knows(&self, partition: u32, offset: u64) -> bool {
+    /// Whether an as-of question can be answered for a read that ended at `offset`.
+    pub(super) fn answers_for(&self, partition: u32, offset: u64) -> bool {
         let reached = self.reached.iter().find(|reached| reached.partition == partition);
         let oldest = reached.and_then(|reached| reached.oldest).unwrap_or_default();
         let hidden = |gap: &Gap| gap.partition == partition && gap.from <= offset && offset < gap.until;
@@ -187,16 +195,16 @@ impl Manifest {
         self.segments.iter().flat_map(|segment| &segment.files).filter(move |file| file.table == table)
     }
 
-    /// Writes it; false when another has its number already.
-    pub(super) fn write(&self, store: &Store) -> Result<bool, SnapshotError> {
+    /// Writes it; false when a manifest with its number exists.
+    pub(super) fn write(&self, store: &SnapshotStore) -> Result<bool, SnapshotError> {
         let manifest = serde_json::to_value(self).unwrap_or_default();
         let sealed = Sealed { blake3: hash(&manifest), manifest };
         let json = serde_json::to_vec_pretty(&sealed).unwrap_or_default();
         store.put_fresh(&Self::path(self.number), json.into())
     }
 
-    /// The numbers of all manifests of a place, newest first.
-    pub(super) fn numbers(store: &Store) -> Result<Vec<u64>, SnapshotError> {
+    /// The numbers of the manifests of a place, newest first.
+    pub(super) fn numbers(store: &SnapshotStore) -> Result<Vec<u64>, SnapshotError> {
         let number =
             |path: String| path.strip_prefix(Self::DIRECTORY)?.strip_prefix('/')?.strip_suffix(".json")?.parse().ok();
         let mut numbers: Vec<u64> = store.list(Self::DIRECTORY)?.into_iter().filter_map(number).collect();
@@ -205,13 +213,13 @@ impl Manifest {
     }
 
     /// The manifest of a number.
-    pub(super) fn read(store: &Store, number: u64) -> Result<Self, SnapshotError> {
+    pub(super) fn read(store: &SnapshotStore, number: u64) -> Result<Self, SnapshotError> {
         let path = Self::path(number);
         let damaged = |problem: String| SnapshotError::Unfit { place: format!("{}/{path}", store.place()), problem };
-        let bytes = store.get(&path)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
+        let bytes = store.get(&path)?.ok_or_else(|| damaged("it is missing".to_owned()))?;
         let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
         if sealed.blake3 != hash(&sealed.manifest) {
-            return Err(damaged("it does not hold what was written".to_owned()));
+            return Err(damaged("it differs from what was written".to_owned()));
         }
         let found = sealed.manifest.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
         if found != u64::from(VERSION) {
@@ -226,25 +234,25 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Where the manifest of a number lies.
+    /// The path of the manifest with a number.
     pub(super) fn path(number: u64) -> String {
         format!("{}/{number:012}.json", Self::DIRECTORY)
     }
 }
 
 impl TableFile {
-    /// Its bytes, when they are what was written.
-    pub(super) fn read(&self, store: &Store) -> Result<bytes::Bytes, SnapshotError> {
+    /// Its bytes; an error if they differ from what was written.
+    pub(super) fn read(&self, store: &SnapshotStore) -> Result<bytes::Bytes, SnapshotError> {
         let unfit = |problem: &str| self.unfit(store, problem.to_owned());
-        let bytes = store.get(&self.path)?.ok_or_else(|| unfit("the file is gone"))?;
+        let bytes = store.get(&self.path)?.ok_or_else(|| unfit("the file is missing"))?;
         if blake3::hash(&bytes).to_hex().as_str() != self.blake3 {
-            return Err(unfit("the file does not hold what was written"));
+            return Err(unfit("the file differs from what was written"));
         }
         Ok(bytes)
     }
 
-    /// An error about what it holds.
-    pub(super) fn unfit(&self, store: &Store, problem: String) -> SnapshotError {
+    /// The error of a problem with its contents.
+    pub(super) fn unfit(&self, store: &SnapshotStore, problem: String) -> SnapshotError {
         SnapshotError::Unfit { place: format!("{}/{}", store.place(), self.path), problem }
     }
 }

@@ -1,11 +1,10 @@
-//! A memory as a snapshot holds it, newest or as of an earlier offset.
+//! Reads snapshots: the newest, or a bank as of an earlier offset.
 //!
-//! In: the files that a manifest lists. Out: the records that were live, ready for the
-//! dataflow, and what their units chose. A snapshot that is damaged is refused by name, and
-//! the one before is used.
+//! In: the files that a manifest lists. Out: the live records, ready for the dataflow, and the choices
+//! of their units. A damaged snapshot is reported by name, and the one before it is used.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -13,152 +12,66 @@ use std::{
 };
 
 use super::{
-    Manifest, Reached, Segment, SnapshotError, TableFile, Writer,
-    store::Store,
-    update::{Choices, Heads, Turns, Units, UpdateTable, batches},
+    AsOf, Diff, Manifest, Reached, Restored, RestoredRecord, Segment, SnapshotError, SnapshotWriter, TableFile,
+    store::SnapshotStore,
+    update::{ChoiceColumns, HeadColumns, TurnColumns, UnitColumns, UpdateTable, batches},
 };
 use crate::{
-    memory::{Extraction, GraphChoice, GraphEdge, LiveUnit, RecordKey},
-    model::{Bank, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, UnitId, WindowState, WindowTurn},
+    memory::{Extraction, GraphChoice, LiveUnit, RecordKey},
+    model::{Bank, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, UnitId, WindowState},
 };
 
 /// The snapshots of one log in one place.
 pub struct Snapshots {
-    store: Store,
+    store: SnapshotStore,
     log: String,
     partitions: u32,
     settings: String,
 }
 
-/// What was live.
-#[derive(Debug)]
-pub struct Restored {
-    /// The snapshot.
-    pub manifest: Manifest,
-    /// Its records.
-    pub records: Vec<RestoredRecord>,
-    /// What the units of each bank chose.
-    pub choices: BTreeMap<Bank, Vec<GraphChoice>>,
-    /// Whether the choices were made under the settings of now.
-    pub same_settings: bool,
-}
-
-/// A live record.
-#[derive(Debug)]
-pub struct RestoredRecord {
-    /// Its key.
-    pub key: MemoryKey,
-    /// The offset with which it came.
-    pub since: u64,
-    /// The ids of its turns.
-    pub turns: Vec<String>,
-    /// The turns themselves, where they were asked for.
-    pub window_turns: Vec<WindowTurn>,
-    /// Who made its units, where the turns were asked for.
-    pub extractor: String,
-    /// Its units.
-    pub extraction: Arc<Extraction>,
-}
-
-/// A point of a bank's past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AsOf {
-    /// An offset of the bank's partition of the memory topic; the record there is included.
-    Offset(u64),
-    /// A time of appending, in milliseconds since 1970.
-    Time(i64),
-}
-
-impl std::fmt::Display for AsOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Offset(offset) => write!(f, "offset {offset}"),
-            Self::Time(ms) => match jiff::Timestamp::from_millisecond(*ms) {
-                Ok(time) => write!(f, "{time}"),
-                Err(_) => write!(f, "{ms} ms since 1970"),
-            },
-        }
-    }
-}
-
-/// What came and went in a bank.
-#[derive(Debug)]
-pub struct Diff {
-    /// As of this offset at first.
-    pub from: u64,
-    /// As of this offset then.
-    pub to: u64,
-    /// Units that were there then and not at first.
-    pub units_came: Vec<Arc<LiveUnit>>,
-    /// Units that were there at first and not then.
-    pub units_went: Vec<Arc<LiveUnit>>,
-    /// Edges that were there then and not at first.
-    pub edges_came: Vec<GraphEdge>,
-    /// Edges that were there at first and not then.
-    pub edges_went: Vec<GraphEdge>,
-}
-
-impl Restored {
-    /// The units that are visible: those of the turns of a closed window are not.
-    fn units(&self) -> BTreeMap<UnitId, Arc<LiveUnit>> {
-        let window = |record: &RestoredRecord| RecordKey::from(&record.key).window;
-        let closed: HashSet<_> = self.records.iter().filter(|r| r.extraction.closes).map(window).collect();
-        let visible = self.records.iter().filter(|r| r.extraction.closes || !closed.contains(&window(r)));
-        visible.flat_map(|record| &record.extraction.units).map(|unit| (unit.id, Arc::clone(unit))).collect()
-    }
-
-    fn edges(&self) -> BTreeSet<GraphEdge> {
-        let edge = |bank: &Bank, choice: &GraphChoice| {
-            let GraphChoice { channel, from, to, weight } = *choice;
-            GraphEdge { bank: bank.key(), channel, a: from.min(to), b: from.max(to), weight }
-        };
-        self.choices.iter().flat_map(|(bank, choices)| choices.iter().map(move |choice| edge(bank, choice))).collect()
-    }
-}
-
-/// Which rows count.
+/// The rows to read.
 #[derive(Default)]
 struct Scope<'s> {
     bank: Option<&'s Bank>,
-    /// Rows up to this offset, inclusive.
+    /// The last offset, inclusive.
     until: Option<u64>,
     window_turns: bool,
 }
 
 impl Scope<'_> {
-    fn holds(&self, bank: &str, offset: u64) -> bool {
+    fn includes(&self, bank: &str, offset: u64) -> bool {
         self.bank.is_none_or(|wanted| wanted.as_str() == bank) && self.until.is_none_or(|until| offset <= until)
     }
 }
 
-/// Versions of records that were taken away again.
-type Died = HashSet<(RecordKey, u64)>;
+/// Versions of records that were removed: the record, and the offset that added it.
+type RemovedVersions = HashSet<(RecordKey, u64)>;
 
 impl Snapshots {
-    /// Opens a place: a directory, which is made. `settings` is a
-    /// hash of all that the choices depend on.
+    /// Opens a place: a directory, which is created, or the URL of a bucket. `settings` is a hash of the
+    /// settings that the choices depend on.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
     pub fn open(place: &str, log: &str, partitions: u32, settings: String) -> Result<Self, SnapshotError> {
-        Ok(Self { store: Store::open(place)?, log: log.to_owned(), partitions, settings })
+        Ok(Self { store: SnapshotStore::open(place)?, log: log.to_owned(), partitions, settings })
     }
 
     #[cfg(test)]
     pub(super) fn over(objects: Box<dyn super::store::Objects>) -> Self {
         let (log, settings) = ("a test's log".to_owned(), "settings".to_owned());
-        Self { store: Store::over(objects), log, partitions: 2, settings }
+        Self { store: SnapshotStore::over(objects), log, partitions: 2, settings }
     }
 
-    /// The newest whole snapshot; none where there is none. `say` is told which were refused;
-    /// `progress`, how many bytes of how many are done.
+    /// The newest undamaged snapshot, if any. Calls `warn` for each damaged one, and `progress` with the
+    /// bytes that are read, and all bytes.
     ///
     /// # Errors
     /// [`SnapshotError`] when the place cannot be reached, or holds snapshots of another log.
     pub fn newest(
         &self,
         window_turns: bool,
-        say: &mut dyn FnMut(&str),
+        warn: &mut dyn FnMut(&str),
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<Restored>, SnapshotError> {
         let scope = Scope { window_turns, ..Scope::default() };
@@ -167,7 +80,7 @@ impl Snapshots {
             match read {
                 Ok(restored) => return Ok(Some(restored)),
                 Err(unfit @ SnapshotError::Unfit { .. }) => {
-                    say(&format!("{unfit}; it is left out, what was before it is used"))
+                    warn(&format!("{unfit}; this snapshot is skipped, the one before it is used"))
                 }
                 Err(error) => return Err(error),
             }
@@ -175,7 +88,7 @@ impl Snapshots {
         Ok(None)
     }
 
-    /// The newest manifest; none where there is none.
+    /// The newest manifest, if any.
     ///
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
@@ -183,20 +96,20 @@ impl Snapshots {
         Manifest::numbers(&self.store)?.first().map(|number| self.numbered(*number)).transpose()
     }
 
-    /// The last offset of the last read of a partition that ended at or before a point of the past.
+    /// Where the last read of a partition at or before a point ended: the offset to ask for.
     ///
     /// # Errors
-    /// [`SnapshotError::Before`] when that is no longer known.
-    pub fn round(&self, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
+    /// [`SnapshotError::Before`] when no history is kept for that point.
+    pub fn resolve(&self, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
         match self.manifest()? {
-            Some(manifest) => self.rounded(&manifest, partition, at),
+            Some(manifest) => self.resolve_in(&manifest, partition, at),
             None => {
                 Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: there is no snapshot".to_owned() })
             }
         }
     }
 
-    /// A bank as of an offset that [`Self::round`] gave.
+    /// A bank as of an offset from [`Self::resolve`].
     ///
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
@@ -209,7 +122,7 @@ impl Snapshots {
         Ok(restored)
     }
 
-    /// What came and went in a bank between two offsets that [`Self::round`] gave.
+    /// What was added to and removed from a bank between two offsets from [`Self::resolve`].
     ///
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
@@ -223,28 +136,33 @@ impl Snapshots {
         Ok(Diff {
             from,
             to,
-            units_came: lacking(&new, &old),
-            units_went: lacking(&old, &new),
-            edges_came: new_edges.difference(&old_edges).copied().collect(),
-            edges_went: old_edges.difference(&new_edges).copied().collect(),
+            units_added: lacking(&new, &old),
+            units_removed: lacking(&old, &new),
+            edges_added: new_edges.difference(&old_edges).copied().collect(),
+            edges_removed: old_edges.difference(&new_edges).copied().collect(),
         })
     }
 
-    /// Writes from what was restored on, or from the start. `run` differs from that of every
-    /// other process that wrote here. Of history `history_days` are kept; 0: all.
+    /// A writer that continues from what was restored, or from an empty memory. `run` must differ from
+    /// that of every other process that wrote here. `history_days` of history are kept; 0: all.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
-    pub fn writer(self, restored: Option<&Restored>, run: String, history_days: u64) -> Result<Writer, SnapshotError> {
+    pub fn writer(
+        self,
+        restored: Option<&Restored>,
+        run: String,
+        history_days: u64,
+    ) -> Result<SnapshotWriter, SnapshotError> {
         self.store.sweep(&[&UpdateTable::ALL.map(UpdateTable::name)[..], &[Manifest::DIRECTORY]].concat())?;
         let numbers = Manifest::numbers(&self.store)?;
         let mut first = match restored {
             Some(restored) => Manifest { settings: self.settings, ..restored.manifest.clone() },
             None => Manifest::first(&self.log, self.partitions, &self.settings),
         };
-        // One that was refused keeps its number.
+        // The number of a damaged snapshot is not used again.
         first.number = numbers.first().copied().unwrap_or_default();
-        Ok(Writer::new(self.store, first, restored, run, history_days))
+        Ok(SnapshotWriter::new(self.store, first, restored, run, history_days))
     }
 
     fn numbered(&self, number: u64) -> Result<Manifest, SnapshotError> {
@@ -256,8 +174,8 @@ impl Snapshots {
         Ok(manifest)
     }
 
-    /// The last offset of the last read of a partition that ended at or before a point.
-    fn rounded(&self, manifest: &Manifest, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
+    /// As [`Self::resolve`], for a manifest.
+    fn resolve_in(&self, manifest: &Manifest, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
         let Some(reached) = manifest.reached.iter().find(|reached| reached.partition == partition) else {
             return Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: it is empty".to_owned() });
         };
@@ -266,20 +184,20 @@ impl Snapshots {
             AsOf::Offset(at) => offset <= at,
             AsOf::Time(at) => append_ms <= at,
         };
-        // Nothing may be left of that read but the point.
-        let begins = reached.oldest.filter(|(_, append_ms)| manifest.trimmed_ms > 0 && *append_ms > 0);
-        let mut best = begins.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
+        // After trimming, the oldest point may have no row of its own.
+        let start = reached.oldest.filter(|(_, append_ms)| manifest.trimmed_ms > 0 && *append_ms > 0);
+        let mut best = start.filter(|(offset, append_ms)| before(*offset, *append_ms)).map(|(offset, _)| offset);
         for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
             let bytes = file.read(&self.store)?;
             let unfit = |problem| file.unfit(&self.store, problem);
-            let columns = [&Heads::COLUMNS[..], &["append_time"]].concat();
+            let columns = [&HeadColumns::COLUMNS[..], &["append_time"]].concat();
             for batch in batches(bytes, &columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
-                let heads = Heads::of(&batch).map_err(unfit)?;
+                let heads = HeadColumns::of(&batch).map_err(unfit)?;
                 for row in (0..batch.num_rows()).filter(|row| heads.partition(*row) == partition) {
                     let offset = heads.offset(row);
-                    let append_ms = Heads::append_ms(&batch, row).map_err(unfit)?;
-                    if before(offset, append_ms) && manifest.knows(partition, offset) {
+                    let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
+                    if before(offset, append_ms) && manifest.answers_for(partition, offset) {
                         best = best.max(Some(offset));
                     }
                 }
@@ -298,21 +216,21 @@ impl Snapshots {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Restored, SnapshotError> {
         let total: u64 = manifest.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
-        let died = self.died(&manifest, scope)?;
+        let removed = self.removed_versions(&manifest, scope)?;
         let next = AtomicUsize::new(0);
         let (done, finished) = crossbeam_channel::unbounded();
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(manifest.segments.len());
         let (mut choices, mut parts): (BTreeMap<_, Vec<_>>, _) = (BTreeMap::new(), BTreeMap::new());
         std::thread::scope(|threads_scope| {
             for _ in 0..threads {
-                let (done, next, died, manifest) = (done.clone(), &next, &died, &manifest);
+                let (done, next, removed, manifest) = (done.clone(), &next, &removed, &manifest);
                 threads_scope.spawn(move || {
                     while let Some((at, segment)) = {
                         let at = next.fetch_add(1, Ordering::Relaxed);
                         manifest.segments.get(at).map(|segment| (at, segment))
                     } {
-                        // Whoever listens goes away at the first error.
-                        if done.send((at, self.segment(manifest, segment, scope, died))).is_err() {
+                        // The receiver is dropped at the first error.
+                        if done.send((at, self.segment(manifest, segment, scope, removed))).is_err() {
                             return;
                         }
                     }
@@ -334,7 +252,7 @@ impl Snapshots {
         for (bank, mut changes) in choices {
             differential_dataflow::consolidation::consolidate(&mut changes);
             if let Some((choice, count)) = changes.iter().find(|(_, count)| *count != 1) {
-                let problem = format!("bank {bank}: {choice:?} is there {count} times");
+                let problem = format!("bank {bank}: {choice:?} has the count {count}, not 1");
                 let place = format!("{}: snapshot {}", self.store.place(), manifest.number);
                 return Err(SnapshotError::Unfit { place, problem });
             }
@@ -348,23 +266,25 @@ impl Snapshots {
         })
     }
 
-    fn died(&self, manifest: &Manifest, scope: &Scope<'_>) -> Result<Died, SnapshotError> {
-        let mut died = Died::new();
-        // A part of a long record may hold units alone.
+    /// The versions of records that were removed within the scope.
+    fn removed_versions(&self, manifest: &Manifest, scope: &Scope<'_>) -> Result<RemovedVersions, SnapshotError> {
+        let mut removed = RemovedVersions::new();
+        // A part of a long record may have units only.
         for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            for batch in batches(file.read(&self.store)?, &Heads::COLUMNS).map_err(unfit)? {
+            for batch in batches(file.read(&self.store)?, &HeadColumns::COLUMNS).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
-                let heads = Heads::of(&batch).map_err(unfit)?;
+                let heads = HeadColumns::of(&batch).map_err(unfit)?;
                 for row in 0..batch.num_rows() {
-                    if !heads.came(row) && !heads.continues(row) && scope.holds(heads.bank(row), heads.offset(row)) {
+                    if !heads.added(row) && !heads.continues(row) && scope.includes(heads.bank(row), heads.offset(row))
+                    {
                         let key = heads.key(row).map_err(unfit)?;
-                        died.insert((RecordKey::from(&key), heads.since(row)));
+                        removed.insert((RecordKey::from(&key), heads.since(row)));
                     }
                 }
             }
         }
-        Ok(died)
+        Ok(removed)
     }
 
     /// The records of a segment that are live.
@@ -373,30 +293,30 @@ impl Snapshots {
         manifest: &Manifest,
         segment: &Segment,
         scope: &Scope<'_>,
-        died: &Died,
+        removed: &RemovedVersions,
     ) -> Result<Vec<RestoredRecord>, SnapshotError> {
-        let mut found = Found { records: Vec::new(), places: HashMap::new(), died };
+        let mut live = SegmentRecords { records: Vec::new(), indexes: HashMap::new(), removed };
         let model = manifest.model.clone().unwrap_or_else(|| ModelRef { name: String::new(), hash: String::new() });
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            let columns = [&Heads::COLUMNS[..], &["turn", "state"]].concat();
+            let columns = [&HeadColumns::COLUMNS[..], &["turn", "state"]].concat();
             let columns = if scope.window_turns { &[][..] } else { &columns };
             for batch in batches(file.read(&self.store)?, columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
-                let (heads, turns) = (Heads::of(&batch).map_err(unfit)?, Turns::of(&batch).map_err(unfit)?);
+                let (heads, turns) = (HeadColumns::of(&batch).map_err(unfit)?, TurnColumns::of(&batch).map_err(unfit)?);
                 let mut at = None;
                 for row in 0..batch.num_rows() {
-                    if !heads.came(row) || !scope.holds(heads.bank(row), heads.offset(row)) {
+                    if !heads.added(row) || !scope.includes(heads.bank(row), heads.offset(row)) {
                         at = None;
                         continue;
                     }
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
                         let state = turns.state(row).map_err(unfit)?;
-                        at = Some(found.place(key, heads.since(row), state, &model));
+                        at = Some(live.index_of(key, heads.since(row), state, &model));
                     }
-                    if let Some((record, key, _, names)) = at.flatten().and_then(|at| found.records.get_mut(at)) {
+                    if let Some((record, key, _, names)) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         names.push(turns.name(row).to_owned());
                         if scope.window_turns {
                             turns.extractor(row).map_err(unfit)?.clone_into(&mut record.extractor);
@@ -410,33 +330,33 @@ impl Snapshots {
             let unfit = |problem| file.unfit(&self.store, problem);
             for batch in batches(file.read(&self.store)?, &[]).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
-                let (heads, units) = (Heads::of(&batch).map_err(unfit)?, Units::of(&batch).map_err(unfit)?);
+                let (heads, units) = (HeadColumns::of(&batch).map_err(unfit)?, UnitColumns::of(&batch).map_err(unfit)?);
                 let mut at: Option<Option<usize>> = None;
                 for row in 0..batch.num_rows() {
-                    if !heads.came(row) || !scope.holds(heads.bank(row), heads.offset(row)) {
+                    if !heads.added(row) || !scope.includes(heads.bank(row), heads.offset(row)) {
                         at = None;
                         continue;
                     }
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
-                        // Known already, unless it is a part without turns.
+                        // Only a part without turns is new here.
                         let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
-                        at = Some(found.place(key, heads.since(row), state, &model));
+                        at = Some(live.index_of(key, heads.since(row), state, &model));
                     }
-                    if let Some((record, ..)) = at.flatten().and_then(|at| found.records.get_mut(at)) {
+                    if let Some((record, ..)) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         record.units.push(units.unit(row).map_err(unfit)?);
                     }
                 }
             }
         }
-        let made = found.records.into_iter().map(|(record, key, since, turns)| {
+        let restored = live.records.into_iter().map(|(record, key, since, turns)| {
             let extraction = Extraction::new(&record, manifest.dimensions)
                 .map_err(|problem| SnapshotError::Unfit { place: self.store.place().to_owned(), problem })?;
             let extraction = Arc::new(extraction);
             let MemoryRecord { turns: window_turns, extractor, .. } = record;
             Ok(RestoredRecord { key, since, turns, window_turns, extractor, extraction })
         });
-        made.collect()
+        restored.collect()
     }
 
     fn choices(
@@ -448,18 +368,18 @@ impl Snapshots {
         let unfit = |problem| file.unfit(&self.store, problem);
         for batch in batches(file.read(&self.store)?, &[]).map_err(unfit)? {
             let batch = batch.map_err(unfit)?;
-            let choices = Choices::of(&batch).map_err(unfit)?;
+            let choices = ChoiceColumns::of(&batch).map_err(unfit)?;
             let mut last: Option<Bank> = None;
             for row in 0..batch.num_rows() {
                 let name = choices.bank(row);
-                if !scope.holds(name, choices.offset(row)) {
+                if !scope.includes(name, choices.offset(row)) {
                     continue;
                 }
                 if last.as_ref().is_none_or(|bank| bank.as_str() != name) {
                     last = Some(Bank::parse(name).map_err(|e| unfit(e.to_string()))?);
                 }
                 let Some(bank) = &last else { continue };
-                let change = (choices.choice(row).map_err(unfit)?, if choices.came(row) { 1 } else { -1 });
+                let change = (choices.choice(row).map_err(unfit)?, if choices.added(row) { 1 } else { -1 });
                 match changes.get_mut(bank) {
                     Some(of_bank) => of_bank.push(change),
                     None => drop(changes.insert(bank.clone(), vec![change])),
@@ -470,25 +390,25 @@ impl Snapshots {
     }
 }
 
-/// The live records of a segment, as far as they were read: with their keys, the offsets with
-/// which they came, and the names of their turns.
-struct Found<'d> {
+/// The live records of a segment that were read so far: with their keys, the offsets that added
+/// them, and the names of their turns.
+struct SegmentRecords<'r> {
     records: Vec<(MemoryRecord, MemoryKey, u64, Vec<String>)>,
-    places: HashMap<(RecordKey, u64), usize>,
-    died: &'d Died,
+    indexes: HashMap<(RecordKey, u64), usize>,
+    removed: &'r RemovedVersions,
 }
 
-impl Found<'_> {
-    /// Where a version of a record is, from now on if it was not there; none when it has gone.
-    fn place(&mut self, key: MemoryKey, since: u64, state: WindowState, model: &ModelRef) -> Option<usize> {
+impl SegmentRecords<'_> {
+    /// The index of a version of a record, which is added if it is new; `None` if it was removed.
+    fn index_of(&mut self, key: MemoryKey, since: u64, state: WindowState, model: &ModelRef) -> Option<usize> {
         let id = (RecordKey::from(&key), since);
-        if let Some(at) = self.places.get(&id) {
+        if let Some(at) = self.indexes.get(&id) {
             return Some(*at);
         }
-        if self.died.contains(&id) {
+        if self.removed.contains(&id) {
             return None;
         }
-        self.places.insert(id, self.records.len());
+        self.indexes.insert(id, self.records.len());
         self.records.push((empty(&key, state, model), key, since, Vec::new()));
         Some(self.records.len() - 1)
     }

@@ -1,114 +1,125 @@
-//! Files written anew: without what was taken back, without history that is too old, and fewer
-//! of them.
+//! Rewrites the files of a snapshot: without deleted turns, without old history, and into fewer files.
 //!
-//! In: a writer with its list of segments. Out: the same list with some replaced. The old
-//! files stay until a manifest lists the new ones.
+//! In: a manifest and its files. Out: the manifest with some files replaced by new ones. The old files
+//! stay until a manifest without them is stored.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use arrow_array::{BooleanArray, RecordBatch};
 
 use super::{
-    Forgotten, Gap, Segment, SnapshotError, TableFile,
-    update::{Choices, Heads, Turns, Units, UpdateTable, batches},
-    writer::Writer,
+    DeletedTurn, Gap, Manifest, Segment, SnapshotError, TableFile,
+    live_rows::LiveRows,
+    manifest::DeletedTurns,
+    segment_files::SegmentFiles,
+    update::{ChoiceColumns, HeadColumns, TurnColumns, UnitColumns, UpdateTable, batches},
 };
 use crate::{
     memory::{GraphChoice, RecordKey},
     model::{Bank, UnitId},
 };
 
-/// Past so many segments, neighbours are put together.
-const SEGMENTS: usize = 32;
-/// As long as they have at most so many bytes.
+/// Beyond this many segments, neighbours are merged.
+const MAX_SEGMENTS: usize = 32;
+/// The size limit of a merged segment, in bytes.
 const MERGED_BYTES: u64 = 32 << 20;
 
-/// The oldest point of each partition that can be asked for: offset and time of appending.
-type Oldest = BTreeMap<u32, (u64, i64)>;
-/// How often choices stand, by bank.
-type Standing = BTreeMap<String, BTreeMap<GraphChoice, i64>>;
+/// The oldest point of each partition for as-of questions: offset and append time.
+type OldestPoints = BTreeMap<u32, (u64, i64)>;
+/// How often each choice exists, by bank: 0 or 1 in an undamaged snapshot.
+type ChoiceCounts = BTreeMap<String, BTreeMap<GraphChoice, i64>>;
+/// A version of a record: its key, and the offset that added it.
+type RecordVersion = (RecordKey, u64);
 /// A unit of a version of a record.
-type Version = (RecordKey, u64, UnitId);
+type UnitVersion = (RecordVersion, UnitId);
 
-/// Removes, from all that is not live, the turns that were taken back, the units made from
-/// them, the units that a turn after them is part of, whose vectors know what stood before,
-/// and their choices. False when there was nothing to remove.
-pub(super) fn purge(writer: &mut Writer) -> Result<bool, SnapshotError> {
-    writer.manifest.forgotten.clear();
-    if writer.gone.is_empty() {
+/// Removes deleted turns from all rows that are not live: the turns, the units made from them, the
+/// units with a part from the turn after them (whose vector saw the deleted turn as its context), and
+/// the choices of those units. Returns whether it removed anything.
+pub(super) fn delete_turns(
+    files: &mut SegmentFiles,
+    manifest: &mut Manifest,
+    live: &LiveRows,
+    deleted: &DeletedTurns,
+) -> Result<bool, SnapshotError> {
+    manifest.deleted.clear();
+    if deleted.is_empty() {
         return Ok(false);
     }
-    let units = dead_units(writer)?;
-    let live: HashSet<UnitId> = writer.held.values().flat_map(|held| held.units.iter().copied()).collect();
-    let ids: HashSet<UnitId> = units.iter().map(|unit| unit.2).filter(|id| !live.contains(id)).collect();
+    let units = deleted_units(files, manifest, live, deleted)?;
+    let live_units = live.unit_ids();
+    let ids: HashSet<UnitId> = units.iter().map(|unit| unit.1).filter(|id| !live_units.contains(id)).collect();
     let mut any = false;
-    // All of it or nothing: what is found here is not found again.
-    let (mut segments, mut held) = (Vec::new(), BTreeSet::new());
-    for segment in writer.manifest.segments.clone() {
-        let mut files = Vec::new();
+    // The manifest changes only after all files succeeded: a retry would not find removed units again.
+    let (mut segments, mut still_live) = (Vec::new(), BTreeSet::new());
+    for segment in manifest.segments.clone() {
+        let mut replaced = Vec::new();
         for file in segment.files {
-            let kept = filtered(writer, &file, |batch| match file.table {
-                UpdateTable::Turns => keep_turns(writer, batch, &mut held),
+            let kept = filtered(files, &file, |batch| match file.table {
+                UpdateTable::Turns => keep_turns(live, deleted, batch, &mut still_live),
                 UpdateTable::Units => keep_units(&units, batch),
                 UpdateTable::Edges => keep_choices(&ids, batch),
             })?;
             any |= kept.is_some();
-            replace(writer, file, kept, &mut files)?;
+            replace(files, file, kept, &mut replaced)?;
         }
-        if !files.is_empty() {
-            segments.push(Segment { files });
+        if !replaced.is_empty() {
+            segments.push(Segment { files: replaced });
         }
     }
-    writer.manifest.segments = segments;
-    writer.manifest.forgotten = held.into_iter().filter_map(|of| writer.gone.get(&of).cloned()).collect();
+    manifest.segments = segments;
+    manifest.deleted = still_live.into_iter().filter_map(|turn| deleted.get(&turn).cloned()).collect();
     Ok(any)
 }
 
-/// Removes what had gone by a time, in milliseconds since 1970: both rows of each version of a
-/// record, and of the choices up to there all but one row of each that stood. The oldest point
-/// that can be asked for moves to the last read up to that time; from there on every answer is
-/// what it was.
-pub(super) fn trim(writer: &mut Writer, until_ms: i64) -> Result<(), SnapshotError> {
-    let (oldest, died) = history(writer, until_ms)?;
-    let mut standing = standing(writer, &oldest)?;
+/// Removes history up to `until_ms`, in milliseconds since 1970. The oldest point for as-of questions
+/// moves to the last read up to that time. Versions of records that were removed by then lose both of
+/// their rows; each choice that existed then keeps one row. Answers for later points do not change.
+pub(super) fn trim_history(
+    files: &mut SegmentFiles,
+    manifest: &mut Manifest,
+    until_ms: i64,
+) -> Result<(), SnapshotError> {
+    let (oldest, removed) = history(files, manifest, until_ms)?;
+    let mut counts = choice_counts(files, manifest, &oldest)?;
     let mut segments = Vec::new();
-    for segment in writer.manifest.segments.clone() {
-        let mut files = Vec::new();
+    for segment in manifest.segments.clone() {
+        let mut replaced = Vec::new();
         for table in UpdateTable::ALL {
             for file in segment.files.iter().filter(|file| file.table == table) {
                 let kept = match table {
                     UpdateTable::Turns | UpdateTable::Units => {
-                        filtered(writer, file, |batch| keep_versions(&died, batch))?
+                        filtered(files, file, |batch| keep_versions(&removed, batch))?
                     }
-                    UpdateTable::Edges => filtered(writer, file, |batch| keep_one(&mut standing, &oldest, batch))?,
+                    UpdateTable::Edges => filtered(files, file, |batch| keep_one(&mut counts, &oldest, batch))?,
                 };
-                replace(writer, file.clone(), kept, &mut files)?;
+                replace(files, file.clone(), kept, &mut replaced)?;
             }
         }
-        if !files.is_empty() {
-            segments.push(Segment { files });
+        if !replaced.is_empty() {
+            segments.push(Segment { files: replaced });
         }
     }
-    writer.manifest.segments = segments;
-    for reached in &mut writer.manifest.reached {
+    manifest.segments = segments;
+    for reached in &mut manifest.reached {
         reached.oldest = oldest.get(&reached.partition).copied().or(reached.oldest);
     }
-    let asked = |gap: &Gap| oldest.get(&gap.partition).is_none_or(|(offset, _)| gap.until > *offset);
-    writer.manifest.gaps.retain(asked);
+    let is_later = |gap: &Gap| oldest.get(&gap.partition).is_none_or(|(offset, _)| gap.until > *offset);
+    manifest.gaps.retain(is_later);
     Ok(())
 }
 
-/// Puts small neighbours together once there are many.
-pub(super) fn merge(writer: &mut Writer) -> Result<(), SnapshotError> {
-    if writer.manifest.segments.len() <= SEGMENTS {
+/// Merges small neighbours once there are many segments.
+pub(super) fn merge_segments(files: &mut SegmentFiles, manifest: &mut Manifest) -> Result<(), SnapshotError> {
+    if manifest.segments.len() <= MAX_SEGMENTS {
         return Ok(());
     }
     let mut runs: Vec<(u64, Vec<Segment>)> = Vec::new();
-    for segment in writer.manifest.segments.clone() {
+    for segment in manifest.segments.clone() {
         let bytes: u64 = segment.files.iter().map(|file| file.bytes).sum();
         match runs.last_mut() {
-            Some((held, run)) if *held + bytes <= MERGED_BYTES => {
-                *held += bytes;
+            Some((run_bytes, run)) if *run_bytes + bytes <= MERGED_BYTES => {
+                *run_bytes += bytes;
                 run.push(segment);
             }
             _ => runs.push((bytes, vec![segment])),
@@ -120,29 +131,29 @@ pub(super) fn merge(writer: &mut Writer) -> Result<(), SnapshotError> {
             merged.extend(run);
             continue;
         }
-        let mut files = Vec::new();
+        let mut together = Vec::new();
         for table in UpdateTable::ALL {
             let mut rows = Vec::new();
             for file in run.iter().flat_map(|segment| &segment.files).filter(|file| file.table == table) {
-                rows.extend(read(writer, file)?);
+                rows.extend(files.read(file)?);
             }
-            files.extend(writer.write(table, &rows)?);
+            together.extend(files.write(table, &rows)?);
         }
-        merged.push(Segment { files });
+        merged.push(Segment { files: together });
     }
-    writer.manifest.segments = merged;
+    manifest.segments = merged;
     Ok(())
 }
 
-/// What stays of a file; none when all of it does.
+/// The rows of a file to keep; `None` if all of them are kept.
 fn filtered(
-    writer: &Writer,
+    files: &SegmentFiles,
     file: &TableFile,
     mut keep: impl FnMut(&RecordBatch) -> Result<Vec<bool>, String>,
 ) -> Result<Option<Vec<RecordBatch>>, SnapshotError> {
-    let unfit = |problem| file.unfit(&writer.store, problem);
+    let unfit = |problem| file.unfit(&files.store, problem);
     let (mut kept, mut all) = (Vec::new(), true);
-    for batch in read(writer, file)? {
+    for batch in files.read(file)? {
         let keep = keep(&batch).map_err(unfit)?;
         all &= keep.iter().all(|keep| *keep);
         let filtered = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep));
@@ -151,161 +162,174 @@ fn filtered(
     Ok((!all).then_some(kept))
 }
 
-/// Lists a file, or one with what is kept of it.
+/// Lists the file, or a new one with the rows to keep.
 fn replace(
-    writer: &mut Writer,
+    files: &mut SegmentFiles,
     file: TableFile,
     kept: Option<Vec<RecordBatch>>,
-    files: &mut Vec<TableFile>,
+    listed: &mut Vec<TableFile>,
 ) -> Result<(), SnapshotError> {
     match kept {
-        None => files.push(file),
-        Some(rows) => files.extend(writer.write(file.table, &rows)?),
+        None => listed.push(file),
+        Some(rows) => listed.extend(files.write(file.table, &rows)?),
     }
     Ok(())
 }
 
-/// The last read of each partition up to a time, where that can be asked for, and the versions
-/// of records that had gone by then.
-fn history(writer: &Writer, until_ms: i64) -> Result<(Oldest, HashSet<(RecordKey, u64)>), SnapshotError> {
-    let mut oldest = Oldest::new();
-    let mut went = Vec::new();
-    // A part of a long record may hold units alone.
-    for file in writer.manifest.files(UpdateTable::Turns).chain(writer.manifest.files(UpdateTable::Units)) {
-        let unfit = |problem| file.unfit(&writer.store, problem);
-        let columns = [&Heads::COLUMNS[..], &["append_time"]].concat();
-        for batch in batches(file.read(&writer.store)?, &columns).map_err(unfit)? {
+/// The last read of each partition up to a time that as-of questions can ask for, and the versions
+/// of records that were removed by then.
+fn history(
+    files: &SegmentFiles,
+    manifest: &Manifest,
+    until_ms: i64,
+) -> Result<(OldestPoints, HashSet<RecordVersion>), SnapshotError> {
+    let mut oldest = OldestPoints::new();
+    let mut removals = Vec::new();
+    // A part of a long record may have units only.
+    for file in manifest.files(UpdateTable::Turns).chain(manifest.files(UpdateTable::Units)) {
+        let unfit = |problem| file.unfit(&files.store, problem);
+        let columns = [&HeadColumns::COLUMNS[..], &["append_time"]].concat();
+        for batch in batches(file.read(&files.store)?, &columns).map_err(unfit)? {
             let batch = batch.map_err(unfit)?;
-            let heads = Heads::of(&batch).map_err(unfit)?;
+            let heads = HeadColumns::of(&batch).map_err(unfit)?;
             for row in 0..batch.num_rows() {
                 let (partition, offset) = (heads.partition(row), heads.offset(row));
-                let append_ms = Heads::append_ms(&batch, row).map_err(unfit)?;
+                let append_ms = HeadColumns::append_ms(&batch, row).map_err(unfit)?;
                 if append_ms > until_ms {
                     continue;
                 }
-                if writer.manifest.knows(partition, offset) {
+                if manifest.answers_for(partition, offset) {
                     let at = oldest.entry(partition).or_insert((offset, append_ms));
                     *at = (*at).max((offset, append_ms));
                 }
-                if !heads.came(row) && !heads.continues(row) {
+                if !heads.added(row) && !heads.continues(row) {
                     let id = RecordKey::from(&heads.key(row).map_err(unfit)?);
-                    went.push((partition, offset, (id, heads.since(row))));
+                    removals.push((partition, offset, (id, heads.since(row))));
                 }
             }
         }
     }
     let by_then = |(partition, offset, _): &(u32, u64, _)| oldest.get(partition).is_some_and(|at| *offset <= at.0);
-    let died = went.into_iter().filter(by_then).map(|(.., version)| version).collect();
-    Ok((oldest, died))
+    let removed = removals.into_iter().filter(by_then).map(|(.., version)| version).collect();
+    Ok((oldest, removed))
 }
 
-/// The choices that stood at these points.
-fn standing(writer: &Writer, oldest: &Oldest) -> Result<Standing, SnapshotError> {
-    let mut standing = Standing::new();
-    for file in writer.manifest.files(UpdateTable::Edges) {
-        let unfit = |problem| file.unfit(&writer.store, problem);
-        for batch in read(writer, file)? {
-            let choices = Choices::of(&batch).map_err(unfit)?;
+/// The choices that existed at these points.
+fn choice_counts(
+    files: &SegmentFiles,
+    manifest: &Manifest,
+    oldest: &OldestPoints,
+) -> Result<ChoiceCounts, SnapshotError> {
+    let mut counts = ChoiceCounts::new();
+    for file in manifest.files(UpdateTable::Edges) {
+        let unfit = |problem| file.unfit(&files.store, problem);
+        for batch in files.read(file)? {
+            let choices = ChoiceColumns::of(&batch).map_err(unfit)?;
             for row in (0..batch.num_rows()).filter(|row| is_old(oldest, &choices, *row)) {
                 let choice = choices.choice(row).map_err(unfit)?;
-                let diff = if choices.came(row) { 1 } else { -1 };
-                match standing.get_mut(choices.bank(row)) {
+                let diff = if choices.added(row) { 1 } else { -1 };
+                match counts.get_mut(choices.bank(row)) {
                     Some(of_bank) => *of_bank.entry(choice).or_default() += diff,
-                    None => drop(standing.insert(choices.bank(row).to_owned(), BTreeMap::from([(choice, diff)]))),
+                    None => drop(counts.insert(choices.bank(row).to_owned(), BTreeMap::from([(choice, diff)]))),
                 }
             }
         }
     }
-    Ok(standing)
+    Ok(counts)
 }
 
-fn is_old(oldest: &Oldest, choices: &Choices<'_>, row: usize) -> bool {
+fn is_old(oldest: &OldestPoints, choices: &ChoiceColumns<'_>, row: usize) -> bool {
     oldest.get(&choices.partition(row)).is_some_and(|(offset, _)| choices.offset(row) <= *offset)
 }
 
-fn keep_versions(died: &HashSet<(RecordKey, u64)>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
-    let heads = Heads::of(batch)?;
-    let keep = |row| Ok(!died.contains(&(RecordKey::from(&heads.key(row)?), heads.since(row))));
+fn keep_versions(removed: &HashSet<RecordVersion>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+    let heads = HeadColumns::of(batch)?;
+    let keep = |row| Ok(!removed.contains(&(RecordKey::from(&heads.key(row)?), heads.since(row))));
     (0..batch.num_rows()).map(keep).collect()
 }
 
-/// Of the rows of a choice up to these points one stays, where it stood.
-fn keep_one(standing: &mut Standing, oldest: &Oldest, batch: &RecordBatch) -> Result<Vec<bool>, String> {
-    let choices = Choices::of(batch)?;
+/// Of the rows of a choice up to these points, keeps one if the choice existed then.
+fn keep_one(counts: &mut ChoiceCounts, oldest: &OldestPoints, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+    let choices = ChoiceColumns::of(batch)?;
     let mut keep = |row| {
         if !is_old(oldest, &choices, row) {
             return Ok(true);
         }
         let of = choices.choice(row)?;
-        let count = standing.get_mut(choices.bank(row)).and_then(|of_bank| of_bank.get_mut(&of));
-        Ok(choices.came(row) && count.is_some_and(|count| std::mem::take(count) > 0))
+        let count = counts.get_mut(choices.bank(row)).and_then(|of_bank| of_bank.get_mut(&of));
+        Ok(choices.added(row) && count.is_some_and(|count| std::mem::take(count) > 0))
     };
     (0..batch.num_rows()).map(&mut keep).collect()
 }
 
-fn read(writer: &Writer, file: &TableFile) -> Result<Vec<RecordBatch>, SnapshotError> {
-    let unfit = |problem| file.unfit(&writer.store, problem);
-    batches(file.read(&writer.store)?, &[]).map_err(unfit)?.map(|batch| batch.map_err(unfit)).collect()
-}
-
-/// The units that must not stay: none that is live.
-fn dead_units(writer: &Writer) -> Result<HashSet<Version>, SnapshotError> {
+/// The units to remove: those with a deleted turn, or with a turn that follows one. None is live.
+fn deleted_units(
+    files: &SegmentFiles,
+    manifest: &Manifest,
+    live: &LiveRows,
+    deleted: &DeletedTurns,
+) -> Result<HashSet<UnitVersion>, SnapshotError> {
     let mut followers: BTreeMap<(&str, &str), HashSet<u32>> = BTreeMap::new();
-    for Forgotten { bank, session, ordinal, .. } in writer.gone.values() {
+    for DeletedTurn { bank, session, ordinal, .. } in deleted.values() {
         followers.entry((bank.as_str(), session)).or_default().insert(ordinal.saturating_add(1));
     }
-    let mut dead = HashSet::new();
-    for file in writer.manifest.files(UpdateTable::Units).cloned().collect::<Vec<_>>() {
-        let unfit = |problem| file.unfit(&writer.store, problem);
-        for batch in read(writer, &file)? {
-            let (heads, units) = (Heads::of(&batch).map_err(unfit)?, Units::of(&batch).map_err(unfit)?);
-            for row in (0..batch.num_rows()).filter(|row| heads.came(*row)) {
+    let mut units_to_remove = HashSet::new();
+    for file in manifest.files(UpdateTable::Units) {
+        let unfit = |problem| file.unfit(&files.store, problem);
+        for batch in files.read(file)? {
+            let (heads, units) = (HeadColumns::of(&batch).map_err(unfit)?, UnitColumns::of(&batch).map_err(unfit)?);
+            for row in (0..batch.num_rows()).filter(|row| heads.added(*row)) {
                 let key = heads.key(row).map_err(unfit)?;
                 let id = RecordKey::from(&key);
-                if writer.is_live(&id, heads.since(row)) {
+                if live.is_live(&id, heads.since(row)) {
                     continue;
                 }
                 let sources = units.sources(row).map_err(unfit)?;
-                let made_from = sources.into_iter().any(|turn| writer.gone.contains_key(&(key.bank.clone(), turn)));
+                let made_from = sources.into_iter().any(|turn| deleted.contains_key(&(key.bank.clone(), turn)));
                 let after = followers.get(&(key.bank.as_str(), key.window.session.0.as_str()));
                 let follows = |after: &HashSet<u32>| {
                     Ok::<_, String>(units.ordinals(row)?.into_iter().any(|ordinal| after.contains(&ordinal)))
                 };
                 if made_from || after.map_or(Ok(false), follows).map_err(unfit)? {
-                    dead.insert((id, heads.since(row), units.id(row)));
+                    units_to_remove.insert(((id, heads.since(row)), units.id(row)));
                 }
             }
         }
     }
-    Ok(dead)
+    Ok(units_to_remove)
 }
 
-/// `held` takes the turns that were taken back and are live all the same.
-fn keep_turns(writer: &Writer, batch: &RecordBatch, held: &mut BTreeSet<(Bank, String)>) -> Result<Vec<bool>, String> {
-    let (heads, turns) = (Heads::of(batch)?, Turns::of(batch)?);
+/// Adds to `still_live` the deleted turns that a live record still holds with their text.
+fn keep_turns(
+    live: &LiveRows,
+    deleted: &DeletedTurns,
+    batch: &RecordBatch,
+    still_live: &mut BTreeSet<(Bank, String)>,
+) -> Result<Vec<bool>, String> {
+    let (heads, turns) = (HeadColumns::of(batch)?, TurnColumns::of(batch)?);
     let mut keep = |row| {
         let key = heads.key(row)?;
-        let of = (key.bank.clone(), turns.name(row).to_owned());
-        if !writer.gone.contains_key(&of) {
+        let turn = (key.bank.clone(), turns.name(row).to_owned());
+        if !deleted.contains_key(&turn) {
             return Ok(true);
         }
-        let live = heads.came(row) && writer.is_live(&RecordKey::from(&key), heads.since(row));
-        if live && !turns.deleted(row)? {
-            held.insert(of);
+        let is_live = heads.added(row) && live.is_live(&RecordKey::from(&key), heads.since(row));
+        if is_live && !turns.deleted(row)? {
+            still_live.insert(turn);
         }
-        Ok(live)
+        Ok(is_live)
     };
     (0..batch.num_rows()).map(&mut keep).collect()
 }
 
-fn keep_units(dead: &HashSet<Version>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
-    let (heads, units) = (Heads::of(batch)?, Units::of(batch)?);
-    let keep = |row| Ok(!dead.contains(&(RecordKey::from(&heads.key(row)?), heads.since(row), units.id(row))));
+fn keep_units(removed: &HashSet<UnitVersion>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+    let (heads, units) = (HeadColumns::of(batch)?, UnitColumns::of(batch)?);
+    let keep = |row| Ok(!removed.contains(&((RecordKey::from(&heads.key(row)?), heads.since(row)), units.id(row))));
     (0..batch.num_rows()).map(keep).collect()
 }
 
-fn keep_choices(dead: &HashSet<UnitId>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
-    let choices = Choices::of(batch)?;
-    let keep = |row| choices.choice(row).map(|choice| !dead.contains(&choice.from) && !dead.contains(&choice.to));
+fn keep_choices(removed: &HashSet<UnitId>, batch: &RecordBatch) -> Result<Vec<bool>, String> {
+    let choices = ChoiceColumns::of(batch)?;
+    let keep = |row| choices.choice(row).map(|choice| !removed.contains(&choice.from) && !removed.contains(&choice.to));
     (0..batch.num_rows()).map(keep).collect()
 }

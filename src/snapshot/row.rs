@@ -1,7 +1,7 @@
-//! A record of a topic as a row: the bytes as they stand, and what they say.
+//! A record of a topic as a row: its bytes, and its decoded content.
 //!
-//! In: a record with its headers. Out: a row that also has the record's fields. What cannot
-//! be read is kept all the same, with the reason.
+//! In: a record with its headers. Out: a row. A record that cannot be decoded is a row, too, with
+//! the reason.
 
 use jiff::Timestamp;
 use serde::{Deserialize, de::IgnoredAny};
@@ -18,48 +18,48 @@ pub struct Row {
     pub offset: u64,
     /// When it was appended, in milliseconds since 1970.
     pub append_ms: i64,
-    /// Its key, as it stands.
+    /// Its key, unchanged.
     pub key: Vec<u8>,
-    /// Its value, as it stands; none where it removes its key.
+    /// Its value, unchanged; `None` deletes the key.
     pub value: Option<Vec<u8>>,
     /// Its headers, in order.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// What it says.
-    pub(super) said: Said,
+    /// Its decoded content.
+    pub(super) content: RowContent,
 }
 
-/// What a record says.
+/// The decoded content of a record.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Said {
+pub(super) enum RowContent {
     /// Of the turns topic.
     Turn(Box<TurnEvent>),
-    /// Of the memory topic: a key, and the head of what stands under it.
-    Memory(MemoryKey, Option<Head>),
+    /// Of the memory topic: the key, and the head of its record; `None` for a deletion.
+    Memory(MemoryKey, Option<RecordHead>),
     /// Of the dead letters.
     DeadLetter(Box<DeadLetter>),
-    /// Of no use to a reader: a read position.
+    /// A read position, of no use to a reader of the table.
     Position,
-    /// Not what the topic holds; why.
+    /// Not a valid record of its topic, with the reason.
     Unreadable(String),
 }
 
-/// What a memory record says of itself.
+/// The properties of a memory record, without its turns and units.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Head {
-    /// Whether the window has closed.
+pub(super) struct RecordHead {
+    /// Whether the window is open or final.
     pub state: WindowState,
-    /// Who made the units.
+    /// The extractor of the units.
     pub extractor: String,
-    /// Who made the vectors.
+    /// The model of the vectors.
     pub model: ModelRef,
-    /// How many turns it holds.
+    /// Its number of turns.
     pub turns: usize,
-    /// How many units it holds.
+    /// Its number of units.
     pub units: usize,
 }
 
 impl Row {
-    /// Reads what the bytes of a record of a table's topic say.
+    /// Decodes a record of a table's topic.
     #[must_use]
     pub fn new(
         table: Table,
@@ -71,42 +71,50 @@ impl Row {
         headers: Vec<(String, Option<Vec<u8>>)>,
     ) -> Self {
         let bytes = value.as_deref();
-        let said = match table {
+        let content = match table {
             Table::Turns => match bytes {
-                Some(bytes) => TurnEvent::from_json(bytes).map(|event| Said::Turn(Box::new(event))),
+                Some(bytes) => TurnEvent::from_json(bytes).map(|event| RowContent::Turn(Box::new(event))),
                 None => Err("it has no value".to_owned()),
             },
-            Table::Memory if key.starts_with(&[0, 0]) => Ok(Said::Position),
+            Table::Memory if key.starts_with(&[0, 0]) => Ok(RowContent::Position),
             Table::Memory => memory(&key, bytes),
             Table::DeadLetters => serde_json::from_slice(bytes.unwrap_or_default())
-                .map(|letter| Said::DeadLetter(Box::new(letter)))
+                .map(|letter| RowContent::DeadLetter(Box::new(letter)))
                 .map_err(|e| e.to_string()),
         };
-        Self { partition, offset, append_ms, key, value, headers, said: said.unwrap_or_else(Said::Unreadable) }
-    }
-
-    /// The bank that it belongs to, where it says so.
-    pub(super) fn bank(&self) -> Option<&str> {
-        match &self.said {
-            Said::Turn(event) => Some(event.bank().as_str()),
-            Said::Memory(key, _) => Some(key.bank.as_str()),
-            Said::DeadLetter(_) | Said::Position | Said::Unreadable(_) => None,
+        Self {
+            partition,
+            offset,
+            append_ms,
+            key,
+            value,
+            headers,
+            content: content.unwrap_or_else(RowContent::Unreadable),
         }
     }
 
-    /// The day on which it was appended, in UTC; none where the time means none.
+    /// The bank that it names, if any.
+    pub(super) fn bank(&self) -> Option<&str> {
+        match &self.content {
+            RowContent::Turn(event) => Some(event.bank().as_str()),
+            RowContent::Memory(key, _) => Some(key.bank.as_str()),
+            RowContent::DeadLetter(_) | RowContent::Position | RowContent::Unreadable(_) => None,
+        }
+    }
+
+    /// The UTC day on which it was appended; `None` for a time that is out of range.
     pub(super) fn date(&self) -> Option<String> {
         Some(Timestamp::from_millisecond(self.append_ms).ok()?.strftime("%F").to_string())
     }
 
-    /// Bytes that it takes, about.
+    /// Its approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        // What the fields say stands in the value once more.
+        // The decoded content repeats the value.
         2 * self.value.as_ref().map_or(0, Vec::len) + self.key.len() + 256
     }
 }
 
-fn memory(key: &[u8], value: Option<&[u8]>) -> Result<Said, String> {
+fn memory(key: &[u8], value: Option<&[u8]>) -> Result<RowContent, String> {
     #[derive(Deserialize)]
     struct Record {
         state: WindowState,
@@ -116,7 +124,7 @@ fn memory(key: &[u8], value: Option<&[u8]>) -> Result<Said, String> {
         units: Vec<IgnoredAny>,
     }
     let key = MemoryKey::from_bytes(key).map_err(|e| e.to_string())?;
-    let Some(value) = value else { return Ok(Said::Memory(key, None)) };
+    let Some(value) = value else { return Ok(RowContent::Memory(key, None)) };
     let Record { state, extractor, model, turns, units } = serde_json::from_slice(value).map_err(|e| e.to_string())?;
-    Ok(Said::Memory(key, Some(Head { state, extractor, model, turns: turns.len(), units: units.len() })))
+    Ok(RowContent::Memory(key, Some(RecordHead { state, extractor, model, turns: turns.len(), units: units.len() })))
 }

@@ -1,7 +1,7 @@
-//! Where snapshots lie: a directory, or a bucket of S3, Google Cloud Storage or Azure.
+//! The place of snapshots: a directory, or a bucket of S3, Google Cloud Storage or Azure.
 //!
-//! In: a place and paths in it. Out: whole objects, or none: a reader never sees half of one.
-//! A store that is away, or hangs, is an error within seconds, never a wait without end.
+//! In: a place and paths in it. Out: complete objects, or none: a reader never sees a partial one. An
+//! unavailable or hanging store is an error within seconds, never an endless wait.
 
 use std::{
     error::Error,
@@ -27,42 +27,42 @@ use url::Url;
 
 use super::SnapshotError;
 
-/// How long a store may show no progress. A question about the past waits for it.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The slowest line that files are brought over, in bytes a second.
-const SLOWEST: u64 = 256 << 10;
-/// Tries after the first, within [`PATIENCE`].
+/// Timeout of a request, before the time for its bytes. An as-of question waits for it.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The slowest transfer rate that is allowed, in bytes a second.
+const MIN_BYTES_PER_SECOND: u64 = 256 << 10;
+/// Retries of a request, within [`TIMEOUT`].
 const RETRIES: usize = 4;
-/// Longer than any file takes at [`SLOWEST`]: the library's own limit must not cut it off.
-const REQUEST: &str = "15 minutes";
-/// Between two snapshots nobody notices that the store has closed a connection.
-const IDLE: &str = "5 seconds";
-/// Characters of an error: some stores answer with a page.
-const LONGEST: usize = 600;
+/// The library's timeout of a request: longer than any file takes at [`MIN_BYTES_PER_SECOND`].
+const LIBRARY_TIMEOUT: &str = "15 minutes";
+/// Idle connections are closed after this time: the store may close them unnoticed between two snapshots.
+const IDLE_TIMEOUT: &str = "5 seconds";
+/// Longest error message in characters: some stores answer with a page.
+const MESSAGE_CHARACTERS: usize = 600;
 
-/// What a snapshot asks of its place.
+/// The operations that snapshots need from a place.
 pub(super) trait Objects: Send + Sync {
-    /// The whole object; none where there is none.
+    /// The complete object; `None` if it does not exist.
     fn get(&self, path: &str) -> Result<Option<Bytes>, String>;
-    /// Writes an object; with `fresh`, false when there is one already.
+    /// Writes an object. With `fresh`, an existing one is kept, and this returns false.
     fn put(&self, path: &str, bytes: Bytes, fresh: bool) -> Result<bool, String>;
     /// The paths of all objects in a directory.
     fn list(&self, directory: &str) -> Result<Vec<String>, String>;
-    /// Removes an object; one that is not there is removed already.
+    /// Deletes an object; one that does not exist is no error.
     fn delete(&self, path: &str) -> Result<(), String>;
 }
 
-/// A place with its name.
-pub(super) struct Store {
+/// A place, with its name for messages.
+pub(super) struct SnapshotStore {
     objects: Box<dyn Objects>,
     place: String,
-    /// Where it is a directory.
+    /// Its path, if it is a directory.
     directory: Option<PathBuf>,
 }
 
-impl Store {
-    /// Opens a directory, which is made, or the URL of a bucket. What a URL does not say, the
-    /// library takes from the environment: `AWS_*`, `GOOGLE_*` or `AZURE_*`.
+impl SnapshotStore {
+    /// Opens a directory, which is created, or the URL of a bucket. The library takes keys and options
+    /// that are not in the URL from the environment: `AWS_*`, `GOOGLE_*` or `AZURE_*`.
     pub(super) fn open(place: &str) -> Result<Self, SnapshotError> {
         let failed = |problem: &dyn Display| SnapshotError::Place {
             place: place.to_owned(),
@@ -77,7 +77,7 @@ impl Store {
             None => Some(PathBuf::from(place)),
         };
         let store = match (&path, &url) {
-            (None, Some(url)) => bucket(url).map_err(|e| failed(&said(&e)))?,
+            (None, Some(url)) => bucket(url).map_err(|e| failed(&message(&e)))?,
             (path, _) => directory(path.as_deref().unwrap_or(FilePath::new(place)))?,
         };
         Ok(Self { objects: Box::new(Remote { store, runtime }), place: place.to_owned(), directory: path })
@@ -101,7 +101,7 @@ impl Store {
         self.objects.put(path, bytes, false).map(drop).map_err(|problem| self.failed("writing", path, &problem))
     }
 
-    /// Writes an object that must not be there yet; false when it is.
+    /// Writes a new object; false if it exists.
     pub(super) fn put_fresh(&self, path: &str, bytes: Bytes) -> Result<bool, SnapshotError> {
         self.objects.put(path, bytes, true).map_err(|problem| self.failed("writing", path, &problem))
     }
@@ -111,22 +111,22 @@ impl Store {
     }
 
     pub(super) fn delete(&self, path: &str) -> Result<(), SnapshotError> {
-        self.objects.delete(path).map_err(|problem| self.failed("removing", path, &problem))
+        self.objects.delete(path).map_err(|problem| self.failed("deleting", path, &problem))
     }
 
-    /// Removes what was left of writes that were killed, in these directories: no list shows it,
-    /// and it may hold what is taken back later.
+    /// Deletes the leftovers of killed writes in these directories: no listing shows them, and they may
+    /// hold turns that are deleted later.
     pub(super) fn sweep(&self, directories: &[&str]) -> Result<(), SnapshotError> {
         let Some(place) = &self.directory else { return Ok(()) };
         for path in directories.iter().map(|directory| place.join(directory)) {
-            let failed = |e| SnapshotError::disk(&path, "removing what was left of a write", e);
+            let failed = |e| SnapshotError::disk(&path, "deleting the leftovers of a write", e);
             let entries = match std::fs::read_dir(&path) {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                 entries => entries.map_err(failed)?,
             };
             for entry in entries {
                 let entry = entry.map_err(failed)?;
-                // As the library calls what it has not renamed yet.
+                // The library writes to `NAME#NUMBER` and renames.
                 let name = entry.file_name();
                 let number = name.to_str().and_then(|name| name.rsplit_once('#')).map(|(_, number)| number);
                 if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
@@ -143,18 +143,18 @@ impl Store {
 }
 
 fn directory(path: &FilePath) -> Result<Arc<dyn ObjectStore>, SnapshotError> {
-    let made = std::fs::create_dir_all(path).and_then(|()| Ok(LocalFileSystem::new_with_prefix(path)?));
-    let files = made.map_err(|e| SnapshotError::disk(path, "making the directory", e))?;
+    let opened = std::fs::create_dir_all(path).and_then(|()| Ok(LocalFileSystem::new_with_prefix(path)?));
+    let files = opened.map_err(|e| SnapshotError::disk(path, "creating the directory", e))?;
     Ok(Arc::new(files.with_fsync(true)))
 }
 
 fn bucket(url: &Url) -> Result<Arc<dyn ObjectStore>, object_store::Error> {
     let (scheme, prefix) = ObjectStoreScheme::parse(url)?;
-    // One that is there already is as good.
+    // An error means that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let retries = RetryConfig { max_retries: RETRIES, retry_timeout: PATIENCE / 2, ..RetryConfig::default() };
-    let limits = [(ClientConfigKey::Timeout, REQUEST), (ClientConfigKey::PoolIdleTimeout, IDLE)];
-    // Three builders without a trait.
+    let retries = RetryConfig { max_retries: RETRIES, retry_timeout: TIMEOUT / 2, ..RetryConfig::default() };
+    let limits = [(ClientConfigKey::Timeout, LIBRARY_TIMEOUT), (ClientConfigKey::PoolIdleTimeout, IDLE_TIMEOUT)];
+    // The three builders have no trait in common.
     macro_rules! bounded {
         ($builder:ty, $key:ident) => {{
             let builder = <$builder>::from_env().with_url(url.as_str()).with_retry(retries);
@@ -173,7 +173,7 @@ fn bucket(url: &Url) -> Result<Arc<dyn ObjectStore>, object_store::Error> {
     })
 }
 
-/// An object store, asked call by call.
+/// An object store, called synchronously.
 struct Remote {
     store: Arc<dyn ObjectStore>,
     runtime: tokio::runtime::Runtime,
@@ -182,13 +182,13 @@ struct Remote {
 impl Objects for Remote {
     fn get(&self, path: &str) -> Result<Option<Bytes>, String> {
         let got = self.runtime.block_on(async {
-            let found = within(0, self.store.get(&Path::from(path))).await?;
-            within(found.range.end - found.range.start, found.bytes()).await
+            let object = within(0, self.store.get(&Path::from(path))).await?;
+            within(object.range.end - object.range.start, object.bytes()).await
         });
         match got {
             Ok(bytes) => Ok(Some(bytes)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(e) => Err(said(&e)),
+            Err(e) => Err(message(&e)),
         }
     }
 
@@ -200,7 +200,7 @@ impl Objects for Remote {
         match self.runtime.block_on(within(length, put)) {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. }) if fresh => Ok(false),
-            Err(e) => Err(said(&e)),
+            Err(e) => Err(message(&e)),
         }
     }
 
@@ -208,28 +208,28 @@ impl Objects for Remote {
         let under = Path::from(directory);
         let listed = self.runtime.block_on(within(0, self.store.list(Some(&under)).try_collect::<Vec<_>>()));
         let name = |meta: object_store::ObjectMeta| Some(format!("{directory}/{}", meta.location.filename()?));
-        Ok(listed.map_err(|e| said(&e))?.into_iter().filter_map(name).collect())
+        Ok(listed.map_err(|e| message(&e))?.into_iter().filter_map(name).collect())
     }
 
     fn delete(&self, path: &str) -> Result<(), String> {
         match self.runtime.block_on(within(0, self.store.delete(&Path::from(path)))) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(e) => Err(said(&e)),
+            Err(e) => Err(message(&e)),
         }
     }
 }
 
-/// What a call gives, unless it takes longer than so many bytes may.
+/// The result of a call, or an error if it takes longer than the transfer of `bytes` may.
 async fn within<T>(bytes: u64, call: impl Future<Output = object_store::Result<T>>) -> object_store::Result<T> {
-    let patience = PATIENCE + Duration::from_secs(bytes / SLOWEST);
-    tokio::time::timeout(patience, call).await.unwrap_or_else(|_| {
-        let source = format!("no answer within {} s", patience.as_secs()).into();
+    let timeout = TIMEOUT + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND);
+    tokio::time::timeout(timeout, call).await.unwrap_or_else(|_| {
+        let source = format!("no answer within {} s", timeout.as_secs()).into();
         Err(object_store::Error::Generic { store: "object store", source })
     })
 }
 
-/// An error with the causes that it leaves out, on one line.
-fn said(error: &object_store::Error) -> String {
+/// An error with its causes, on one line.
+fn message(error: &object_store::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
@@ -240,5 +240,5 @@ fn said(error: &object_store::Error) -> String {
         cause = next.source();
     }
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(LONGEST).collect()
+    words.join(" ").chars().take(MESSAGE_CHARACTERS).collect()
 }

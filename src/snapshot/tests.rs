@@ -1,4 +1,4 @@
-//! Snapshots of random histories: read back as they were, whatever fails in between.
+//! Snapshots of random histories, restored exactly although the store fails now and then.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,8 +9,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{
-    store::{Objects, Store},
-    update::{Choices, Heads, Turns, UpdateTable, batches},
+    store::{Objects, SnapshotStore},
+    update::{ChoiceColumns, HeadColumns, TurnColumns, UpdateTable, batches},
     *,
 };
 use crate::{
@@ -21,26 +21,26 @@ use crate::{
     },
 };
 
-/// Objects in memory that fail by a plan.
+/// A store in memory whose calls fail as planned.
 #[derive(Clone, Default)]
-struct Faulty {
+struct FaultyStore {
     objects: Arc<Mutex<BTreeMap<String, Bytes>>>,
-    /// Calls until the next failures, how many, and whether what was asked is done all the same.
-    refusals: Arc<Mutex<Vec<(u32, u32, bool)>>>,
+    /// Calls until the next failures, their number, and whether failed calls take effect.
+    failures: Arc<Mutex<Vec<(u32, u32, bool)>>>,
 }
 
-impl Faulty {
-    fn asked<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> Result<T, String> {
-        let mut refusals = self.refusals.lock().unwrap();
+impl FaultyStore {
+    fn call<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> Result<T, String> {
+        let mut failures = self.failures.lock().unwrap();
         let mut objects = self.objects.lock().unwrap();
-        match refusals.last_mut() {
-            Some((0, 0, _)) => drop(refusals.pop()),
-            Some((0, left, done)) => {
+        match failures.last_mut() {
+            Some((0, 0, _)) => drop(failures.pop()),
+            Some((0, left, effective)) => {
                 *left -= 1;
-                if *done {
+                if *effective {
                     work(&mut objects);
                 }
-                return Err("the store is away".to_owned());
+                return Err("the store is unavailable".to_owned());
             }
             Some((calls, ..)) => *calls -= 1,
             None => {}
@@ -49,13 +49,13 @@ impl Faulty {
     }
 }
 
-impl Objects for Faulty {
+impl Objects for FaultyStore {
     fn get(&self, path: &str) -> Result<Option<Bytes>, String> {
-        self.asked(|objects| objects.get(path).cloned())
+        self.call(|objects| objects.get(path).cloned())
     }
 
     fn put(&self, path: &str, bytes: Bytes, fresh: bool) -> Result<bool, String> {
-        self.asked(|objects| {
+        self.call(|objects| {
             let done = !fresh || !objects.contains_key(path);
             if done {
                 objects.insert(path.to_owned(), bytes);
@@ -66,11 +66,11 @@ impl Objects for Faulty {
 
     fn list(&self, directory: &str) -> Result<Vec<String>, String> {
         let under = format!("{directory}/");
-        self.asked(|objects| objects.keys().filter(|path| path.starts_with(&under)).cloned().collect())
+        self.call(|objects| objects.keys().filter(|path| path.starts_with(&under)).cloned().collect())
     }
 
     fn delete(&self, path: &str) -> Result<(), String> {
-        self.asked(|objects| drop(objects.remove(path)))
+        self.call(|objects| drop(objects.remove(path)))
     }
 }
 
@@ -78,15 +78,15 @@ fn bank(n: u64) -> Bank {
     Bank::parse(["a", "b/c", "d"][n as usize % 3]).unwrap()
 }
 
-/// A record of a bank: one unit a turn that is not taken back.
+/// A record of a bank, with one unit for each turn that is not deleted.
 fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRecord {
     let time = EventTime::new(1_700_000_000_000 + version as i64, 3_600).unwrap();
     let vector = |n: u64| Vector((0..8).map(|i| ((n * 31 + i * 7) % 13) as f32 / 13.0).collect());
     let names = |n: u64| format!("{}-{}-{n}", key.window.session.0, key.window.start);
     let turns: Vec<WindowTurn> = (0..1 + version % 3)
         .map(|n| {
-            let gone = deleted.contains(&names(n));
-            let text = if gone { String::new() } else { format!("secret {} v{version}", names(n)) };
+            let is_deleted = deleted.contains(&names(n));
+            let text = if is_deleted { String::new() } else { format!("secret {} v{version}", names(n)) };
             let attachments = match n {
                 1 => vec![crate::model::Attachment { caption: Some("a kite".to_owned()), ..Default::default() }],
                 _ => Vec::new(),
@@ -107,32 +107,32 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
                 turn: Arc::new(turn),
                 ordinal: n as u32,
                 context: n == 0 && version.is_multiple_of(2),
-                deleted: gone,
+                deleted: is_deleted,
                 source_offset: version * 10 + n,
             }
         })
         .collect();
-    let units = turns.iter().filter(|held| !held.deleted).map(|held| {
-        let sources = vec![held.turn.turn.clone()];
+    let units = turns.iter().filter(|of| !of.deleted).map(|of| {
+        let sources = vec![of.turn.turn.clone()];
         let cues = Cues { participants: vec!["ann".to_owned()], ..Cues::default() };
-        let own = if held.ordinal == 1 { vec![vector(version), vector(version + 1)] } else { Vec::new() };
+        let own = if of.ordinal == 1 { vec![vector(version), vector(version + 1)] } else { Vec::new() };
         Unit {
-            id: UnitId::of(&key.bank, &key.window, &sources, &held.turn.text, &cues),
-            restatement: held.turn.text.clone(),
-            vector: vector(version + u64::from(held.ordinal)),
+            id: UnitId::of(&key.bank, &key.window, &sources, &of.turn.text, &cues),
+            restatement: of.turn.text.clone(),
+            vector: vector(version + u64::from(of.ordinal)),
             cues,
             said_at: time,
             sources,
-            ordinal: held.ordinal,
+            ordinal: of.ordinal,
             parts: vec![Part {
-                turn: held.turn.turn.clone(),
-                ordinal: held.ordinal,
+                turn: of.turn.turn.clone(),
+                ordinal: of.ordinal,
                 speaker: "Ann".to_owned(),
                 said_at: time,
-                text: held.turn.text.clone(),
+                text: of.turn.text.clone(),
                 marks: Marks { times: 1, asks: version.is_multiple_of(2), quotes: false },
                 vectors: own,
-                pair: (held.ordinal == 2).then(|| vector(version + 5)),
+                pair: (of.ordinal == 2).then(|| vector(version + 5)),
             }],
         }
     });
@@ -149,7 +149,7 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
     }
 }
 
-/// What is live: records by key, and choices by bank.
+/// The live records by key, and the live choices.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Model {
     records: BTreeMap<Vec<u8>, MemoryRecord>,
@@ -157,10 +157,10 @@ struct Model {
 }
 
 /// Records by key, with their turns and units; choices.
-type Seen = (BTreeMap<Vec<u8>, (Vec<WindowTurn>, Vec<u64>)>, BTreeSet<(Bank, GraphChoice)>);
+type Contents = (BTreeMap<Vec<u8>, (Vec<WindowTurn>, Vec<u64>)>, BTreeSet<(Bank, GraphChoice)>);
 
 impl Model {
-    fn of(restored: &Restored) -> Seen {
+    fn of(restored: &Restored) -> Contents {
         let records = restored.records.iter().map(|record| {
             let units = record.extraction.units.iter().map(|unit| unit.id.0).collect();
             (record.key.to_bytes(), (record.window_turns.clone(), units))
@@ -169,8 +169,8 @@ impl Model {
         (records.collect(), choices.collect())
     }
 
-    /// The same of what should be there.
-    fn expected(&self) -> Seen {
+    /// The same of the expected state.
+    fn expected(&self) -> Contents {
         let records = self.records.iter().map(|(key, record)| {
             let mut units: Vec<u64> = record.units.iter().map(|unit| unit.id.0).collect();
             units.sort_unstable();
@@ -180,7 +180,7 @@ impl Model {
     }
 }
 
-/// Six hours from offset to offset.
+/// Offsets are six hours apart.
 fn appended(offset: u64) -> i64 {
     (1 + offset as i64) * 6 * 3_600_000
 }
@@ -190,8 +190,8 @@ struct History {
     live: [Model; 2],
     offsets: [u64; 2],
     deleted: BTreeSet<String>,
-    /// Nothing is taken back.
-    edits: bool,
+    /// No turn is deleted.
+    edits_only: bool,
 }
 
 impl History {
@@ -201,7 +201,7 @@ impl History {
     }
 
     /// A read of one partition with a few records, and some choices.
-    fn next(&mut self) -> (Update, ChoiceChanges) {
+    fn next(&mut self) -> (LogRead, ChoiceChanges) {
         let partition = self.below(2);
         let at = partition as usize;
         let mut records = Vec::new();
@@ -213,7 +213,7 @@ impl History {
             let bank = bank(if at == 1 { 1 } else { self.below(2) * 2 });
             let key = MemoryKey { bank: bank.clone(), window, turn, part: 0 };
             let version = self.offsets[at];
-            if self.below(6) == 0 && !self.edits {
+            if self.below(6) == 0 && !self.edits_only {
                 let turn = self.below(3);
                 self.deleted.insert(format!("{}-{}-{turn}", key.window.session.0, key.window.start));
             }
@@ -224,7 +224,7 @@ impl History {
             }
             records.push((key, value));
             if self.below(4) == 0 {
-                // A part of a long record: units alone, and nothing of them is taken back.
+                // A part of a long record has units only, none of them deleted.
                 let window = WindowId { session: SessionId("long".to_owned()), start: 100 + self.below(3) as u32 };
                 let key = MemoryKey { bank: bank.clone(), window, turn: None, part: 1 };
                 let part = MemoryRecord { turns: Vec::new(), ..record(&key, version, &BTreeSet::new()) };
@@ -252,7 +252,7 @@ impl History {
             }
             *changes.entry(of).or_default() += diff;
         }
-        // Who is no more chooses nobody.
+        // A removed unit has no choices.
         let live: BTreeSet<UnitId> =
             self.live[at].records.values().flat_map(|r| r.units.iter().map(|u| u.id)).collect();
         for of in self.live[at].choices.clone() {
@@ -264,7 +264,7 @@ impl History {
         let changes = changes.into_iter().filter(|(_, diff)| *diff != 0);
         let changes: ChoiceChanges = changes.map(|((bank, choice), diff)| ((bank.key(), choice), diff)).collect();
         let offset = self.offsets[at] - 1;
-        let update = Update {
+        let read = LogRead {
             partition: partition as u32,
             next_offset: self.offsets[at],
             offset,
@@ -272,7 +272,7 @@ impl History {
             covers: vec![(partition as u32, offset * 3)],
             records,
         };
-        (update, changes)
+        (read, changes)
     }
 
     fn now(&self) -> i64 {
@@ -287,69 +287,69 @@ impl History {
     }
 }
 
-fn newest(faulty: &Faulty) -> Option<Restored> {
+fn newest(faulty: &FaultyStore) -> Option<Restored> {
     Snapshots::over(Box::new(faulty.clone())).newest(true, &mut |_| {}, &mut |_, _| {}).unwrap()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Written while the store refuses now and then, left and taken up again at any moment:
-    /// the newest snapshot is what was live when it was taken, a point of the past is what
-    /// was live then, and no stored row holds a turn that was taken back.
+    /// The store fails now and then, and the writer is dropped and restored at any read. The newest
+    /// snapshot still equals the live state, each as-of answer equals the state at that point, and no
+    /// stored row has the text of a deleted turn.
     #[test]
-    fn a_snapshot_is_what_was_live(
+    fn a_snapshot_equals_the_live_state(
         seed: u64,
         reads in 1usize..40,
-        refusals in proptest::collection::vec((0u32..60, 0u32..4, any::<bool>()), 0..4),
-        breaks in proptest::collection::btree_set(0usize..40, 0..3),
+        failures in proptest::collection::vec((0u32..60, 0u32..4, any::<bool>()), 0..4),
+        restarts in proptest::collection::btree_set(0usize..40, 0..3),
         history_days in 0u64..5,
-        edits: bool,
+        edits_only: bool,
     ) {
-        let faulty = Faulty::default();
-        let mut history = History { dice: seed, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits };
+        let faulty = FaultyStore::default();
+        let mut history = History { dice: seed, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only };
         let writer = |restored: Option<&Restored>, run: usize| {
             Snapshots::over(Box::new(faulty.clone())).writer(restored, format!("run{run}"), history_days).unwrap()
         };
-        let mut at_work = writer(None, 0);
-        // What was read since the last snapshot comes again after a break: the log has it.
+        let mut current = writer(None, 0);
+        // After a restart, the reads since the last snapshot come again from the log.
         let (mut since, mut taken) = (Vec::new(), vec![Model::default().expected()]);
         let mut moments: Vec<(u32, u64, Model)> = Vec::new();
-        prop_assert!(at_work.snapshot(1).unwrap().is_some());
-        *faulty.refusals.lock().unwrap() = refusals;
+        prop_assert!(current.snapshot(1).unwrap().is_some());
+        *faulty.failures.lock().unwrap() = failures;
         for n in 0..reads {
-            if breaks.contains(&n) {
-                let calm = std::mem::take(&mut *faulty.refusals.lock().unwrap());
+            if restarts.contains(&n) {
+                let paused = std::mem::take(&mut *faulty.failures.lock().unwrap());
                 let restored = newest(&faulty).unwrap();
-                at_work = writer(Some(&restored), n + 1);
+                current = writer(Some(&restored), n + 1);
                 let reached = |partition: u32| {
                     let reached = restored.manifest.reached.iter().find(|reached| reached.partition == partition);
                     reached.map_or(0, |reached| reached.next_offset)
                 };
-                for (update, changes) in since.iter().filter(|(u, _): &&(Update, _)| u.next_offset > reached(u.partition)) {
-                    at_work.take(update, changes).unwrap();
+                for (read, changes) in since.iter().filter(|(read, _): &&(LogRead, _)| read.next_offset > reached(read.partition)) {
+                    current.add(read, changes).unwrap();
                 }
-                *faulty.refusals.lock().unwrap() = calm;
+                *faulty.failures.lock().unwrap() = paused;
             }
-            let (update, changes) = history.next();
-            at_work.take(&update, &changes).unwrap();
-            let partition = update.partition;
-            moments.push((partition, update.offset, history.live[partition as usize].clone()));
-            since.push((update, changes));
+            let (read, changes) = history.next();
+            current.add(&read, &changes).unwrap();
+            let partition = read.partition;
+            moments.push((partition, read.offset, history.live[partition as usize].clone()));
+            since.push((read, changes));
             if history.below(3) == 0 {
-                match at_work.snapshot(history.now()) {
+                match current.snapshot(history.now()) {
                     Ok(_) => {
                         since.clear();
                         taken = vec![history.all().expected()];
                     }
-                    // It may be there all the same: only what came after it failed.
+                    // It may exist: perhaps only the cleanup after it failed.
                     Err(_) => taken.push(history.all().expected()),
                 }
             }
         }
-        faulty.refusals.lock().unwrap().clear();
+        faulty.failures.lock().unwrap().clear();
         prop_assert!(taken.contains(&Model::of(&newest(&faulty).unwrap())));
-        at_work.snapshot(history.now()).unwrap();
+        current.snapshot(history.now()).unwrap();
         let restored = newest(&faulty).unwrap();
         prop_assert_eq!(Model::of(&restored), history.all().expected());
         prop_assert_eq!(restored.manifest.live.records, history.all().records.len() as u64);
@@ -359,25 +359,25 @@ proptest! {
             for (partition, offset, model) in &moments {
                 let oldest = restored.manifest.reached.iter().find(|of| of.partition == *partition).unwrap().oldest.unwrap();
                 if *offset < oldest.0 {
-                    let error = snapshots.round(*partition, AsOf::Offset(*offset)).unwrap_err().to_string();
+                    let error = snapshots.resolve(*partition, AsOf::Offset(*offset)).unwrap_err().to_string();
                     prop_assert!(error.contains(&format!("the oldest that can be asked for is offset {},", oldest.0)), "{error}");
                     continue;
                 }
                 let known = |gap: &&Gap| gap.partition == *partition && gap.from <= *offset && *offset < gap.until;
                 let hidden = restored.manifest.gaps.iter().find(known);
-                let Ok(rounded) = snapshots.round(*partition, AsOf::Offset(*offset)) else {
-                    // Nothing had come yet.
+                let Ok(resolved) = snapshots.resolve(*partition, AsOf::Offset(*offset)) else {
+                    // The partition was still empty.
                     prop_assert!(model.records.is_empty() || hidden.is_some());
                     continue;
                 };
-                prop_assert!(hidden.map_or(rounded <= *offset, |gap| rounded < gap.from));
-                prop_assert_eq!(snapshots.round(*partition, AsOf::Time(appended(*offset))).unwrap(), rounded);
+                prop_assert!(hidden.map_or(resolved <= *offset, |gap| resolved < gap.from));
+                prop_assert_eq!(snapshots.resolve(*partition, AsOf::Time(appended(*offset))).unwrap(), resolved);
                 if hidden.is_some() {
                     continue;
                 }
                 for n in 0..3 {
                     let bank = bank(n);
-                    let past = snapshots.as_of(&bank, *partition, rounded).unwrap();
+                    let past = snapshots.as_of(&bank, *partition, resolved).unwrap();
                     let mut expected = model.clone();
                     expected.records.retain(|_, record| record.bank == bank);
                     expected.choices.retain(|(of, _)| *of == bank);
@@ -390,29 +390,29 @@ proptest! {
                 }
             }
         }
-        // Of what had gone before the oldest point nothing stays, and of a choice that stood there one row.
-        let store = Store::over(Box::new(faulty.clone()));
+        // Versions removed before the oldest point have no rows, and each choice that existed then has one.
+        let store = SnapshotStore::over(Box::new(faulty.clone()));
         if restored.manifest.trimmed_ms > 0 {
             let oldest: BTreeMap<u32, u64> = restored.manifest.reached.iter().map(|at| (at.partition, at.oldest.unwrap().0)).collect();
-            let mut stood = BTreeSet::new();
+            let mut kept = BTreeSet::new();
             for file in restored.manifest.segments.iter().flat_map(|segment| &segment.files) {
                 for batch in batches(file.read(&store).unwrap(), &[]).unwrap() {
                     let batch = batch.unwrap();
                     if file.table == UpdateTable::Edges {
-                        let choices = Choices::of(&batch).unwrap();
+                        let choices = ChoiceColumns::of(&batch).unwrap();
                         for row in (0..batch.num_rows()).filter(|row| choices.offset(*row) <= oldest[&choices.partition(*row)]) {
-                            prop_assert!(choices.came(row) && stood.insert((choices.bank(row).to_owned(), choices.choice(row).unwrap())));
+                            prop_assert!(choices.added(row) && kept.insert((choices.bank(row).to_owned(), choices.choice(row).unwrap())));
                         }
                     } else {
-                        let heads = Heads::of(&batch).unwrap();
-                        prop_assert!((0..batch.num_rows()).all(|row| heads.came(row) || heads.offset(row) > oldest[&heads.partition(row)]));
+                        let heads = HeadColumns::of(&batch).unwrap();
+                        prop_assert!((0..batch.num_rows()).all(|row| heads.added(row) || heads.offset(row) > oldest[&heads.partition(row)]));
                     }
                 }
             }
         }
-        // Of a turn that was taken back only what is live may stay.
+        // Rows of a deleted turn may keep its text only if a live record has it.
         let live: BTreeSet<String> = history.all().records.values().flat_map(|r| r.turns.iter().map(|t| t.turn.text.clone())).collect();
-        let gone: BTreeSet<(Bank, String)> = history
+        let deleted: BTreeSet<(Bank, String)> = history
             .all()
             .records
             .values()
@@ -421,31 +421,31 @@ proptest! {
         for file in restored.manifest.files(UpdateTable::Turns) {
             for batch in batches(file.read(&store).unwrap(), &[]).unwrap() {
                 let batch = batch.unwrap();
-                let (heads, turns) = (Heads::of(&batch).unwrap(), Turns::of(&batch).unwrap());
-                for row in (0..batch.num_rows()).filter(|row| heads.came(*row)) {
+                let (heads, turns) = (HeadColumns::of(&batch).unwrap(), TurnColumns::of(&batch).unwrap());
+                for row in (0..batch.num_rows()).filter(|row| heads.added(*row)) {
                     let turn = turns.turn(&heads.key(row).unwrap().bank, row).unwrap();
                     let stays = turn.turn.text.is_empty() || live.contains(&turn.turn.text);
                     let of = (turn.turn.bank.clone(), turn.turn.turn.clone());
-                    prop_assert!(stays || !gone.contains(&of), "{}", turn.turn.text);
+                    prop_assert!(stays || !deleted.contains(&of), "{}", turn.turn.text);
                 }
             }
         }
     }
 }
 
-/// Damaged anywhere, a snapshot is refused by name and the one before is used.
+/// A snapshot with any damaged file is reported by name, and the one before it is used.
 #[test]
-fn a_damaged_snapshot_is_refused_by_name() {
-    let faulty = Faulty::default();
+fn a_damaged_snapshot_is_named_and_the_one_before_is_used() {
+    let faulty = FaultyStore::default();
     let mut history =
-        History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: true };
+        History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: true };
     let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
     let mut models = Vec::new();
     let mut paths = Vec::new();
     for n in 0..2 {
         for _ in 0..4 {
-            let (update, changes) = history.next();
-            writer.take(&update, &changes).unwrap();
+            let (read, changes) = history.next();
+            writer.add(&read, &changes).unwrap();
         }
         writer.snapshot(n).unwrap().unwrap();
         models.push(history.all().expected());
@@ -465,34 +465,34 @@ fn a_damaged_snapshot_is_refused_by_name() {
                 None if path.starts_with("manifests") => continue,
                 None => drop(objects.remove(path)),
             }
-            let damaged = Faulty { objects: Arc::new(Mutex::new(objects)), ..Faulty::default() };
-            let mut said = Vec::new();
+            let damaged = FaultyStore { objects: Arc::new(Mutex::new(objects)), ..FaultyStore::default() };
+            let mut warnings = Vec::new();
             let snapshots = Snapshots::over(Box::new(damaged.clone()));
-            let restored = snapshots.newest(true, &mut |what| said.push(what.to_owned()), &mut |_, _| {});
+            let restored = snapshots.newest(true, &mut |warning| warnings.push(warning.to_owned()), &mut |_, _| {});
             let restored = restored.unwrap().unwrap();
             assert_eq!(Model::of(&restored), models[0], "{path}");
-            assert!(said.len() == 1 && said[0].contains(path.as_str()), "{path}: {said:?}");
-            // Whoever goes on from there takes the next free number.
+            assert!(warnings.len() == 1 && warnings[0].contains(path.as_str()), "{path}: {warnings:?}");
+            // A writer that continues from there uses the next free number.
             let mut next = snapshots.writer(Some(&restored), "later".to_owned(), 0).unwrap();
-            let (update, changes) = history.next();
-            next.take(&update, &changes).unwrap();
+            let (read, changes) = history.next();
+            next.add(&read, &changes).unwrap();
             assert_eq!(next.snapshot(9).unwrap().unwrap().number, 3);
         }
     }
 }
 
-/// History goes by the day, and no file is written anew in between.
+/// History is trimmed at most once a day, and no file is rewritten in between.
 #[test]
 fn history_is_trimmed_by_the_day() {
-    let faulty = Faulty::default();
+    let faulty = FaultyStore::default();
     let mut history =
-        History { dice: 21, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: true };
+        History { dice: 21, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: true };
     let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 2).unwrap();
     writer.snapshot(0).unwrap().unwrap();
     let (mut trims, mut taken) = (0, Vec::<Manifest>::new());
     for _ in 0..25 {
-        let (update, changes) = history.next();
-        writer.take(&update, &changes).unwrap();
+        let (read, changes) = history.next();
+        writer.add(&read, &changes).unwrap();
         let Some(now) = writer.snapshot(history.now()).unwrap() else { continue };
         if let Some(last) = taken.last().cloned() {
             let kept = last.segments.iter().all(|segment| now.segments.contains(segment));
@@ -512,19 +512,19 @@ fn history_is_trimmed_by_the_day() {
 
 const FULL_DISK: &str = "RIPPLEMEM_FULL_SNAPSHOT";
 
-/// Run by [`a_full_disk_during_a_snapshot`] in a process that may write no large file.
+/// The child process of [`a_full_disk_during_a_snapshot`], whose files may not grow.
 #[test]
 fn child_that_fills_the_disk() {
     let Some(home) = std::env::var_os(FULL_DISK) else { return };
     let mut writer = on_disk(home.to_str().unwrap()).writer(None, "full".to_owned(), 0).unwrap();
     let mut history =
-        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
-    let (update, changes) = history.next();
-    writer.take(&update, &changes).unwrap();
+        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
+    let (read, changes) = history.next();
+    writer.add(&read, &changes).unwrap();
     writer.snapshot(1).unwrap().unwrap();
     for _ in 0..2_000 {
-        let (update, changes) = history.next();
-        writer.take(&update, &changes).unwrap();
+        let (read, changes) = history.next();
+        writer.add(&read, &changes).unwrap();
     }
     for _ in 0..2 {
         let error = writer.snapshot(2).unwrap_err().to_string();
@@ -539,8 +539,8 @@ fn on_disk(home: &str) -> Snapshots {
     Snapshots::open(home, "a test's log", 2, "settings".to_owned()).unwrap()
 }
 
-/// A disk that is full while a snapshot is written: said so, no half file stays, the one before is
-/// whole, and with room again the next one holds everything.
+/// A full disk fails a snapshot with an error and leaves no partial file. The snapshot before it stays
+/// usable, and once there is room, the next one has everything.
 #[test]
 fn a_full_disk_during_a_snapshot() {
     let home = tempfile::tempdir().unwrap();
@@ -561,17 +561,17 @@ fn a_full_disk_during_a_snapshot() {
     assert_eq!(left("manifests"), ["000000000001.json"]);
 
     let mut history =
-        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
     let (first, _) = history.next();
     let restored = on_disk(place).newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
     assert_eq!(Model::of(&restored), history.all().expected());
     assert_eq!(restored.manifest.reached[first.partition as usize].next_offset, first.next_offset);
-    // A write that was killed leaves its file, which no list shows.
+    // A killed write leaves a file that no listing shows.
     std::fs::write(home.path().join("units/left.parquet#1"), "half").unwrap();
     let mut writer = on_disk(place).writer(Some(&restored), "later".to_owned(), 0).unwrap();
     for _ in 0..2_000 {
-        let (update, changes) = history.next();
-        writer.take(&update, &changes).unwrap();
+        let (read, changes) = history.next();
+        writer.add(&read, &changes).unwrap();
     }
     writer.snapshot(3).unwrap().unwrap();
     let restored = on_disk(place).newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
@@ -579,27 +579,30 @@ fn a_full_disk_during_a_snapshot() {
     assert!(!left("units").iter().any(|name| name.contains('#') || name.starts_with("full-000004")));
 }
 
-/// A snapshot whose answer was lost is recognised as our own, and what it made old is removed.
+/// A writer recognises its own snapshot when the store's response was lost, and deletes the files that
+/// became obsolete.
 #[test]
-fn an_answer_that_was_lost() {
-    let faulty = Faulty::default();
+fn a_lost_response_is_recognised() {
+    let faulty = FaultyStore::default();
     let mut history =
-        History { dice: 11, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+        History { dice: 11, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
     let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
     let mut lost = 0;
     for calls in 0..60 {
-        let (update, changes) = history.next();
-        writer.take(&update, &changes).unwrap();
-        *faulty.refusals.lock().unwrap() = vec![(calls % 15, 1, true)];
+        let (read, changes) = history.next();
+        writer.add(&read, &changes).unwrap();
+        *faulty.failures.lock().unwrap() = vec![(calls % 15, 1, true)];
         lost += usize::from(writer.snapshot(calls.into()).is_err());
-        faulty.refusals.lock().unwrap().clear();
+        faulty.failures.lock().unwrap().clear();
         writer.snapshot(100 + i64::from(calls)).unwrap();
         assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
-        let manifests = Manifest::numbers(&Store::over(Box::new(faulty.clone()))).unwrap();
+        let manifests = Manifest::numbers(&SnapshotStore::over(Box::new(faulty.clone()))).unwrap();
         assert!(manifests.len() <= 2, "{manifests:?}");
         let listed: BTreeSet<String> = manifests
             .iter()
-            .flat_map(|number| Manifest::read(&Store::over(Box::new(faulty.clone())), *number).unwrap().segments)
+            .flat_map(|number| {
+                Manifest::read(&SnapshotStore::over(Box::new(faulty.clone())), *number).unwrap().segments
+            })
             .flat_map(|segment| segment.files.into_iter().map(|file| file.path))
             .collect();
         let files = faulty.objects.lock().unwrap().keys().filter(|path| !path.starts_with("manifests")).count();
@@ -608,17 +611,17 @@ fn an_answer_that_was_lost() {
     assert!(lost > 30, "{lost}");
 }
 
-/// The second of two that write into one place is told so, and what the first wrote stays.
+/// The second writer in a place fails, and the first one's snapshot stays.
 #[test]
-fn two_writers_in_one_place() {
-    let faulty = Faulty::default();
+fn a_second_writer_in_one_place_fails() {
+    let faulty = FaultyStore::default();
     let mut history =
-        History { dice: 4, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
-    let mut writers: Vec<Writer> =
+        History { dice: 4, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
+    let mut writers: Vec<SnapshotWriter> =
         (0..2).map(|n| Snapshots::over(Box::new(faulty.clone())).writer(None, format!("run{n}"), 0).unwrap()).collect();
-    let (update, changes) = history.next();
+    let (read, changes) = history.next();
     for writer in &mut writers {
-        writer.take(&update, &changes).unwrap();
+        writer.add(&read, &changes).unwrap();
     }
     writers[0].snapshot(1).unwrap().unwrap();
     let error = writers[1].snapshot(2).unwrap_err().to_string();
@@ -626,18 +629,18 @@ fn two_writers_in_one_place() {
     assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
 }
 
-/// Many small segments become few, with every row.
+/// Many small segments become a few, with every row.
 #[test]
-fn small_segments_are_put_together() {
-    let faulty = Faulty::default();
+fn small_segments_are_merged() {
+    let faulty = FaultyStore::default();
     let mut history =
-        History { dice: 5, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits: false };
+        History { dice: 5, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
     let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
     let mut rows = 0;
     for n in 0..80 {
-        let (update, changes) = history.next();
+        let (read, changes) = history.next();
         rows += changes.len() as u64;
-        writer.take(&update, &changes).unwrap();
+        writer.add(&read, &changes).unwrap();
         let manifest = writer.snapshot(n).unwrap().unwrap();
         assert!(manifest.segments.len() <= 33, "{}", manifest.segments.len());
     }

@@ -1,16 +1,14 @@
-//! The mark at the end of a finished origin.
+//! The idle mark at the end of a file.
 //!
-//! In: a bank and the time of its last turn. Out: an idle mark that closes the bank's open
-//! windows. Its time always stays within the years that a time may have.
+//! In: a bank and the time of its last turn. Out: an idle mark that closes the bank's open windows. Its
+//! time stays within the valid years.
 
 use jiff::SignedDuration;
 
 use crate::model::{Bank, EventTime, Idle, TurnEvent};
 
-/// The mark that ends a finished origin: from then on it is silent.
-///
-/// Its time is 366 days after the bank's last turn, longer than any gap that the
-/// configuration allows, and at most the last day of the years that a time may have.
+/// An idle mark that says the source is silent until 366 days after the bank's last turn. That is longer
+/// than any gap that the configuration allows. The mark is at most at the last valid day.
 pub(super) fn end_mark(bank: &Bank, last: EventTime) -> TurnEvent {
     const LAST_DAY_MS: i64 = 7_258_032_000_000; // 2199-12-31T00:00:00Z
     let year_ms = SignedDuration::from_hours(366 * 24).as_millis() as i64;

@@ -1,19 +1,18 @@
-//! EverMemBench-Dynamic's `dialogue.json`: the days of several chat groups on one topic.
+//! EverMemBench-Dynamic's `dialogue.json`: the chats of several groups on one topic, day by day.
 //!
 //! In: the whole file (a few megabytes), as `{"dialogues": {DATE: {GROUP: [message]}}}` or
-//! as a list of `{"topic_id", "date", "dialogues": {GROUP: [message]}}`; a group that was
-//! silent on a day is null. Out: all groups of a topic in one bank, since its questions
-//! cut across them; one session a group and day, named `DATE/GROUP`, in the order of the
-//! dates, then of the groups' names; an end mark after each session and an idle mark after
-//! the last of a topic; for every damaged item a dead letter whose origin is
-//! `FILE: DATE/GROUP[4]`, counted from 0 in the file's order.
+//! as a list of `{"topic_id", "date", "dialogues": {GROUP: [message]}}`; a silent group is null.
+//! Out: all groups of a topic in one bank, because its questions span them; one session for each
+//! group and day, named `DATE/GROUP`, ordered by date and then by group; an end mark after each
+//! session, and an idle mark after the last of a topic; for each damaged item a dead letter with the
+//! origin `FILE: DATE/GROUP[4]`, counted from 0 in the file's order.
 //!
 //! The bank is `evermembench/TOPIC`: the entry's `topic_id`, else the folder of a file
 //! named `dialogue*.json` (`dataset/004/dialogue_en.json` is topic 004, whose questions
-//! are `qa_004.json`), else the file's name without its ending. The id of a turn is
-//! `DATE/GROUP:INDEX` ([`turn_id`]), INDEX being the message's `message_index`, else its
-//! place from 0, so that references by date, group and index can be named as evidence.
-//! Times name no zone. Questions and profiles lie in other files and are never read.
+//! are `qa_004.json`), else the file's name without its extension. The id of a turn is
+//! `DATE/GROUP:INDEX` ([`turn_id`]), where INDEX is the message's `message_index`, else its position
+//! from 0, so that evidence can be referred to by date, group and index. Times have no zone.
+//! Questions and profiles are in other files, which this source never reads.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -53,14 +52,14 @@ pub fn session_name(date: &str, group: &str) -> String {
     format!("{date}/{group}")
 }
 
-/// The id of a message: its session and its `message_index`, else its place from 0.
+/// The id of a message: its session, and its `message_index`, else its position from 0.
 #[must_use]
 pub fn turn_id(date: &str, group: &str, index: u64) -> String {
     format!("{date}/{group}:{index}")
 }
 
-/// The topic of a file that names none: its folder when it is called `dialogue*.json`,
-/// else its own name without the ending.
+/// The topic of a file without a `topic_id`: the folder of a file named `dialogue*.json`, else the
+/// file's name without its extension.
 #[must_use]
 pub fn topic(path: &Path) -> String {
     let text = |name: Option<&std::ffi::OsStr>| name.map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -78,12 +77,12 @@ pub struct EverMemBench {
 }
 
 impl EverMemBench {
-    /// Reads a file. The bank of a topic is `BANK/TOPIC`, or `evermembench/TOPIC` when no
-    /// bank is given. `only` chooses groups.
+    /// Reads a file. The bank of a topic is `BANK/TOPIC`, or `evermembench/TOPIC` without `bank`.
+    /// `only` chooses groups.
     ///
     /// # Errors
-    /// [`SourceError`] when the file cannot be read or is not of this form, the zone is not
-    /// an offset, the topic cannot name a bank, or `only` names a group that is not in it.
+    /// [`SourceError`] when the file cannot be read or has another format, the zone is not an offset,
+    /// the topic is not a valid bank name, or `only` names a group that is not in the file.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
         let offset_seconds = zone_offset(&settings.zone)?;
@@ -144,7 +143,7 @@ impl Source for EverMemBench {
     }
 }
 
-/// What was said on each date; a list of days may name one twice.
+/// The groups of each date; a list of days may contain a date twice.
 type Days<'a> = BTreeMap<&'a str, Vec<&'a Value>>;
 
 fn check_only(only: &[String], days: &[(String, &str, &Value)]) -> Result<(), SourceError> {
@@ -162,7 +161,7 @@ fn check_only(only: &[String], days: &[(String, &str, &Value)]) -> Result<(), So
     }
 }
 
-/// Turns the file's values into items; keeps what is damaged as dead letters.
+/// Turns the file's values into queued events, and damaged ones into dead letters.
 struct Reader<'a> {
     file: String,
     prefix: String,
@@ -172,15 +171,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The days of a list: topic, date and groups.
+    /// The days of a file that is a list: topic, date and groups.
     fn entries<'v>(&mut self, entries: &'v [Value], topic: &str) -> Vec<(String, &'v str, &'v Value)> {
         let mut days = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
-            let named = match entry.get("topic_id") {
+            let topic = match entry.get("topic_id") {
                 None | Some(Value::Null) => Ok(topic.to_owned()),
                 Some(_) => text_of(entry, "topic_id").map(str::to_owned),
             };
-            match (named, text_of(entry, "date"), entry.get("dialogues")) {
+            match (topic, text_of(entry, "date"), entry.get("dialogues")) {
                 (Ok(topic), Ok(date), Some(groups)) => days.push((topic, date, groups)),
                 (Err(reason), ..) | (_, Err(reason), _) => self.reject(&format!("[{index}]"), reason, entry),
                 (_, _, None) => {
@@ -218,7 +217,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Gives a group's turns of one day; the time of the latest.
+    /// Queues a group's turns of one day; returns the time of the latest.
     fn session(
         &mut self,
         bank: &Bank,
@@ -237,13 +236,13 @@ impl Reader<'_> {
             }
         };
         let mut last = None;
-        for (place, value) in messages.iter().enumerate() {
-            match self.turn(bank, (date, group), place, value, turns) {
+        for (position, value) in messages.iter().enumerate() {
+            match self.turn(bank, (date, group), position, value, turns) {
                 Ok(turn) => {
                     last = Some(turn.time).max(last);
                     self.queue.event(TurnEvent::Turn(turn));
                 }
-                Err(reason) => self.reject(&format!("{name}[{place}]"), reason, value),
+                Err(reason) => self.reject(&format!("{name}[{position}]"), reason, value),
             }
         }
         if last.is_some() {
@@ -256,14 +255,14 @@ impl Reader<'_> {
         &self,
         bank: &Bank,
         (date, group): (&str, &str),
-        place: usize,
+        position: usize,
         value: &Value,
         turns: &mut HashSet<String>,
     ) -> Result<Turn, String> {
         let index = match value.get("message_index") {
-            None | Some(Value::Null) => place as u64,
+            None | Some(Value::Null) => position as u64,
             Some(Value::Number(number)) if number.is_u64() => number.as_u64().unwrap_or_default(),
-            Some(_) => return Err("message_index: not a whole number; write the message's place".to_owned()),
+            Some(_) => return Err("message_index: not a whole number; write the message's position".to_owned()),
         };
         let turn = Turn {
             bank: bank.clone(),
@@ -299,4 +298,200 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::json;
+
+    use super::{super::tests::drain, *};
+
+    /// Everything in a file with this name and these bytes; origins without the file's path.
+    fn read(
+        name: &str,
+        bytes: &[u8],
+        change: impl Fn(&mut SourceSettings),
+        bank: Option<&str>,
+    ) -> Result<Batch, SourceError> {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let mut settings = SourceSettings {
+            format: "evermembench".to_owned(),
+            path: path.clone(),
+            zone: "+00:00".to_owned(),
+            only: Vec::new(),
+        };
+        change(&mut settings);
+        let bank = bank.map(|b| Bank::parse(b).unwrap());
+        let mut batch = drain(&mut EverMemBench::open(&settings, bank.as_ref())?, 2);
+        for letter in &mut batch.rejects {
+            letter.origin = letter.origin.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned();
+        }
+        Ok(batch)
+    }
+
+    fn message(speaker: &str, time: &str, text: &str) -> Value {
+        json!({"speaker": speaker, "time": time, "dialogue": text})
+    }
+
+    fn sample() -> Value {
+        json!({"dialogues": {
+            "2025-01-10": {"Group 1": [message("Ines", "2025-01-10 08:00:00", "The draft is up.")], "Group 2": null},
+            "2025-01-09": {
+                "Group 2": [message("Jo", "2025-01-09T17:45:30", "Who has the keys?")],
+                "Group 1": [
+                    message("Ines", "2025-01-09 09:32:15", "We start on Monday."),
+                    message("Kit", "2025-01-09 09:33:00", "With the survey?")
+                ]
+            }
+        }})
+    }
+
+    fn lines(batch: &Batch) -> Vec<String> {
+        batch
+            .events
+            .iter()
+            .map(|e| match e {
+                TurnEvent::Turn(t) => {
+                    format!("{} [{}] {} {} {}", t.bank, t.session.as_deref().unwrap_or("-"), t.turn, t.speaker, t.time)
+                }
+                TurnEvent::SessionEnd(s) => format!("{} end {}", s.bank, s.session),
+                TurnEvent::Idle(i) => format!("{} idle {}", i.bank, i.time),
+                TurnEvent::Deletion(d) => format!("{} deletes {}", d.bank, d.turn),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn days_are_in_order_and_all_groups_of_a_topic_share_a_bank() {
+        let batch = read("dataset/004/dialogue_en.json", sample().to_string().as_bytes(), |_| (), None).unwrap();
+        assert_eq!(batch.rejects, []);
+        assert_eq!(
+            lines(&batch),
+            [
+                "evermembench/004 [2025-01-09/Group 1] 2025-01-09/Group 1:0 Ines 2025-01-09T09:32:15Z",
+                "evermembench/004 [2025-01-09/Group 1] 2025-01-09/Group 1:1 Kit 2025-01-09T09:33:00Z",
+                "evermembench/004 end 2025-01-09/Group 1",
+                "evermembench/004 [2025-01-09/Group 2] 2025-01-09/Group 2:0 Jo 2025-01-09T17:45:30Z",
+                "evermembench/004 end 2025-01-09/Group 2",
+                "evermembench/004 [2025-01-10/Group 1] 2025-01-10/Group 1:0 Ines 2025-01-10T08:00:00Z",
+                "evermembench/004 end 2025-01-10/Group 1",
+                "evermembench/004 idle 2026-01-11T08:00:00Z",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_list_of_days_names_its_topics_and_messages_their_indexes() {
+        let day = |topic: Value, date: &str, index: Value| {
+            let mut said = message("Ines", &format!("{date} 08:00:00"), "The draft is up.");
+            said["message_index"] = index;
+            json!({"topic_id": topic, "date": date, "dialogues": {"Group 1": [said]}})
+        };
+        let list = json!([day(json!("02"), "2025-01-10", json!(7)), day(json!("01"), "2025-01-10", Value::Null)]);
+        let batch = read("days.json", list.to_string().as_bytes(), |_| (), None).unwrap();
+        assert_eq!(batch.rejects, []);
+        assert_eq!(
+            lines(&batch),
+            [
+                "evermembench/01 [2025-01-10/Group 1] 2025-01-10/Group 1:0 Ines 2025-01-10T08:00:00Z",
+                "evermembench/01 end 2025-01-10/Group 1",
+                "evermembench/01 idle 2026-01-11T08:00:00Z",
+                "evermembench/02 [2025-01-10/Group 1] 2025-01-10/Group 1:7 Ines 2025-01-10T08:00:00Z",
+                "evermembench/02 end 2025-01-10/Group 1",
+                "evermembench/02 idle 2026-01-11T08:00:00Z",
+            ]
+        );
+        let twice = json!([day(Value::Null, "2025-01-10", json!(7)), day(Value::Null, "2025-01-10", json!(7))]);
+        let batch = read("days.json", twice.to_string().as_bytes(), |_| (), None).unwrap();
+        assert_eq!(batch.events[0].bank().as_str(), "evermembench/days");
+        assert_eq!(batch.rejects[0].reason, "message_index: 7 comes twice on this day; give each message its own");
+    }
+
+    #[test]
+    fn bank_zone_and_choice_are_taken_from_the_settings() {
+        let choose = |s: &mut SourceSettings| {
+            s.zone = "+08:00".to_owned();
+            s.only = vec!["Group 2".to_owned()];
+        };
+        let bytes = sample().to_string();
+        let batch = read("01/dialogue.json", bytes.as_bytes(), choose, Some("team")).unwrap();
+        assert_eq!(
+            lines(&batch),
+            [
+                "team/01 [2025-01-09/Group 2] 2025-01-09/Group 2:0 Jo 2025-01-09T17:45:30+08:00",
+                "team/01 end 2025-01-09/Group 2",
+                "team/01 idle 2026-01-10T17:45:30+08:00",
+            ]
+        );
+        let message = |name: &str, only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|o| (*o).to_owned()).collect();
+            read(name, bytes.as_bytes(), |s| s.only.clone_from(&only), None).unwrap_err().to_string()
+        };
+        assert_eq!(
+            message("01/dialogue.json", &["Group 9"]),
+            "source.only: \"Group 9\" is not a group of the file; it holds Group 1, Group 2"
+        );
+        assert!(
+            message("my topic/dialogue.json", &[])
+                .starts_with("source.path: the topic \"my topic\" cannot name a bank")
+        );
+    }
+
+    #[test]
+    fn a_damaged_item_becomes_a_dead_letter_with_its_position_and_the_rest_is_read() {
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut value = sample();
+            change(&mut value["dialogues"]);
+            value
+        };
+        let turn =
+            |key: &'static str, with: Value| changed(&move |days| days["2025-01-09"]["Group 1"][1][key] = with.clone());
+        let place = "2025-01-09/Group 1[1]";
+        for (value, place, reason, turns) in [
+            (turn("speaker", Value::Null), place, "speaker: missing; add it", 3),
+            (turn("dialogue", json!("")), place, "text: empty; write what was said", 3),
+            (turn("dialogue", json!(["x"])), place, "dialogue: not a string; write", 3),
+            (turn("time", Value::Null), place, "time: missing; add it", 3),
+            (turn("time", json!("at nine")), place, "time: \"at nine\" is not a time; write one", 3),
+            (turn("time", json!("1400-01-09 09:00:00")), place, "time: \"1400-01-09 09:00:00\" is out of range", 3),
+            (turn("message_index", json!(-1)), place, "message_index: not a whole number; write", 3),
+            (turn("message_index", json!(0)), place, "message_index: 0 comes twice on this day; give", 3),
+            (changed(&|days| days["2025-01-09"]["Group 1"][1] = json!(5)), place, "speaker: missing", 3),
+            (changed(&|days| days["2025-01-09"]["Group 2"] = json!("x")), "2025-01-09/Group 2", "not a list; write", 3),
+            (changed(&|days| days["2025-01-10"] = json!([])), "2025-01-10", "not an object; write", 3),
+            (json!([{"date": "2025-01-09"}]), "[0]", "dialogues: missing; add", 0),
+            (json!([{"dialogues": {}}]), "[0]", "date: missing; add", 0),
+            (
+                json!([{"topic_id": 4, "date": "2025-01-09", "dialogues": {}}]),
+                "[0]",
+                "topic_id: not a string; write",
+                0,
+            ),
+        ] {
+            let batch = read("01/dialogue.json", value.to_string().as_bytes(), |_| (), None).unwrap();
+            assert_eq!(batch.rejects.len(), 1, "{reason}");
+            assert_eq!(batch.rejects[0].origin, place, "{reason}");
+            assert!(batch.rejects[0].reason.starts_with(reason), "{} is not {reason}", batch.rejects[0].reason);
+            assert!(batch.rejects[0].reason.contains("; "), "{}", batch.rejects[0].reason);
+            let kept = batch.events.iter().filter(|e| matches!(e, TurnEvent::Turn(_))).count();
+            assert_eq!(kept, turns, "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_truncated_file_and_one_of_another_format_are_errors_with_the_position() {
+        let whole = serde_json::to_string_pretty(&sample()).unwrap();
+        let half: String = whole.lines().take(5).collect::<Vec<_>>().join("\n");
+        let last = half.lines().last().unwrap().len();
+        for (bytes, place) in [
+            (half.as_bytes(), format!(":5:{last}: EOF while parsing")),
+            (b"", ":1:0: EOF while parsing".to_owned()),
+            (b"{\"qars\": []}", ":1:1: no \"dialogues\"".to_owned()),
+            (b"7", ":1:1: neither an object nor a list".to_owned()),
+        ] {
+            let message = read("01/dialogue.json", bytes, |_| (), None).unwrap_err().to_string();
+            assert!(message.contains(&place), "{message} is not {place}");
+            assert!(message.ends_with(WHOLE_FILE), "{message}");
+        }
+    }
+}

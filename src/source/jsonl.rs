@@ -1,10 +1,9 @@
 //! JSON Lines: one turn event a line, from a file or from standard input (`-`).
 //!
-//! In: bytes. Out: for every line that is not blank an event, or a dead letter whose
-//! origin is `FILE:LINE`; after the last line of a file (not of a stream) an idle mark
-//! for each bank. Memory stays bounded: a line of more than [`MAX_LINE_BYTES`] is never
-//! held whole. A byte order mark at the start and CRLF are accepted. A time without a
-//! zone is a reject, since the format has one.
+//! In: bytes. Out: for each line that is not blank an event, or a dead letter with the origin
+//! `FILE:LINE`; after the last line of a file (not of a stream) an idle mark for each bank. Memory is
+//! bounded: a line of more than [`MAX_LINE_BYTES`] is never kept whole. A byte order mark at the start
+//! and CRLF are accepted. A time without a zone is rejected.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -33,10 +32,9 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
     open: |settings, bank| Ok(Box::new(Jsonl::open(settings, bank)?)),
 };
 
-/// Longest line, in bytes without its end. A text of the longest kind fits with every
-/// character escaped.
+/// Longest line in bytes, without its end: room for the longest text with every character escaped.
 const MAX_LINE_BYTES: usize = 1 << 20;
-/// How much of a line that is too long goes with its dead letter.
+/// How many bytes of an overlong line its dead letter keeps.
 const KEPT_BYTES: usize = 4_096;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -45,26 +43,26 @@ pub struct Jsonl {
     path: PathBuf,
     reader: BufReader<Box<dyn Read + Send>>,
     bank: Option<Bank>,
-    /// Bytes of the file; absent for a stream, which gets no idle marks.
+    /// Size of the file; `None` for a stream, which gets no idle marks.
     file_bytes: Option<u64>,
     read_bytes: u64,
     line: u64,
     /// The latest event time of each bank.
     latest: BTreeMap<Bank, EventTime>,
-    /// Idle marks that are still to be given, once the end was reached.
+    /// Remaining idle marks, once the end was reached.
     marks: Option<VecDeque<TurnEvent>>,
 }
 
 /// One line as read.
 enum Line {
     /// Its bytes, without the end of line.
-    Whole(Vec<u8>),
-    /// Its beginning, and how many bytes it had.
+    Complete(Vec<u8>),
+    /// Its beginning, and its length in bytes.
     TooLong(Vec<u8>, u64),
 }
 
 impl Jsonl {
-    /// Opens a file, or standard input for `-`. `bank` is given to records that name none.
+    /// Opens a file, or standard input for `-`. A record without a bank gets `bank`.
     ///
     /// # Errors
     /// [`SourceError`] when the file cannot be opened.
@@ -95,7 +93,7 @@ impl Jsonl {
         }
     }
 
-    /// The next line, or none at the end of the file.
+    /// The next line; `None` at the end of the file.
     fn line(&mut self) -> io::Result<Option<Line>> {
         let mut bytes = Vec::new();
         let mut length = 0u64;
@@ -135,11 +133,11 @@ impl Jsonl {
             if bytes.last() == Some(&b'\r') {
                 bytes.pop();
             }
-            return Ok(Some(Line::Whole(bytes)));
+            return Ok(Some(Line::Complete(bytes)));
         }
     }
 
-    /// Reads one record; a record that names no bank gets the source's.
+    /// Parses one record; a record without a bank gets the source's.
     fn event(&self, line: &[u8]) -> Result<TurnEvent, String> {
         if let Some(bank) = &self.bank
             && let Ok(serde_json::Value::Object(mut object)) = serde_json::from_slice(line)
@@ -178,8 +176,8 @@ impl Jsonl {
                 );
                 (bytes, reason)
             }
-            Line::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => return,
-            Line::Whole(bytes) => match self.event(&bytes) {
+            Line::Complete(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => return,
+            Line::Complete(bytes) => match self.event(&bytes) {
                 Ok(event) => {
                     self.remember(&event);
                     batch.events.push(event);
@@ -216,7 +214,7 @@ impl Source for Jsonl {
     fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
         let mut batch = Batch::default();
         while batch.events.len() + batch.rejects.len() < limit.max(1) {
-            // A stream may be silent for hours: what has arrived does not wait for more.
+            // A stream may be silent for hours: return what has arrived instead of waiting for more.
             let arrived = !(batch.events.is_empty() && batch.rejects.is_empty());
             if arrived && self.file_bytes.is_none() && !self.reader.buffer().contains(&b'\n') {
                 break;
@@ -231,7 +229,7 @@ impl Source for Jsonl {
             match self.line() {
                 Ok(Some(line)) => self.take(line, &mut batch),
                 Ok(None) => self.marks = Some(self.latest.iter().map(|(b, t)| end_mark(b, *t)).collect()),
-                // What was read before the error still counts; the error comes again.
+                // Return what was read before the error; the next call returns the error.
                 Err(_) if !(batch.events.is_empty() && batch.rejects.is_empty()) => break,
                 Err(e) => return Err(unreadable(&self.path, self.line, e)),
             }
@@ -255,9 +253,9 @@ impl Source for Jsonl {
 mod tests {
     use std::io::Write;
 
-    /// A turn of a live stream is there before the stream ends or a batch is full.
+    /// A turn of a live stream is returned before the stream ends or a batch is full.
     #[test]
-    fn a_stream_gives_what_has_arrived() {
+    fn a_stream_returns_what_has_arrived() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut source = Jsonl::new(Path::new("-"), Box::new(reader), None, None);
         let line = |id: u32| {
@@ -291,7 +289,7 @@ mod tests {
         (file, settings)
     }
 
-    /// What a file with these bytes gives; origins without the file's path.
+    /// Everything in a file with these bytes; origins without the file's path.
     fn read(bytes: &[u8], bank: Option<&str>) -> Batch {
         let (_file, settings) = file(bytes);
         let bank = bank.map(|b| Bank::parse(b).unwrap());
@@ -324,7 +322,7 @@ mod tests {
     const T: &str = "2023-05-08T13:56:00Z";
 
     #[test]
-    fn every_bad_line_becomes_a_letter_with_its_place_and_the_rest_goes_on() {
+    fn every_bad_line_becomes_a_dead_letter_with_its_position_and_the_rest_is_read() {
         let good = turn("good", Some("b"), T);
         let long_text = "x".repeat(MAX_TEXT_BYTES + 1);
         let megabyte = "x".repeat(1_000_000);
@@ -372,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_windows_line_ends_blank_lines_and_a_missing_last_end_are_fine() {
+    fn a_byte_order_mark_crlf_blank_lines_and_a_missing_last_line_end_are_accepted() {
         let (one, two) = (turn("1", Some("b"), T), turn("2", Some("b"), T));
         for text in [
             format!("\u{feff}{one}\r\n\r\n  \t\r\n{two}"),
@@ -388,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_bank_fills_only_where_none_is_named() {
+    fn the_given_bank_is_for_records_without_one() {
         let text = format!(
             "{}\n{}\n{{\"type\":\"deletion\",\"turn\":\"1\"}}\n",
             turn("1", None, T),
@@ -401,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends_with_a_mark_after_the_latest_turn_and_a_stream_does_not() {
+    fn a_file_ends_with_an_idle_mark_after_the_latest_turn_and_a_stream_does_not() {
         let text =
             [turn("1", Some("b"), "2023-07-01T00:00:00Z"), turn("2", Some("b"), "2023-01-01T00:00:00Z")].join("\n");
         assert_eq!(ids(&read(text.as_bytes(), None)), ["b:1", "b:2", "b idle 2024-07-01T00:00:00Z"]);
@@ -434,7 +432,7 @@ mod tests {
         }
         let mut source = Jsonl::new(Path::new("-"), Box::new(Failing(2)), None, None);
         for _ in 0..2 {
-            assert_eq!(source.next(10).unwrap().unwrap().rejects.len(), 1, "what was read is given first");
+            assert_eq!(source.next(10).unwrap().unwrap().rejects.len(), 1, "what was read is returned first");
         }
         assert!(source.next(10).unwrap_err().to_string().starts_with("-: cannot be read after line 2"));
         let directory = tempfile::tempdir().unwrap();
@@ -445,7 +443,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_line_that_is_not_blank_is_an_event_or_a_letter(
+        fn every_line_that_is_not_blank_is_an_event_or_a_dead_letter(
             pieces in prop::collection::vec(prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..40),
                 Just(b"\n".to_vec()),

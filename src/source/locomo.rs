@@ -1,11 +1,10 @@
 //! LoCoMo's `locomo10.json`: a list of conversations, each a list of dated sessions.
 //!
-//! In: the whole file (a few megabytes). Out: for each conversation, in a bank of its
-//! own, the turns of its sessions in numeric order, an end mark after each session and
-//! an idle mark after the last; for every damaged item a dead letter whose origin is
-//! `FILE: conv-26/session_3[4]`, counted from 0. Captions of images are attachments.
-//! A session has one time, to the minute and without a zone: all its turns get it.
-//! Questions and annotations in the file are never read.
+//! In: the whole file (a few megabytes). Out: each conversation in a bank of its own: the turns of its
+//! sessions in numeric order, an end mark after each session, and an idle mark after the last; for each
+//! damaged item a dead letter with the origin `FILE: conv-26/session_3[4]`, counted from 0. Captions of
+//! images become attachments. A session has one time, to the minute and without a zone, which all its
+//! turns get. The questions and annotations in the file are never read.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -53,8 +52,8 @@ impl Locomo {
     /// `locomo/SAMPLE_ID` when no bank is given.
     ///
     /// # Errors
-    /// [`SourceError`] when the file cannot be read or is not such a list, the zone is
-    /// not an offset, or `only` names a conversation that is not in the file.
+    /// [`SourceError`] when the file cannot be read or is not such a list, the zone is not an offset, or
+    /// `only` names a conversation that is not in the file.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
         let offset_seconds = zone_offset(&settings.zone)?;
@@ -116,13 +115,13 @@ fn check_only(only: &[String], conversations: &[Value]) -> Result<(), SourceErro
     }
 }
 
-/// Turns the file's values into items; keeps what is damaged as dead letters.
+/// Turns the file's values into queued events, and damaged ones into dead letters.
 struct Reader<'a> {
     file: String,
     prefix: &'a str,
     offset_seconds: i32,
     only: &'a [String],
-    /// The conversations so far.
+    /// The names of the conversations so far.
     seen: HashSet<&'a str>,
     queue: Queue,
 }
@@ -161,7 +160,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Gives a session's turns; its time, when there was one.
+    /// Queues a session's turns; returns their time, unless all were rejected.
     fn session(
         &mut self,
         bank: &Bank,
@@ -180,7 +179,7 @@ impl<'a> Reader<'a> {
             }
         };
         let time = self.time(conversation, session);
-        let mut said = None;
+        let mut latest = None;
         for (index, value) in values.iter().enumerate() {
             let turn = match &time {
                 Ok(time) => turn_of(bank, session, *time, value, turns),
@@ -188,17 +187,17 @@ impl<'a> Reader<'a> {
             };
             match turn {
                 Ok(turn) => {
-                    said = Some(turn.time);
+                    latest = Some(turn.time);
                     self.queue.event(TurnEvent::Turn(turn));
                 }
                 Err(reason) => self.reject(format!("{name}/{session}[{index}]"), reason, value),
             }
         }
-        if said.is_some() {
+        if latest.is_some() {
             let end = SessionEnd { bank: bank.clone(), session: session.to_owned() };
             self.queue.event(TurnEvent::SessionEnd(end));
         }
-        said
+        latest
     }
 
     fn time(&self, conversation: &Map<String, Value>, session: &str) -> Result<EventTime, String> {
@@ -253,7 +252,7 @@ fn turn_of<'a>(
     Ok(turn)
 }
 
-/// N of `session_N`; other keys, such as the dates, are none.
+/// N of the key `session_N`; `None` for other keys, such as those of dates.
 fn session_number(key: &str) -> Option<u64> {
     let digits = key.strip_prefix("session_")?;
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
@@ -276,7 +275,7 @@ mod tests {
         }
     }
 
-    /// What a file with this value gives, with the file's path taken from the origins.
+    /// Everything in a file with this value; origins without the file's path.
     fn read(value: &Value, change: impl Fn(&mut SourceSettings), bank: Option<&str>) -> Result<Batch, SourceError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), value.to_string()).unwrap();
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_come_in_numeric_order_with_their_times_captions_and_ends() {
+    fn sessions_are_in_numeric_order_with_their_times_captions_and_ends() {
         let batch = read(&sample(), |_| (), None).unwrap();
         assert_eq!(batch.rejects, []);
         assert_eq!(
@@ -362,11 +361,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assumed_and_how_far_it_is_are_said() {
+    fn the_assumed_zone_and_the_progress_are_reported() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), sample().to_string()).unwrap();
         let mut source = Locomo::open(&settings(file.path()), None).unwrap();
-        assert!(source.notice().unwrap().contains("no zone and are taken as +00:00"));
+        assert!(source.notice().unwrap().contains("no zone and are read as +00:00"));
         assert_eq!(source.progress(), Progress { done: 0, total: Some(4), unit: "turns" });
         source.next(3).unwrap();
         assert_eq!(source.progress().done, 2, "an end mark is not a turn");
@@ -375,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_item_becomes_a_letter_with_its_place_and_the_rest_goes_on() {
+    fn a_damaged_item_becomes_a_dead_letter_with_its_position_and_the_rest_is_read() {
         let turn = |change: &dyn Fn(&mut Map<String, Value>)| {
             let mut value = sample();
             change(value[0]["conversation"]["session_2"][1].as_object_mut().unwrap());
@@ -458,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_or_no_list_is_an_error_with_its_place() {
+    fn a_truncated_file_and_one_that_is_no_list_are_errors_with_the_position() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let whole = serde_json::to_string_pretty(&sample()).unwrap();
         let half: String = whole.lines().take(5).collect::<Vec<_>>().join("\n");

@@ -1,8 +1,7 @@
-//! What a file that is read whole holds, in order, until it is given out in batches.
+//! The events and rejects of a file that is read at once, until they are returned in batches.
 //!
-//! In: events and rejects of one file, and the fields of its JSON values. Out: batches of
-//! at most the asked size, and how many records are behind us. Marks that a source adds
-//! are not counted as records. Never reads a file.
+//! In: events and rejects in order. Out: batches up to the requested size, and the progress in records;
+//! the marks that a source adds are not counted. Never reads a file.
 
 use std::collections::VecDeque;
 
@@ -11,7 +10,7 @@ use serde_json::Value;
 use super::turn_source::{Batch, Progress};
 use crate::model::{DeadLetter, TurnEvent};
 
-/// What is still to be given.
+/// The items that are still to be returned.
 #[derive(Default)]
 pub(super) struct Queue {
     items: VecDeque<Item>,
@@ -25,7 +24,7 @@ enum Item {
 }
 
 impl Item {
-    /// True for what the file holds, false for the marks that a source adds.
+    /// True for records of the file, false for the marks that a source adds.
     fn is_record(&self) -> bool {
         matches!(self, Self::Reject(_) | Self::Event(TurnEvent::Turn(_)))
     }
@@ -36,7 +35,7 @@ impl Queue {
         self.push(Item::Event(event));
     }
 
-    /// A damaged value, with its file and place.
+    /// A damaged value, with its file and its position in it.
     pub(super) fn reject(&mut self, file: &str, place: &str, reason: String, value: &Value) {
         let origin = format!("{file}: {place}");
         self.push(Item::Reject(DeadLetter::new(origin, reason, value.to_string().as_bytes())));

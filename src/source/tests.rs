@@ -1,9 +1,9 @@
-//! Settings that fit no source, and what the tests of the formats share.
+//! Tests of invalid settings, and the function that the formats' tests share.
 
 use super::*;
 use crate::config::SourceSettings;
 
-/// Everything that a source gives, `limit` at a time.
+/// Everything in a source, `limit` at a time.
 pub(super) fn drain(source: &mut dyn Source, limit: usize) -> Batch {
     let mut all = Batch::default();
     while let Some(batch) = source.next(limit).unwrap() {
@@ -12,12 +12,12 @@ pub(super) fn drain(source: &mut dyn Source, limit: usize) -> Batch {
         all.events.extend(batch.events);
         all.rejects.extend(batch.rejects);
     }
-    assert_eq!(source.next(limit).unwrap(), None, "the end stays the end");
+    assert_eq!(source.next(limit).unwrap(), None, "the end is final");
     all
 }
 
 #[test]
-fn settings_that_do_not_fit_are_named() {
+fn invalid_settings_are_named() {
     let settings = |format: &str, path: &str, zone: &str, only: &[&str]| SourceSettings {
         format: format.to_owned(),
         path: path.into(),

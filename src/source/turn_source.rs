@@ -1,51 +1,49 @@
-//! The interface of a source.
+//! The interface of a source of turns.
 //!
-//! In: a limit. Out: turn events in the origin's order, and dead letters for records that were
-//! rejected; both in batches, since a reject is data on its way to the dead-letter topic. A bad
-//! record never ends a source.
+//! In: a limit. Out: batches of turn events in the file's order, with dead letters for rejected
+//! records. A reject is data for the dead-letter topic: a bad record never ends a source.
 
 use super::error::SourceError;
 use crate::model::{DeadLetter, TurnEvent};
 
-/// What was read at once.
+/// What one call of [`Source::next`] read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
-    /// What can go to the turns topic, in order.
+    /// Events for the turns topic, in order.
     pub events: Vec<TurnEvent>,
-    /// What cannot, with its place and what to do.
+    /// Rejected records, with their position and what to do.
     pub rejects: Vec<DeadLetter>,
 }
 
 /// How far a source is, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is behind us.
+    /// The amount that is read.
     pub done: u64,
-    /// All there is, where that is known.
+    /// The whole amount, where it is known.
     pub total: Option<u64>,
-    /// What is counted: `bytes` or `turns`.
+    /// The unit of both: `bytes` or `turns`.
     pub unit: &'static str,
 }
 
-/// An origin of turns.
+/// A source of turns.
 ///
-/// Resume contract: a source always starts from its beginning and keeps no position of
-/// its own. Reading it again is harmless, because its turn ids are stable and a turn
-/// that is identical to the one known changes nothing (decision 4). So a process that
-/// was killed in the middle simply reads the whole source again.
+/// Resume contract: a source always starts from its beginning and stores no position. Reading it again
+/// is idempotent, because its turn ids are stable and an identical turn changes nothing (decision 4). So
+/// a process that was killed simply reads the whole source again.
 pub trait Source: Send {
-    /// The next events and rejects: at least one, and at most `limit` together
-    /// (0 counts as 1). None at the end, and from then on.
+    /// The next events and rejects: at least one, and up to `limit` together (0 counts as 1). `None` at
+    /// the end, also when called again.
     ///
     /// # Errors
-    /// [`SourceError`] when the origin itself can no longer be read.
+    /// [`SourceError`] when the file or stream cannot be read further.
     fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError>;
-    /// The origin in a few words, for messages.
+    /// The source's format and path, for messages.
     fn describe(&self) -> String;
-    /// How far it is.
+    /// How much of it is read.
     fn progress(&self) -> Progress;
-    /// What a user should know before the first record, to be said once; such as the
-    /// zone that is assumed where the format names none (decision 7).
+    /// A notice for the user before the first record, such as the zone that is assumed for a format
+    /// without zones (decision 7).
     fn notice(&self) -> Option<String> {
         None
     }

@@ -9,7 +9,7 @@ use crate::{
     config::{ExpiredPolicy, LogSettings},
     log::{LogError, TopicView},
     model::EventTime,
-    snapshot::{Archive, Held, Row, SnapshotError, Table},
+    snapshot::{Archive, ArchiveIndex, Row, SnapshotError, Table},
 };
 
 /// Records of a partition read at once.
@@ -115,7 +115,7 @@ impl Replay {
         }
         let mut archive = Archive::open(&to.join(table.name()), table, view.name(), by_bank, from)?;
         // A partition that was added since then begins where the others did.
-        let begin = begin.unwrap_or(Begin::parse(&archive.held().from)?);
+        let begin = begin.unwrap_or(Begin::parse(&archive.index().from)?);
         let mut ends = BTreeMap::new();
         for partition in (0..partitions).filter(|p| partition.is_none_or(|only| only == *p)) {
             let (earliest, end) = view.span(partition)?;
@@ -172,7 +172,7 @@ impl Replay {
                     record.value,
                     raw.headers,
                 );
-                self.archive.take(row)?;
+                self.archive.push(row)?;
                 rows += 1;
             }
         }
@@ -196,8 +196,8 @@ impl Replay {
 
     /// What the complete files hold.
     #[must_use]
-    pub fn held(&self) -> &Held {
-        self.archive.held()
+    pub fn index(&self) -> &ArchiveIndex {
+        self.archive.index()
     }
 
     /// A caveat for readers of the tables.

@@ -19,7 +19,7 @@ use crate::{
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
-    snapshot::{AsOf, Diff, Manifest, Restored, SnapshotError, Snapshots, Update},
+    snapshot::{AsOf, Diff, LogRead, Manifest, Restored, SnapshotError, Snapshots},
     sync,
 };
 
@@ -131,7 +131,7 @@ impl Answerer {
     }
 
     /// Loads a snapshot; gives the removals that compaction has erased from the log since.
-    fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<Update>, PipelineError> {
+    fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<LogRead>, PipelineError> {
         let ahead = |problem| SnapshotError::Ahead { place: self.pipeline.snapshot.directory.clone(), problem };
         let mut covers: BTreeMap<u32, u64> = restored.manifest.covers.iter().copied().collect();
         for at in &restored.manifest.reached {
@@ -180,7 +180,7 @@ impl Answerer {
                 reader.remove(&removed_keys, &self.memory)?;
                 let records = removed_keys.into_iter().map(|key| (key, None)).collect();
                 let (next_offset, covers) = (at.next_offset, Vec::new());
-                removed.push(Update { partition, next_offset, offset: end - 1, append_ms, covers, records });
+                removed.push(LogRead { partition, next_offset, offset: end - 1, append_ms, covers, records });
             }
         }
         drop(reader);
@@ -193,7 +193,7 @@ impl Answerer {
         &mut self,
         snapshots: Snapshots,
         restored: Option<&Restored>,
-        removed: &[Update],
+        removed: &[LogRead],
         choices: Receiver<ChoiceChanges>,
         run: String,
         partitions: u32,
@@ -203,10 +203,12 @@ impl Answerer {
         let of_removed = changes.split_off(changes.len().saturating_sub(removed.len()));
         let mut writer = snapshots.writer(restored, run, self.pipeline.snapshot.history_days)?;
         if let Some(restored) = restored.filter(|restored| !restored.same_settings) {
-            writer.rechoose(restored, changes.into_iter().flatten().collect(), |bank| partition_of(bank, partitions));
+            writer.replace_choices(restored, changes.into_iter().flatten().collect(), |bank| {
+                partition_of(bank, partitions)
+            });
         }
         for (update, choices) in removed.iter().zip(&of_removed) {
-            writer.take(update, choices)?;
+            writer.add(update, choices)?;
         }
         let recorder =
             Recorder::start(writer, choices).map_err(|e| crate::memory::MemoryError::Stopped(e.to_string()))?;
@@ -316,7 +318,7 @@ impl Answerer {
     /// [`PipelineError::Snapshot`] when no snapshots were written then, or their history is shorter.
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
         let (snapshots, partition, purged) = self.history(bank)?;
-        let offset = snapshots.round(partition, at)?;
+        let offset = snapshots.resolve(partition, at)?;
         let mut cached = sync::lock(&self.past);
         // A memory from before a deletion must answer nothing.
         cached.retain(|past| past.purged == purged);
@@ -343,7 +345,7 @@ impl Answerer {
     /// As [`Self::past`].
     pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<Diff, PipelineError> {
         let (snapshots, partition, _) = self.history(bank)?;
-        let (from, to) = (snapshots.round(partition, from)?, snapshots.round(partition, to)?);
+        let (from, to) = (snapshots.resolve(partition, from)?, snapshots.resolve(partition, to)?);
         Ok(snapshots.diff(bank, partition, from, to)?)
     }
 
@@ -356,7 +358,7 @@ impl Answerer {
         self.snapshot()?;
         let partitions = self.reader().partitions();
         let snapshots = snapshots(&self.pipeline, partitions, self.generation)?;
-        let purged = snapshots.manifest()?.map_or(0, |manifest| manifest.purged);
+        let purged = snapshots.manifest()?.map_or(0, |manifest| manifest.last_deletion);
         Ok((snapshots, partition_of(bank, partitions), purged))
     }
 

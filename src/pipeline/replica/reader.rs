@@ -13,7 +13,7 @@ use crate::{
     log::{Log, Record, Topic},
     memory::{Extraction, Load, MemoryHandle, RecordKey},
     model::{Bank, BankKey, MemoryKey, MemoryRecord, ModelRef, Position, SCHEMA_VERSION},
-    snapshot::{Manifest, Restored, RestoredRecord, Update},
+    snapshot::{LogRead, Manifest, Restored, RestoredRecord},
 };
 
 use super::PipelineError;
@@ -57,7 +57,7 @@ impl Reader {
         partition: u32,
         keep: bool,
         mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
-    ) -> Result<Option<Update>, PipelineError> {
+    ) -> Result<Option<LogRead>, PipelineError> {
         let from = self.next.get(partition as usize).copied().unwrap_or_default();
         let mut batch = log.read(Topic::Memory, partition, from, READ_RECORDS)?;
         if batch.next == from {
@@ -92,7 +92,7 @@ impl Reader {
             *at = batch.next;
         }
         let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
-        Ok(Some(Update { partition, next_offset: batch.next, offset, append_ms, covers: batch.covers, records }))
+        Ok(Some(LogRead { partition, next_offset: batch.next, offset, append_ms, covers: batch.covers, records }))
     }
 
     /// Loads a snapshot into an empty memory, with the turns positions that it covers.

@@ -14,7 +14,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use crate::{
     memory::ChoiceChanges,
     model::MemoryRecord,
-    snapshot::{Manifest, SnapshotError, Update, Writer},
+    snapshot::{LogRead, Manifest, SnapshotError, SnapshotWriter},
     sync,
 };
 
@@ -23,7 +23,7 @@ use crate::{
 const WAITING_BYTES: usize = 128 << 20;
 
 enum Message {
-    Update(Update),
+    LogRead(LogRead),
     Snapshot(i64, Sender<Result<Option<Manifest>, SnapshotError>>),
 }
 
@@ -55,17 +55,17 @@ impl State {
 
 impl Recorder {
     /// Starts the thread. `choices` must bring one message for each update.
-    pub(super) fn start(mut writer: Writer, choices: Receiver<ChoiceChanges>) -> std::io::Result<Self> {
+    pub(super) fn start(mut writer: SnapshotWriter, choices: Receiver<ChoiceChanges>) -> std::io::Result<Self> {
         let (messages, incoming) = unbounded::<Message>();
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
         let work = move || {
             for message in incoming {
                 match message {
-                    Message::Update(update) => {
+                    Message::LogRead(update) => {
                         // An error means that the memory has stopped; the next question reports it.
                         let Ok(changed) = choices.recv() else { break };
-                        if let Err(error) = writer.take(&update, &changed) {
+                        if let Err(error) = writer.add(&update, &changed) {
                             *sync::lock(&shared.failure) = Some(error);
                             break;
                         }
@@ -82,11 +82,11 @@ impl Recorder {
     }
 
     /// Queues the next read, after the memory has loaded it.
-    pub(super) fn take(&self, update: Update) {
+    pub(super) fn take(&self, update: LogRead) {
         let Some(messages) = &self.messages else { return };
         let bytes = bytes(&update);
         // A recorder that has stopped reports its failure at the next snapshot.
-        if messages.send(Message::Update(update)).is_ok() {
+        if messages.send(Message::LogRead(update)).is_ok() {
             let mut waiting = self.state.waiting();
             *waiting += bytes;
             while *waiting > WAITING_BYTES && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
@@ -110,7 +110,7 @@ impl Recorder {
 }
 
 /// Approximate size of a read in memory.
-fn bytes(update: &Update) -> usize {
+fn bytes(update: &LogRead) -> usize {
     let of_record = |record: &MemoryRecord| {
         let vectors = record.units.iter().flat_map(|unit| unit.parts.iter().map(|part| part.vectors.len() + 2));
         let width = record.units.first().map_or(0, |unit| unit.vector.0.len() * size_of::<f32>());

@@ -1,10 +1,22 @@
-//! Archives that are left at any moment, and read back by the Parquet library's own reader.
+//! Archives whose writer is dropped at any moment, read back by the Parquet library's reader.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::Path,
+};
 
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 
-use super::*;
+use super::{
+    Archive,
+    hashed_file::HashedFile,
+    index::INDEX,
+    writer::{LIMITS, Limits},
+};
+use crate::snapshot::{Row, SnapshotError, Table};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -24,7 +36,7 @@ fn open(directory: &Path, by_bank: bool, limits: Limits) -> Archive {
     archive
 }
 
-/// (partition, offset, value) of every row of every file with the right name, listed or not.
+/// (partition, offset, value) of every row of every complete file, in the index or not.
 fn rows(directory: &Path) -> Vec<(i32, i64, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![directory.to_owned()];
@@ -57,9 +69,9 @@ fn rows(directory: &Path) -> Vec<(i32, i64, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Left without a word again and again, with files of any size: every row is there once.
+    /// Dropped at any row, with or without `finish`, and with files of any size, it has every row once.
     #[test]
-    fn no_row_is_there_twice_or_missing_wherever_it_was_left(
+    fn no_row_is_lost_or_duplicated_wherever_a_run_ends(
         by_bank: bool,
         sizes in (1usize..40_000, 1usize..20_000, 1usize..4),
         cuts in proptest::collection::vec((0usize..150, any::<bool>()), 0..6),
@@ -67,7 +79,7 @@ proptest! {
     ) {
         let home = tempfile::tempdir().unwrap();
         let limits = Limits { buffered_bytes: sizes.0, file_bytes: sizes.1, open_files: sizes.2 };
-        // Two partitions; days and banks come and go.
+        // Two partitions; days and banks alternate.
         let all: Vec<Row> = (0..300u64)
             .map(|n| {
                 let (partition, dice) = ((n % 2) as u32, n.wrapping_mul(seed + 7) >> 2);
@@ -78,15 +90,15 @@ proptest! {
             let mut taken = 0;
             for row in &all {
                 if archive.next(row.partition).is_none_or(|next| row.offset >= next) && taken < most {
-                    archive.take(row.clone()).unwrap();
+                    archive.push(row.clone()).unwrap();
                     taken += 1;
                 }
             }
         };
-        for (most, orderly) in cuts {
+        for (most, finished) in cuts {
             let mut archive = open(home.path(), by_bank, limits);
             feed(&mut archive, most);
-            if orderly {
+            if finished {
                 archive.finish().unwrap();
             }
         }
@@ -97,43 +109,43 @@ proptest! {
             all.iter().map(|r| (r.partition as i32, r.offset as i64, r.value.clone().unwrap())).collect();
         expected.sort();
         prop_assert_eq!(rows(home.path()), expected);
-        let held = archive.held().clone();
-        prop_assert_eq!(held.files.iter().map(|f| f.rows).sum::<u64>(), 300);
-        for file in &held.files {
+        let index = archive.index().clone();
+        prop_assert_eq!(index.files.iter().map(|f| f.rows).sum::<u64>(), 300);
+        for file in &index.files {
             let bytes = fs::read(home.path().join(&file.path)).unwrap();
             prop_assert_eq!(blake3::hash(&bytes).to_hex().to_string(), file.blake3.clone());
             prop_assert_eq!(bytes.len() as u64, file.bytes);
         }
         drop(archive);
         let again = open(home.path(), by_bank, limits);
-        prop_assert_eq!(again.held(), &held);
+        prop_assert_eq!(again.index(), &index);
     }
 }
 
 #[test]
-fn a_file_that_was_renamed_and_not_listed_is_written_again() {
+fn a_complete_file_that_is_not_in_the_index_is_written_again() {
     let home = tempfile::tempdir().unwrap();
     let mut archive = open(home.path(), false, LIMITS);
-    archive.take(row(0, 5, 0, "a", 1)).unwrap();
+    archive.push(row(0, 5, 0, "a", 1)).unwrap();
     archive.finish().unwrap();
-    archive.take(row(0, 6, 0, "a", 1)).unwrap();
+    archive.push(row(0, 6, 0, "a", 1)).unwrap();
     let group = archive.groups.keys().next().unwrap().clone();
     archive.close(&group).unwrap();
-    // Killed before the list was written.
+    // Killed before it wrote the index.
     drop(archive);
     assert_eq!(rows(home.path()).len(), 2);
     let mut archive = open(home.path(), false, LIMITS);
     assert_eq!((rows(home.path()).len(), archive.next(0)), (1, Some(6)));
-    archive.take(row(0, 6, 0, "a", 1)).unwrap();
+    archive.push(row(0, 6, 0, "a", 1)).unwrap();
     archive.finish().unwrap();
     assert_eq!(rows(home.path()).len(), 2);
 }
 
 #[test]
-fn another_topic_layout_or_writer_is_refused_and_so_is_a_damaged_list() {
+fn another_topic_layout_or_writer_and_a_damaged_index_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let mut archive = open(home.path(), false, LIMITS);
-    archive.take(row(0, 5, 0, "a", 1)).unwrap();
+    archive.push(row(0, 5, 0, "a", 1)).unwrap();
     archive.finish().unwrap();
     let again = |topic, by_bank, from| {
         Archive::open(home.path(), Table::Turns, topic, by_bank, from).map(|_| ()).unwrap_err().to_string()
@@ -144,7 +156,7 @@ fn another_topic_layout_or_writer_is_refused_and_so_is_a_damaged_list() {
     assert!(again("t.turns", true, None).contains("no directories for banks"));
     assert!(again("t.turns", false, Some("17")).contains("a replay from earliest"));
     Archive::open(home.path(), Table::Turns, "t.turns", false, Some("earliest")).unwrap();
-    let list = home.path().join(LIST);
+    let list = home.path().join(INDEX);
     let text = fs::read_to_string(&list).unwrap();
     fs::write(&list, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
     assert!(again("t.turns", false, None).contains("version 2 is not 1"));
@@ -155,21 +167,21 @@ fn another_topic_layout_or_writer_is_refused_and_so_is_a_damaged_list() {
 #[test]
 fn a_full_disk_is_an_error_that_says_so() {
     let full = Path::new("/dev/full");
-    let mut file = Hashed::new(OpenOptions::new().write(true).open(full).unwrap());
+    let mut file = HashedFile::new(OpenOptions::new().write(true).open(full).unwrap());
     let error = SnapshotError::disk(full, "writing", file.write_all(&[0; 8_192]).unwrap_err());
     assert!(error.to_string().contains("make room on the disk"), "{error}");
 }
 
-/// A record that is not of its topic is kept as it stands, with the reason.
+/// An invalid record becomes a row with its bytes and the reason.
 #[test]
-fn what_cannot_be_read_is_kept() {
+fn invalid_records_are_kept_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let mut archive = open(home.path(), true, LIMITS);
     let value = Some(vec![0xff, 0xfe]);
-    archive.take(Row::new(Table::Turns, 0, 1, -1, b"key".to_vec(), value, Vec::new())).unwrap();
-    archive.take(Row::new(Table::Turns, 0, 2, i64::MAX, Vec::new(), None, Vec::new())).unwrap();
+    archive.push(Row::new(Table::Turns, 0, 1, -1, b"key".to_vec(), value, Vec::new())).unwrap();
+    archive.push(Row::new(Table::Turns, 0, 2, i64::MAX, Vec::new(), None, Vec::new())).unwrap();
     archive.finish().unwrap();
-    let paths: Vec<&str> = archive.held().files.iter().map(|f| f.path.as_str()).collect();
+    let paths: Vec<&str> = archive.index().files.iter().map(|f| f.path.as_str()).collect();
     let day = "date=1969-12-31/bank=__HIVE_DEFAULT_PARTITION__/0-00000000000000000001.parquet";
     let never = "date=__HIVE_DEFAULT_PARTITION__/bank=__HIVE_DEFAULT_PARTITION__/0-00000000000000000002.parquet";
     assert_eq!(paths, [day, never]);

@@ -1,4 +1,7 @@
-//! Arrow batches of the update tables back to what they were made from.
+//! Decodes Arrow batches of the update tables.
+//!
+//! In: the bytes of a Parquet file. Out: record keys, turns, units and choices, or what is wrong with
+//! the file. The content of a row with diff -1 is null: only its key, names and offsets are read.
 
 use std::sync::Arc;
 
@@ -17,21 +20,21 @@ use crate::{
     },
 };
 
-/// Rows decoded at once.
+/// Rows in a decoded batch.
 const BATCH_ROWS: usize = 4_096;
 
-/// The batches of a file, with only these columns where some are named.
+/// The batches of a file, with the named columns, or with all if `columns` is empty.
 pub(in super::super) fn batches(
     bytes: Bytes,
     columns: &[&str],
 ) -> Result<impl Iterator<Item = Result<RecordBatch, String>>, String> {
-    let said = |e: &dyn std::fmt::Display| e.to_string();
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| said(&e))?;
+    let text = |e: &dyn std::fmt::Display| e.to_string();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| text(&e))?;
     let mask = match columns {
         [] => ProjectionMask::all(),
         names => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
     };
-    let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|e| said(&e))?;
+    let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|e| text(&e))?;
     Ok(reader.map(|batch| batch.map_err(|e| e.to_string())))
 }
 
@@ -49,8 +52,8 @@ fn text(of: &StringArray, row: usize) -> Option<String> {
     of.is_valid(row).then(|| of.value(row).to_owned())
 }
 
-/// Where each row of a batch stands.
-pub(in super::super) struct Heads<'b> {
+/// The first columns of a batch of turns or units.
+pub(in super::super) struct HeadColumns<'b> {
     bank: &'b StringArray,
     session: &'b StringArray,
     start: &'b UInt32Array,
@@ -62,8 +65,8 @@ pub(in super::super) struct Heads<'b> {
     diff: &'b Int8Array,
 }
 
-impl<'b> Heads<'b> {
-    /// The columns that [`Heads::of`] reads.
+impl<'b> HeadColumns<'b> {
+    /// The columns that [`HeadColumns::of`] reads.
     pub(in super::super) const COLUMNS: [&'static str; 9] =
         ["bank", "session", "start", "open_turn", "part", "partition", "offset", "since", "diff"];
 
@@ -97,7 +100,7 @@ impl<'b> Heads<'b> {
         self.since.value(row)
     }
 
-    pub(in super::super) fn came(&self, row: usize) -> bool {
+    pub(in super::super) fn added(&self, row: usize) -> bool {
         self.diff.value(row) > 0
     }
 
@@ -106,7 +109,7 @@ impl<'b> Heads<'b> {
         Ok(column::<TimestampMillisecondArray>(batch, "append_time")?.value(row))
     }
 
-    /// Whether a row is of the same record, come or gone at the same place, as the one before.
+    /// Whether a row belongs to the same version of a record, with the same sign, as the row before.
     pub(in super::super) fn continues(&self, row: usize) -> bool {
         row > 0
             && self.since.value(row) == self.since.value(row - 1)
@@ -130,13 +133,13 @@ impl<'b> Heads<'b> {
 }
 
 /// The turns of a batch.
-pub(in super::super) struct Turns<'b> {
+pub(in super::super) struct TurnColumns<'b> {
     batch: &'b RecordBatch,
     turn: &'b StringArray,
     state: &'b StringArray,
 }
 
-impl<'b> Turns<'b> {
+impl<'b> TurnColumns<'b> {
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self { batch, turn: column(batch, "turn")?, state: column(batch, "state")? })
     }
@@ -153,22 +156,22 @@ impl<'b> Turns<'b> {
         }
     }
 
-    /// Whether the turn of a row that came was taken back.
+    /// Whether the turn of an added row is deleted.
     pub(in super::super) fn deleted(&self, row: usize) -> Result<bool, String> {
         Ok(column::<BooleanArray>(self.batch, "deleted")?.value(row))
     }
 
-    /// Who made the units of the record of a row that came.
+    /// The extractor of the record of an added row.
     pub(in super::super) fn extractor(&self, row: usize) -> Result<&'b str, String> {
         Ok(column::<StringArray>(self.batch, "extractor")?.value(row))
     }
 
-    /// The turn of a row that came.
+    /// The turn of an added row.
     pub(in super::super) fn turn(&self, bank: &Bank, row: usize) -> Result<WindowTurn, String> {
         let strings = |name| column::<StringArray>(self.batch, name);
         let numbers = |name| column::<UInt64Array>(self.batch, name);
         let shared = column::<ListArray>(self.batch, "attachments")?.value(row);
-        let shared = shared.as_struct_opt().ok_or("attachments are no structures")?;
+        let shared = shared.as_struct_opt().ok_or("attachments are not structs")?;
         let mut attachments = Vec::with_capacity(shared.len());
         for at in 0..shared.len() {
             let of = |name| Ok::<_, String>(text(field::<StringArray>(shared, name)?, at));
@@ -202,7 +205,7 @@ fn time(batch: &RecordBatch, name: &str, offset: &str, row: usize) -> Result<Eve
 }
 
 /// The units of a batch.
-pub(in super::super) struct Units<'b> {
+pub(in super::super) struct UnitColumns<'b> {
     batch: &'b RecordBatch,
     unit: &'b UInt64Array,
     restatement: &'b StringArray,
@@ -213,7 +216,7 @@ pub(in super::super) struct Units<'b> {
     parts: &'b ListArray,
 }
 
-impl<'b> Units<'b> {
+impl<'b> UnitColumns<'b> {
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self {
             batch,
@@ -231,19 +234,19 @@ impl<'b> Units<'b> {
         UnitId(self.unit.value(row))
     }
 
-    /// The turns that a unit of a row that came was made from.
+    /// The source turns of an added row's unit.
     pub(in super::super) fn sources(&self, row: usize) -> Result<Vec<String>, String> {
         strings(self.sources, row)
     }
 
-    /// Ordinals of the turns that the pieces of a unit of a row that came were taken from.
+    /// The ordinals of the source turns of the parts of an added row's unit.
     pub(in super::super) fn ordinals(&self, row: usize) -> Result<Vec<u32>, String> {
-        let pieces = self.parts.value(row);
-        let pieces = pieces.as_struct_opt().ok_or("parts are no structures")?;
-        Ok(field::<UInt32Array>(pieces, "ordinal")?.values().to_vec())
+        let parts = self.parts.value(row);
+        let parts = parts.as_struct_opt().ok_or("parts are not structs")?;
+        Ok(field::<UInt32Array>(parts, "ordinal")?.values().to_vec())
     }
 
-    /// The unit of a row that came.
+    /// The unit of an added row.
     pub(in super::super) fn unit(&self, row: usize) -> Result<Unit, String> {
         let start = column::<TimestampMillisecondArray>(self.batch, "event_start")?;
         let end = column::<TimestampMillisecondArray>(self.batch, "event_end")?;
@@ -255,8 +258,8 @@ impl<'b> Units<'b> {
         });
         let participants = strings(self.participants, row)?;
         let locations = strings(self.locations, row)?;
-        let pieces = self.parts.value(row);
-        let pieces = pieces.as_struct_opt().ok_or("parts are no structures")?;
+        let parts = self.parts.value(row);
+        let parts = parts.as_struct_opt().ok_or("parts are not structs")?;
         Ok(Unit {
             id: self.id(row),
             restatement: self.restatement.value(row).to_owned(),
@@ -265,14 +268,14 @@ impl<'b> Units<'b> {
             said_at: self::time(self.batch, "said_at", "utc_offset_seconds", row)?,
             sources: self.sources(row)?,
             ordinal: column::<UInt32Array>(self.batch, "ordinal")?.value(row),
-            parts: (0..pieces.len()).map(|at| part(pieces, at)).collect::<Result<_, _>>()?,
+            parts: (0..parts.len()).map(|at| part(parts, at)).collect::<Result<_, _>>()?,
         })
     }
 }
 
 fn part(of: &StructArray, at: usize) -> Result<Part, String> {
     let own = field::<ListArray>(of, "vectors")?.value(at);
-    let own = own.as_fixed_size_list_opt().ok_or("vectors of a part are no vectors")?;
+    let own = own.as_fixed_size_list_opt().ok_or("vectors of a part are not vectors")?;
     let unix_ms = field::<TimestampMillisecondArray>(of, "said_at")?.value(at);
     let offset_seconds = field::<Int32Array>(of, "utc_offset_seconds")?.value(at);
     Ok(Part {
@@ -293,7 +296,7 @@ fn part(of: &StructArray, at: usize) -> Result<Part, String> {
 
 fn strings(of: &ListArray, row: usize) -> Result<Vec<String>, String> {
     let list = of.value(row);
-    let list = list.as_string_opt::<i32>().ok_or("a list holds no strings")?;
+    let list = list.as_string_opt::<i32>().ok_or("a list does not hold strings")?;
     Ok(list.iter().flatten().map(str::to_owned).collect())
 }
 
@@ -302,14 +305,14 @@ fn vector(of: &FixedSizeListArray, row: usize) -> Result<Option<Vector>, String>
         return Ok(None);
     }
     let width = of.value_length() as usize;
-    let values = of.values().as_any().downcast_ref::<Float32Array>().ok_or("a vector holds no 32-bit floats")?;
+    let values = of.values().as_any().downcast_ref::<Float32Array>().ok_or("a vector does not hold 32-bit floats")?;
     let start = (of.offset() + row) * width;
-    let floats = values.values().get(start..start + width).ok_or("a vector is cut off")?;
+    let floats = values.values().get(start..start + width).ok_or("a vector is truncated")?;
     Ok(Some(Vector(Arc::from(floats))))
 }
 
 /// The choices of a batch.
-pub(in super::super) struct Choices<'b> {
+pub(in super::super) struct ChoiceColumns<'b> {
     bank: &'b StringArray,
     partition: &'b UInt32Array,
     offset: &'b UInt64Array,
@@ -320,7 +323,7 @@ pub(in super::super) struct Choices<'b> {
     weight: &'b Int32Array,
 }
 
-impl<'b> Choices<'b> {
+impl<'b> ChoiceColumns<'b> {
     pub(in super::super) fn of(batch: &'b RecordBatch) -> Result<Self, String> {
         Ok(Self {
             bank: column(batch, "bank")?,
@@ -346,7 +349,7 @@ impl<'b> Choices<'b> {
         self.offset.value(row)
     }
 
-    pub(in super::super) fn came(&self, row: usize) -> bool {
+    pub(in super::super) fn added(&self, row: usize) -> bool {
         self.diff.value(row) > 0
     }
 

@@ -1,4 +1,7 @@
-//! Rows of the update tables to Arrow batches.
+//! Encodes rows of the update tables as Arrow batches.
+//!
+//! In: turns, units and choices that were added or removed. Out: one batch of each table, and the
+//! approximate size in bytes of each row, by which the writer bounds its memory.
 
 use std::sync::Arc;
 
@@ -11,7 +14,7 @@ use arrow_array::{
 };
 use arrow_schema::ArrowError;
 
-use super::{Head, UpdateTable, attachment_fields, part_fields};
+use super::table::{RowHead, UpdateTable, attachment_fields, part_fields};
 use crate::{
     memory::GraphChoice,
     model::{Attachment, MemoryRecord, Part, Unit, UnitId, Vector, WindowState, WindowTurn},
@@ -19,9 +22,9 @@ use crate::{
 
 type VectorBuilder = FixedSizeListBuilder<Float32Builder>;
 
-/// The columns that say where a row stands.
+/// The first columns of turns and units.
 #[derive(Default)]
-struct HeadColumns {
+struct HeadBuilders {
     bank: StringBuilder,
     session: StringBuilder,
     start: UInt32Builder,
@@ -34,8 +37,8 @@ struct HeadColumns {
     diff: Int8Builder,
 }
 
-impl HeadColumns {
-    fn push(&mut self, head: &Head<'_>) {
+impl HeadBuilders {
+    fn push(&mut self, head: &RowHead<'_>) {
         self.bank.append_value(head.key.bank.as_str());
         self.session.append_value(&head.key.window.session.0);
         self.start.append_value(head.key.window.start);
@@ -70,7 +73,7 @@ fn times(builder: &mut TimestampMillisecondBuilder) -> ArrayRef {
 
 /// Rows of `turns`.
 pub(in super::super) struct TurnRows {
-    head: HeadColumns,
+    head: HeadBuilders,
     turn: StringBuilder,
     state: StringBuilder,
     extractor: StringBuilder,
@@ -92,7 +95,7 @@ pub(in super::super) struct TurnRows {
 impl TurnRows {
     pub(in super::super) fn new() -> Self {
         Self {
-            head: HeadColumns::default(),
+            head: HeadBuilders::default(),
             turn: StringBuilder::new(),
             state: StringBuilder::new(),
             extractor: StringBuilder::new(),
@@ -112,9 +115,14 @@ impl TurnRows {
         }
     }
 
-    /// A turn of a record that came; gives the bytes that it takes, about.
-    pub(in super::super) fn came(&mut self, head: &Head<'_>, record: &MemoryRecord, held: &WindowTurn) -> usize {
-        let turn = &held.turn;
+    /// A turn of an added record; returns the row's approximate size in bytes.
+    pub(in super::super) fn added(
+        &mut self,
+        head: &RowHead<'_>,
+        record: &MemoryRecord,
+        window_turn: &WindowTurn,
+    ) -> usize {
+        let turn = &window_turn.turn;
         self.head.push(head);
         self.turn.append_value(&turn.turn);
         self.state.append_value(match record.state {
@@ -139,15 +147,15 @@ impl TurnRows {
             shared.append(true);
         }
         self.attachments.append(true);
-        self.ordinal.append_value(held.ordinal);
-        self.context.append_value(held.context);
-        self.deleted.append_value(held.deleted);
-        self.source_offset.append_value(held.source_offset);
+        self.ordinal.append_value(window_turn.ordinal);
+        self.context.append_value(window_turn.context);
+        self.deleted.append_value(window_turn.deleted);
+        self.source_offset.append_value(window_turn.source_offset);
         turn.text.len() + 256
     }
 
-    /// A turn that went.
-    pub(in super::super) fn went(&mut self, head: &Head<'_>, turn: &str) -> usize {
+    /// A turn of a removed record; returns the row's approximate size in bytes.
+    pub(in super::super) fn removed(&mut self, head: &RowHead<'_>, turn: &str) -> usize {
         self.head.push(head);
         self.turn.append_value(turn);
         for texts in [
@@ -199,7 +207,7 @@ impl TurnRows {
 /// Rows of `units`, with vectors of one width.
 pub(in super::super) struct UnitRows {
     width: usize,
-    head: HeadColumns,
+    head: HeadBuilders,
     unit: UInt64Builder,
     restatement: StringBuilder,
     participants: ListBuilder<StringBuilder>,
@@ -233,7 +241,7 @@ impl UnitRows {
         ];
         Self {
             width,
-            head: HeadColumns::default(),
+            head: HeadBuilders::default(),
             unit: UInt64Builder::new(),
             restatement: StringBuilder::new(),
             participants: ListBuilder::new(StringBuilder::new()),
@@ -250,8 +258,8 @@ impl UnitRows {
         }
     }
 
-    /// A unit that came; gives the bytes that it takes, about.
-    pub(in super::super) fn came(&mut self, head: &Head<'_>, unit: &Unit) -> usize {
+    /// A unit of an added record; returns the row's approximate size in bytes.
+    pub(in super::super) fn added(&mut self, head: &RowHead<'_>, unit: &Unit) -> usize {
         self.head.push(head);
         self.unit.append_value(unit.id.0);
         self.restatement.append_value(&unit.restatement);
@@ -274,8 +282,8 @@ impl UnitRows {
         vectors * self.width * size_of::<f32>() + 3 * unit.restatement.len() + 512
     }
 
-    /// A unit that went.
-    pub(in super::super) fn went(&mut self, head: &Head<'_>, unit: UnitId) -> usize {
+    /// A unit of a removed record; returns the row's approximate size in bytes.
+    pub(in super::super) fn removed(&mut self, head: &RowHead<'_>, unit: UnitId) -> usize {
         self.head.push(head);
         self.unit.append_value(unit.0);
         self.restatement.append_null();
@@ -332,7 +340,7 @@ fn push_part(parts: &mut StructBuilder, part: &Part, width: usize) {
     parts.append(true);
 }
 
-/// A field's builder has the type that the fields were made with.
+/// The builders have the types of the fields, so `field_builder` never fails here.
 fn with<B: ArrayBuilder>(parts: &mut StructBuilder, at: usize, push: impl FnOnce(&mut B)) {
     if let Some(builder) = parts.field_builder::<B>(at) {
         push(builder);
@@ -347,7 +355,7 @@ fn texts(lists: &mut ListBuilder<StringBuilder>, of: &[String]) {
 fn floats(vectors: &mut VectorBuilder, vector: Option<&Vector>, width: usize) {
     match vector {
         Some(vector) => vectors.values().append_slice(&vector.0),
-        // A vector that is not there takes its place all the same.
+        // A fixed-size list needs values for a null entry, too.
         None => vectors.values().append_nulls(width),
     }
     vectors.append(vector.is_some());
@@ -368,7 +376,8 @@ pub(in super::super) struct ChoiceRows {
 }
 
 impl ChoiceRows {
-    /// A choice that came or went, of a bank, at a place of the log.
+    /// A choice of a bank that was added or removed by a read; returns the row's approximate size in
+    /// bytes.
     pub(in super::super) fn push(
         &mut self,
         bank: &str,

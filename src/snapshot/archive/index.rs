@@ -1,0 +1,117 @@
+//! The index of an archive, `_held.json`: its complete files, and where each partition continues.
+//!
+//! In: a directory. Out: its index, or why it cannot be read. The index is written under another name
+//! and renamed, so it is never half written. The lock keeps a second writer out.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    path::Path,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::snapshot::{SnapshotError, Table};
+
+pub(super) const INDEX: &str = "_held.json";
+const LOCK: &str = "_lock";
+/// The suffix of a file's name until it is complete.
+pub(super) const PARTIAL: &str = ".partial";
+/// Version of the index.
+const VERSION: u32 = 1;
+
+/// The complete files of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchiveIndex {
+    /// Version of this index: 1.
+    pub version: u32,
+    /// The table.
+    pub table: String,
+    /// The full name of the topic.
+    pub topic: String,
+    /// Whether each bank has a directory.
+    pub by_bank: bool,
+    /// Where the first run began, as the user wrote it.
+    pub from: String,
+    /// The next offset by partition. Rows after it that are in complete files are not written again.
+    pub next: BTreeMap<u32, u64>,
+    /// The files, in the order in which they were completed.
+    pub files: Vec<ArchivedFile>,
+}
+
+/// A complete file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArchivedFile {
+    /// Its path in the directory.
+    pub path: String,
+    /// The partition of its rows.
+    pub partition: u32,
+    /// The offset of its first row.
+    pub first: u64,
+    /// The offset of its last row.
+    pub last: u64,
+    /// Its number of rows.
+    pub rows: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The BLAKE3 of its bytes.
+    pub blake3: String,
+}
+
+impl ArchiveIndex {
+    /// The index of an empty archive.
+    pub(super) fn new(table: Table, topic: &str, by_bank: bool, from: Option<&str>) -> Self {
+        Self {
+            version: VERSION,
+            table: table.name().to_owned(),
+            topic: topic.to_owned(),
+            by_bank,
+            from: from.unwrap_or("earliest").to_owned(),
+            next: BTreeMap::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// The index of a directory; `None` for a new directory.
+    pub(super) fn read(directory: &Path) -> Result<Option<Self>, SnapshotError> {
+        let path = directory.join(INDEX);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(SnapshotError::disk(&path, "reading the index", e)),
+        };
+        let damaged = |problem| SnapshotError::Damaged { path: path.clone(), problem };
+        let index: Self = serde_json::from_slice(&text).map_err(|e| damaged(format!("not a list of files: {e}")))?;
+        if index.version != VERSION {
+            return Err(damaged(format!("version {} is not {VERSION}, which this build reads", index.version)));
+        }
+        Ok(Some(index))
+    }
+
+    /// Replaces the index of a directory; the caller syncs the directory.
+    pub(super) fn write(&self, directory: &Path) -> Result<(), SnapshotError> {
+        let (path, partial) = (directory.join(INDEX), directory.join(format!("{INDEX}{PARTIAL}")));
+        let json = serde_json::to_vec_pretty(self).unwrap_or_default();
+        File::create(&partial)
+            .and_then(|mut file| file.write_all(&json).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&partial, &path))
+            .map_err(|e| SnapshotError::disk(&path, "writing the index", e))
+    }
+}
+
+/// Locks a directory for one writer, until the file is unlocked or closed.
+pub(super) fn lock(directory: &Path) -> Result<File, SnapshotError> {
+    let path = directory.join(LOCK);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|e| SnapshotError::disk(&path, "creating the file", e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(SnapshotError::InUse { directory: directory.to_owned() }),
+        Err(TryLockError::Error(e)) => Err(SnapshotError::disk(&path, "locking the directory", e)),
+    }
+}

@@ -1,0 +1,18 @@
+//! The archive of a table: Parquet files by day, and on request by bank, with an index.
+//!
+//! In: rows of each partition in offset order. Out:
+//! `date=YYYY-MM-DD[/bank=NAME]/PARTITION-OFFSET.parquet` and `_held.json`, the index. A file that is
+//! not in the index is unfinished: the next run removes it and writes its rows again. So no row is
+//! lost or duplicated, wherever a run was killed.
+//!
+//! - `writer`: [`Archive`], which writes the files; `hashed_file` hashes them meanwhile
+//! - `index`: [`ArchiveIndex`], the complete files
+
+mod hashed_file;
+mod index;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use index::{ArchiveIndex, ArchivedFile};
+pub use writer::Archive;

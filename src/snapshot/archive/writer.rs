@@ -1,0 +1,342 @@
+//! Writes the files of a table.
+//!
+//! In: rows of each partition in offset order. Out: complete files, each written under another name,
+//! renamed and then listed in the index. Buffers rows of many groups, within its limits; a group is
+//! the rows of one partition, day and, on request, bank.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use parquet::{
+    arrow::ArrowWriter,
+    basic::{Compression, ZstdLevel},
+    file::properties::WriterProperties,
+};
+
+use super::{
+    hashed_file::HashedFile,
+    index::{ArchiveIndex, ArchivedFile, PARTIAL, lock},
+};
+use crate::snapshot::{Row, SnapshotError, Table};
+
+/// The limits of an archive's memory and files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Bytes of buffered rows; beyond, the largest group is written as a row group.
+    pub buffered_bytes: usize,
+    /// Bytes after which a file is closed.
+    pub file_bytes: usize,
+    /// Files open at once; beyond, the least recently written one is closed.
+    pub open_files: usize,
+}
+
+pub(super) const LIMITS: Limits = Limits { buffered_bytes: 64 << 20, file_bytes: 120 << 20, open_files: 256 };
+/// Rows in an Arrow batch.
+const BATCH_ROWS: usize = 4_096;
+/// The name of a missing value in Hive's directory layout.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Rows that share a file: of one partition, day and, on request, bank.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Group {
+    partition: u32,
+    directory: String,
+}
+
+/// The rows of a group that are not in complete files.
+#[derive(Default)]
+pub(super) struct OpenGroup {
+    /// Offset of the first of them.
+    first: u64,
+    rows: Vec<Row>,
+    bytes: usize,
+    file: Option<OpenFile>,
+}
+
+struct OpenFile {
+    writer: ArrowWriter<HashedFile>,
+    path: String,
+    last: u64,
+    rows: u64,
+    /// The number of the last write to it, counted over all files.
+    last_write: u64,
+}
+
+/// The archive of a table in a directory, for one writer at a time.
+pub struct Archive {
+    table: Table,
+    directory: PathBuf,
+    pub(super) limits: Limits,
+    index: ArchiveIndex,
+    /// The last offset of each group in complete files.
+    covered: BTreeMap<Group, u64>,
+    pub(super) groups: BTreeMap<Group, OpenGroup>,
+    /// The offset after the last row, by partition.
+    next: BTreeMap<u32, u64>,
+    buffered: usize,
+    writes: u64,
+    /// Directories with new names that are not synced.
+    unsynced: BTreeSet<PathBuf>,
+    lock: File,
+}
+
+impl Archive {
+    /// Opens or creates `directory`, and removes the unfinished files of an earlier run. `from` is the
+    /// start of a new archive, as the user wrote it; an existing archive continues where it ended.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: used by another process, of another topic or layout, damaged, or a failed
+    /// file operation.
+    pub fn open(
+        directory: &Path,
+        table: Table,
+        topic: &str,
+        by_bank: bool,
+        from: Option<&str>,
+    ) -> Result<Self, SnapshotError> {
+        fs::create_dir_all(directory).map_err(|e| SnapshotError::disk(directory, "creating the directory", e))?;
+        let lock = lock(directory)?;
+        let new = ArchiveIndex::new(table, topic, by_bank, from);
+        let index = match ArchiveIndex::read(directory)? {
+            None => new,
+            Some(index) => {
+                let layout = |by_bank| if by_bank { "a directory for each bank" } else { "no directories for banks" };
+                let differs = |problem| SnapshotError::Differs { directory: directory.to_owned(), problem };
+                if (&index.table, &index.topic) != (&new.table, &new.topic) {
+                    return Err(differs(format!("it holds {}, not {}", index.topic, new.topic)));
+                }
+                if index.by_bank != by_bank {
+                    return Err(differs(format!("it has {}, not {}", layout(index.by_bank), layout(by_bank))));
+                }
+                if from.is_some_and(|from| from != index.from) {
+                    let problem = format!("it holds a replay from {} and continues where that ended", index.from);
+                    return Err(differs(format!("{problem}; leave --from out")));
+                }
+                index
+            }
+        };
+        let mut covered = BTreeMap::new();
+        for file in &index.files {
+            let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let last = covered.entry(Group { partition: file.partition, directory: folder.to_owned() }).or_insert(0);
+            *last = file.last.max(*last);
+        }
+        remove_unfinished(directory, &index)?;
+        Ok(Self {
+            table,
+            directory: directory.to_owned(),
+            limits: LIMITS,
+            next: index.next.clone(),
+            index,
+            covered,
+            groups: BTreeMap::new(),
+            buffered: 0,
+            writes: 0,
+            unsynced: BTreeSet::new(),
+            lock,
+        })
+    }
+
+    /// The next offset of a partition; `None` before its first row or [`Self::begin`].
+    #[must_use]
+    pub fn next(&self, partition: u32) -> Option<u64> {
+        self.next.get(&partition).copied()
+    }
+
+    /// Sets the next offset of a partition that has no rows before it.
+    pub fn begin(&mut self, partition: u32, offset: u64) {
+        self.next.insert(partition, offset);
+    }
+
+    /// Adds the next row of its partition.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]; complete files stay, and the next run writes the other rows again.
+    pub fn push(&mut self, row: Row) -> Result<(), SnapshotError> {
+        let group = self.group(&row);
+        self.next.insert(row.partition, row.offset + 1);
+        if self.covered.get(&group).is_some_and(|last| row.offset <= *last) {
+            return Ok(());
+        }
+        let bytes = row.bytes();
+        let open = self.groups.entry(group).or_insert_with(|| OpenGroup { first: row.offset, ..OpenGroup::default() });
+        open.bytes += bytes;
+        open.rows.push(row);
+        self.buffered += bytes;
+        while self.buffered > self.limits.buffered_bytes {
+            let largest = self.groups.iter().max_by_key(|(_, open)| open.bytes).map(|(group, _)| group.clone());
+            let Some(largest) = largest else { break };
+            self.write(&largest)?;
+            let file = self.groups.get(&largest).and_then(|open| open.file.as_ref());
+            if file.is_some_and(|file| file.writer.bytes_written() >= self.limits.file_bytes) {
+                self.close(&largest)?;
+                self.save()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes every file and writes the index: then all added rows are in complete files.
+    ///
+    /// # Errors
+    /// [`SnapshotError`], as [`Self::push`].
+    pub fn finish(&mut self) -> Result<(), SnapshotError> {
+        for group in self.groups.keys().cloned().collect::<Vec<_>>() {
+            self.close(&group)?;
+        }
+        if self.index.next != self.next || !self.unsynced.is_empty() {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// The index of the complete files.
+    #[must_use]
+    pub fn index(&self) -> &ArchiveIndex {
+        &self.index
+    }
+
+    fn group(&self, row: &Row) -> Group {
+        let mut directory = format!("date={}", row.date().as_deref().unwrap_or(HIVE_NULL));
+        if self.index.by_bank {
+            let bank = row.bank().map_or_else(|| HIVE_NULL.to_owned(), |bank| bank.replace('/', "%2F"));
+            directory.push_str(&format!("/bank={bank}"));
+        }
+        Group { partition: row.partition, directory }
+    }
+
+    /// Writes a group's buffered rows to its file, as a row group.
+    fn write(&mut self, group: &Group) -> Result<(), SnapshotError> {
+        let Some(open) = self.groups.get_mut(group) else { return Ok(()) };
+        let Some(last) = open.rows.last().map(|row| row.offset) else { return Ok(()) };
+        let with_bank = !self.index.by_bank;
+        if open.file.is_none() {
+            let folder = self.directory.join(&group.directory);
+            fs::create_dir_all(&folder).map_err(|e| SnapshotError::disk(&folder, "creating the directory", e))?;
+            self.unsynced.extend(folder.ancestors().take_while(|a| a.starts_with(&self.directory)).map(Path::to_owned));
+            let path = format!("{}/{}-{:020}.parquet", group.directory, group.partition, open.first);
+            let place = partial(&self.directory, &path);
+            let file = File::create(&place).map_err(|e| SnapshotError::disk(&place, "creating the file", e))?;
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                .set_max_row_group_row_count(None)
+                .build();
+            let writer = ArrowWriter::try_new(HashedFile::new(file), self.table.schema(with_bank), Some(properties))
+                .map_err(|e| parquet_failed(&place, &e))?;
+            open.file = Some(OpenFile { writer, path, last, rows: 0, last_write: 0 });
+        }
+        if let Some(file) = &mut open.file {
+            let place = partial(&self.directory, &file.path);
+            for rows in open.rows.chunks(BATCH_ROWS) {
+                let batch = self
+                    .table
+                    .batch(&self.index.topic, rows, with_bank)
+                    .map_err(|e| SnapshotError::Parquet { path: place.clone(), problem: e.to_string() })?;
+                file.writer.write(&batch).map_err(|e| parquet_failed(&place, &e))?;
+            }
+            file.writer.flush().map_err(|e| parquet_failed(&place, &e))?;
+            self.writes += 1;
+            (file.last, file.last_write) = (last, self.writes);
+            file.rows += open.rows.len() as u64;
+        }
+        self.buffered -= open.bytes;
+        open.bytes = 0;
+        open.rows = Vec::new();
+        let written = self.groups.iter().filter_map(|(group, open)| Some((open.file.as_ref()?.last_write, group)));
+        if written.clone().count() > self.limits.open_files
+            && let Some((_, oldest)) = written.min().map(|(last_write, group)| (last_write, group.clone()))
+        {
+            // Not listed yet: with many small files, writing the index for each would cost more than the files.
+            self.close(&oldest)?;
+        }
+        Ok(())
+    }
+
+    /// Completes a group's file: syncs and renames it.
+    pub(super) fn close(&mut self, group: &Group) -> Result<(), SnapshotError> {
+        self.write(group)?;
+        let Some(OpenGroup { first, file: Some(file), .. }) = self.groups.remove(group) else { return Ok(()) };
+        let OpenFile { writer, path, last, rows, .. } = file;
+        let place = partial(&self.directory, &path);
+        let HashedFile { file, hash, bytes } = writer.into_inner().map_err(|e| parquet_failed(&place, &e))?;
+        file.sync_all().map_err(|e| SnapshotError::disk(&place, "syncing the file", e))?;
+        fs::rename(&place, self.directory.join(&path))
+            .map_err(|e| SnapshotError::disk(&place, "renaming the file", e))?;
+        let partition = group.partition;
+        self.covered.insert(group.clone(), last);
+        let blake3 = hash.finalize().to_hex().to_string();
+        self.index.files.push(ArchivedFile { path, partition, first, last, rows, bytes, blake3 });
+        Ok(())
+    }
+
+    /// Syncs the new names, and then writes the index.
+    fn save(&mut self) -> Result<(), SnapshotError> {
+        self.index.next = self.next.clone();
+        for (group, open) in &self.groups {
+            let next = self.index.next.entry(group.partition).or_insert(open.first);
+            *next = open.first.min(*next);
+        }
+        for directory in &self.unsynced {
+            sync(directory)?;
+        }
+        // A directory with an open file will get that file's final name.
+        let open = self.groups.iter().filter(|(_, open)| open.file.is_some());
+        let open: BTreeSet<PathBuf> = open.map(|(group, _)| self.directory.join(&group.directory)).collect();
+        self.unsynced.retain(|directory| open.contains(directory));
+        self.index.write(&self.directory)?;
+        sync(&self.directory)
+    }
+}
+
+impl Drop for Archive {
+    /// Unlocks explicitly: a child process that another thread is just starting has a copy of the
+    /// descriptor, and the lock would last until that is closed.
+    fn drop(&mut self) {
+        // If this fails, closing the descriptor unlocks.
+        let _ = self.lock.unlock();
+    }
+}
+
+/// Removes files that have an archive's names and are not in the index.
+fn remove_unfinished(directory: &Path, index: &ArchiveIndex) -> Result<(), SnapshotError> {
+    let listed: BTreeSet<PathBuf> = index.files.iter().map(|file| directory.join(&file.path)).collect();
+    let mut folders = vec![directory.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let failed = |e| SnapshotError::disk(&folder, "listing the directory", e);
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if path.is_dir() && (name.starts_with("date=") || name.starts_with("bank=")) {
+                folders.push(path);
+            } else if is_archive_file(name) && !listed.contains(&path) {
+                fs::remove_file(&path).map_err(|e| SnapshotError::disk(&path, "removing an unfinished file", e))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is `PARTITION-OFFSET.parquet`, complete or partial.
+fn is_archive_file(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let name = name.strip_suffix(PARTIAL).unwrap_or(name);
+    let stem = name.strip_suffix(".parquet").and_then(|stem| stem.split_once('-'));
+    stem.is_some_and(|(partition, offset)| digits(partition) && digits(offset) && offset.len() == 20)
+}
+
+fn partial(directory: &Path, path: &str) -> PathBuf {
+    directory.join(format!("{path}{PARTIAL}"))
+}
+
+fn sync(directory: &Path) -> Result<(), SnapshotError> {
+    File::open(directory)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|e| SnapshotError::disk(directory, "syncing the directory", e))
+}
+
+fn parquet_failed(path: &Path, error: &parquet::errors::ParquetError) -> SnapshotError {
+    SnapshotError::Parquet { path: path.to_owned(), problem: error.to_string() }
+}
