@@ -1,5 +1,5 @@
-//! The client of a language model, against a scripted one over HTTP: every way in which an
-//! endpoint fails, what is tried again, what is paid for, and what is kept.
+//! The language-model client against a scripted model over HTTP: every way in which an endpoint
+//! fails, what is retried, what is charged, and what is cached.
 
 use std::{
     path::Path,
@@ -41,8 +41,8 @@ fn calls(llm: &Llm) -> u64 {
     llm.spent().iter().map(|(_, usage)| usage.calls).sum()
 }
 
-/// One script, what comes of it, how many requests it took, and what they cost.
-fn check(model: &str, extra: &str, expected: Result<&str, &str>, requests: usize, paid: u64) -> Duration {
+/// Runs one script: the expected reply or error, requests sent, and calls charged.
+fn check(model: &str, extra: &str, expected: Result<&str, &str>, requests: usize, charged: u64) -> Duration {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), model, extra).unwrap();
@@ -54,20 +54,20 @@ fn check(model: &str, extra: &str, expected: Result<&str, &str>, requests: usize
         (Err(error), Err(word)) => assert!(error.to_string().contains(word), "{model}: {error}"),
         _ => panic!("{model}: {found:?}"),
     }
-    assert_eq!((server.requests().len(), calls(&llm)), (requests, paid), "{model}");
+    assert_eq!((server.requests().len(), calls(&llm)), (requests, charged), "{model}");
     took
 }
 
 #[test]
-fn well_formed_with_everything_that_the_protocol_asks_for() {
+fn a_request_has_every_field_of_the_protocol_and_no_error_shows_the_key() {
     let server = ScriptedModel::start(&["--key", "secret"]);
     let home = tempfile::tempdir().unwrap();
-    // The variable is one that every process has.
-    let told = open(&server.endpoint, home.path(), "scripted", "key_env = \"PATH\"").unwrap();
-    let refused = judge(&told).unwrap_err().to_string();
-    assert!(refused.contains("401") && refused.contains("[key]"), "no key is told: {refused}");
+    // Every process has this variable, so it can serve as the key.
+    let wrong_key = open(&server.endpoint, home.path(), "scripted", "key_env = \"PATH\"").unwrap();
+    let refused = judge(&wrong_key).unwrap_err().to_string();
+    assert!(refused.contains("401") && refused.contains("[key]"), "the key is masked: {refused}");
     assert!(!refused.contains(&std::env::var("PATH").unwrap()), "{refused}");
-    drop(told);
+    drop(wrong_key);
 
     let server = ScriptedModel::start(&[]);
     let llm = open(&server.endpoint, home.path(), "scripted", "most_completion_tokens = 99").unwrap();
@@ -85,7 +85,7 @@ fn well_formed_with_everything_that_the_protocol_asks_for() {
 }
 
 #[test]
-fn what_passes_is_tried_again() {
+fn transient_failures_are_retried() {
     check("scripted+error=2", "", Ok("correct"), 3, 1);
     check("scripted+dropped=1", "", Ok("correct"), 2, 1);
     let took = check("scripted+limited=1", "", Ok("correct"), 2, 1);
@@ -97,7 +97,7 @@ fn what_passes_is_tried_again() {
 }
 
 #[test]
-fn what_stays_is_not_tried_again() {
+fn permanent_failures_are_not_retried() {
     let told = Err("refuses model \"gpt-17\": status 404: The model `gpt-17` does not exist");
     check("gpt-17", "", told, 1, 0);
     check("scripted+broke", "", Err("exceeded your current quota"), 1, 0);
@@ -105,18 +105,24 @@ fn what_stays_is_not_tried_again() {
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+picky", "").unwrap();
     let bank = Bank::parse("b").unwrap();
-    let declined = llm.ask(&request(&bank, "forbidden"), &mut |value: Value| Ok(value)).unwrap_err();
-    assert!(matches!(&declined, LlmError::Rejected { problem, .. } if problem.contains("filtered")), "{declined}");
-    assert_eq!(judge(&llm).unwrap(), "correct", "others are taken");
+    let rejected = llm.ask(&request(&bank, "forbidden"), &mut |value: Value| Ok(value)).unwrap_err();
+    assert!(matches!(&rejected, LlmError::Rejected { problem, .. } if problem.contains("filtered")), "{rejected}");
+    assert_eq!(judge(&llm).unwrap(), "correct", "other requests are answered");
     assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
-fn what_cannot_be_used_is_repaired_once() {
+fn an_invalid_reply_is_repaired_once() {
     check("scripted+malformed=1", "", Ok("correct"), 2, 2);
     check("scripted+violating=1", "", Ok("correct"), 2, 2);
     check("scripted+truncated=1", "", Ok("correct"), 2, 2);
-    check("scripted+malformed", "", Err("the model's judge cannot be used, also after a repair: it is not JSON"), 2, 2);
+    check(
+        "scripted+malformed",
+        "",
+        Err("the model's judge reply is invalid, also after a repair: it is not JSON"),
+        2,
+        2,
+    );
     check("scripted+violating", "", Err("/label"), 2, 2);
     check("scripted+truncated", "", Err("cut off"), 2, 2);
 
@@ -130,7 +136,7 @@ fn what_cannot_be_used_is_repaired_once() {
 }
 
 #[test]
-fn an_endpoint_that_is_not_there_is_named() {
+fn an_unreachable_endpoint_is_named_in_the_error() {
     let home = tempfile::tempdir().unwrap();
     let llm = open("http://127.0.0.1:9/v1", home.path(), "m", "retries = 0").unwrap();
     let error = judge(&llm).unwrap_err();
@@ -145,9 +151,8 @@ fn an_endpoint_that_is_not_there_is_named() {
     assert!(missing.to_string().contains("NO_SUCH_KEY_HERE is not set"), "{missing}");
 }
 
-/// A question waits only so long, whatever the endpoint asks for.
 #[test]
-fn patience_has_an_end() {
+fn a_deadline_holds_whatever_the_endpoint_does() {
     for model in ["scripted+slow=5000", "scripted+limited"] {
         let server = ScriptedModel::start(&[]);
         let home = tempfile::tempdir().unwrap();
@@ -165,9 +170,8 @@ fn patience_has_an_end() {
     }
 }
 
-/// One is told, and no other goes there until then.
 #[test]
-fn an_endpoint_that_asks_to_be_left_alone_is_left_alone_by_all() {
+fn every_request_honours_the_retry_after_of_another() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+hour=1", "").unwrap();
@@ -179,9 +183,8 @@ fn an_endpoint_that_asks_to_be_left_alone_is_left_alone_by_all() {
     }
 }
 
-/// What a request takes is added up for its asker, also when it was paid for before.
 #[test]
-fn a_meter_counts_what_its_requests_took() {
+fn a_meter_counts_its_callers_usage_cached_responses_included() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
@@ -192,46 +195,45 @@ fn a_meter_counts_what_its_requests_took() {
         seen.push(meter.total());
     }
     assert_eq!((seen[0].calls, seen[2].calls, calls(&llm)), (2, 1, 3), "the first was repaired");
-    assert_eq!(seen[0], seen[1], "the second time it was known");
+    assert_eq!(seen[0], seen[1], "the second response came from the cache");
     assert_eq!(seen[0].tokens() + seen[2].tokens(), llm.spent().iter().map(|(_, usage)| usage.tokens()).sum::<u64>());
 }
 
 #[test]
-fn nothing_is_paid_for_twice() {
+fn a_cached_response_is_not_paid_for_again() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
     assert_eq!(judge(&llm).unwrap(), "correct");
-    assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 2), "the repair is known as well");
+    assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 2), "the repair is cached as well");
     assert!(Arc::ptr_eq(&llm, &open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap()));
     drop(llm);
     let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
     assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 0), "also after a restart");
     let other = Bank::parse("other").unwrap();
     llm.ask(&request(&other, INPUT), &mut |value: Value| Ok(value)).unwrap();
-    assert_eq!(calls(&llm), 1, "another bank knows nothing of it");
+    assert_eq!(calls(&llm), 1, "another bank does not share the cache");
     let expenses: Vec<_> = llm.expenses().unwrap().into_iter().map(|e| (e.bank, e.usage.calls)).collect();
     assert_eq!(expenses, [("b".to_owned(), 2), ("other".to_owned(), 1)]);
     llm.retain_banks(|bank| *bank != other).unwrap();
     llm.ask(&request(&other, INPUT), &mut |value: Value| Ok(value)).unwrap();
-    assert_eq!(calls(&llm), 2, "what is forgotten is paid for again");
+    assert_eq!(calls(&llm), 2, "an evicted response is paid for again");
     let bank = Bank::parse("b").unwrap();
     llm.ask(&LlmRequest { bypass_cache: true, ..request(&bank, INPUT) }, &mut |value: Value| Ok(value)).unwrap();
-    assert_eq!(calls(&llm), 3, "deliberately");
+    assert_eq!(calls(&llm), 3, "bypass_cache asks again");
     let unusable =
         llm.ask(&LlmRequest { bypass_cache: true, ..request(&bank, INPUT) }, &mut |_: Value| Err::<(), _>("no".into()));
     assert!(unusable.is_err());
-    assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 5), "what was good before is still known");
-    let unkept = LlmRequest { cacheable: false, ..request(&bank, "{}") };
+    assert_eq!((judge(&llm).unwrap().as_str(), calls(&llm)), ("correct", 5), "the valid response stays cached");
+    let uncached = LlmRequest { cacheable: false, ..request(&bank, "{}") };
     for paid in [6, 7] {
-        llm.ask(&unkept, &mut |value: Value| Ok(value)).unwrap();
+        llm.ask(&uncached, &mut |value: Value| Ok(value)).unwrap();
         assert_eq!(calls(&llm), paid);
     }
 }
 
-/// The same asked twice at once is one request.
 #[test]
-fn at_the_same_time_neither() {
+fn equal_requests_at_the_same_time_are_one() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+slow=300", "").unwrap();
@@ -242,9 +244,8 @@ fn at_the_same_time_neither() {
     assert_eq!((calls(&llm), server.requests().len()), (1, 1));
 }
 
-/// What was taken back while the model read it is not kept.
 #[test]
-fn a_late_response_about_what_changed_is_not_kept() {
+fn a_response_whose_source_changed_meanwhile_is_not_cached() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+slow=600", "").unwrap();
@@ -274,21 +275,21 @@ fn a_late_response_about_what_changed_is_not_kept() {
 }
 
 #[test]
-fn one_cut_short_is_asked_for_again_where_more_is_allowed() {
+fn a_truncated_response_is_requested_again_under_a_higher_token_limit() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let model = "scripted+truncated=2";
     let llm = open(&server.endpoint, home.path(), model, "most_completion_tokens = 20").unwrap();
     assert!(judge(&llm).is_err() && judge(&llm).is_err());
-    assert_eq!(server.requests().len(), 2, "the same limit cuts the same");
+    assert_eq!(server.requests().len(), 2, "under the same limit the cached response serves");
     drop(llm);
     let llm = open(&server.endpoint, home.path(), model, "most_completion_tokens = 200").unwrap();
     assert_eq!(judge(&llm).unwrap(), "correct");
 }
 
-/// One question that had little time says nothing to who has more.
+/// A caller with more time than the one that timed out still tries.
 #[test]
-fn impatience_is_not_absence() {
+fn a_short_deadline_that_passed_fails_only_shorter_ones_fast() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted+slow=900", "").unwrap();
@@ -299,7 +300,10 @@ fn impatience_is_not_absence() {
     };
     assert_eq!(within(300, "{}"), Err(LlmError::Deadline));
     let (_, usage) = llm.spent().remove(Contract::Judge as usize);
-    assert!(usage.calls == 0 && usage.prompt_tokens > 100, "what came to nothing was read: {usage:?}");
+    assert!(
+        usage.calls == 0 && usage.prompt_tokens > 100,
+        "the endpoint read the prompt of the failed request: {usage:?}"
+    );
     let asked = server.requests().len();
     assert_eq!(within(200, "[]"), Err(LlmError::Deadline));
     assert_eq!(server.requests().len(), asked, "with less time nothing is sent");
@@ -308,7 +312,7 @@ fn impatience_is_not_absence() {
 }
 
 #[test]
-fn without_a_directory_nothing_is_kept() {
+fn without_a_directory_nothing_is_cached() {
     let server = ScriptedModel::start(&[]);
     let text = format!("version = 1\n[llm]\nendpoint = \"{}\"\nmodel = \"scripted\"", server.endpoint);
     let llm = Llm::open(&Pipeline::parse(&text).unwrap().llm, None).unwrap();
@@ -317,7 +321,7 @@ fn without_a_directory_nothing_is_kept() {
 }
 
 #[test]
-fn an_asker_may_refuse_what_the_schema_allows() {
+fn a_caller_may_reject_a_reply_that_matches_the_schema() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let llm = open(&server.endpoint, home.path(), "scripted", "").unwrap();
@@ -328,7 +332,7 @@ fn an_asker_may_refuse_what_the_schema_allows() {
 }
 
 #[test]
-fn the_cap_stops_before_it_is_passed_and_outlives_a_restart() {
+fn spending_stops_below_the_cap_also_after_a_restart() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let bank = Bank::parse("b").unwrap();
@@ -351,7 +355,7 @@ fn the_cap_stops_before_it_is_passed_and_outlives_a_restart() {
 }
 
 #[test]
-fn an_answer_streams_letter_by_letter_and_begins_again_when_it_breaks() {
+fn an_answer_streams_piece_by_piece_and_restarts_when_the_stream_breaks() {
     let context = "question: \"Where?\"\nmemories\n1 Ann: \"in the boathouse\", \u{1f600}\n";
     for (model, again) in [("scripted", 0), ("scripted+dropped=1", 1), ("scripted+truncated=1", 1)] {
         let server = ScriptedModel::start(&[]);
@@ -384,7 +388,7 @@ fn an_answer_streams_letter_by_letter_and_begins_again_when_it_breaks() {
         let (_, usage) = llm.spent().remove(Contract::Answer as usize);
         assert!(usage.prompt_tokens > 100, "the stream's usage is counted: {usage:?}");
         let (pieces, _) = stream(&llm);
-        assert!(pieces <= 2, "from the cache, a response is one piece: {pieces}");
+        assert!(pieces <= 2, "a cached response is one piece: {pieces}");
         llm.evict_turns(&bank, ["t2"].into_iter()).unwrap();
         stream(&llm);
         assert!(llm.spent()[Contract::Answer as usize].1.calls > usage.calls, "one of its turns changed");

@@ -183,7 +183,7 @@ fn one_that_is_declined_keeps_its_plain_units() {
     assert_eq!((done.read, done.refused, done.left), (3, 2, 0), "{:?}", done.problem);
     let letters = letters(&service);
     assert_eq!(letters.len(), 2);
-    assert!(letters.iter().all(|l| l.reason.contains("does not take this request")), "{}", letters[0].reason);
+    assert!(letters.iter().all(|l| l.reason.contains("rejects this request")), "{}", letters[0].reason);
     assert_eq!(ask(&service, "b", "Which fruit?").units[0].sources, ["t1"]);
     drop(service);
     // An endpoint that takes none is told about, and the windows wait.
@@ -405,7 +405,7 @@ fn where_the_model_fails_the_rules_plan_with_a_note() {
     );
     for (arguments, model, word) in [
         (vec!["--replies", replies.to_str().unwrap()], "scripted", "m999"),
-        (vec![], "scripted+violating", "cannot be used"),
+        (vec![], "scripted+violating", "is invalid"),
         (vec![], "gpt-17", "does not exist"),
         (vec![], "scripted+slow=60000", "did not answer in time"),
     ] {

@@ -1,11 +1,11 @@
 //! Where ONNX Runtime and the models are.
 //!
-//! In: the pipeline's settings, the environment, the place of the executable. Out: a path
-//! that exists, or an error with every place looked at. Writes nothing, downloads nothing.
+//! In: the pipeline's settings, the environment, the executable's path. Out: a path that exists,
+//! or an error that lists every path that was tried. Writes nothing, downloads nothing.
 //!
 //! Order: the pipeline file; `ORT_DYLIB_PATH` (library only); `RIPPLEMEM_HOME`;
 //! `../share/ripplemem` beside the executable's directory; `$XDG_DATA_HOME/ripplemem`, or
-//! `~/.local/share/ripplemem`. A place that was named on purpose is the only one looked at.
+//! `~/.local/share/ripplemem`. A place that a setting or variable names is the only one tried.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,31 +15,33 @@ use crate::config::EmbedSettings;
 
 const LIBRARY: &str = "lib/libonnxruntime.so";
 const MODELS: &str = "models";
+/// The tokenizer in a model's directory.
+pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
 
 /// ONNX Runtime's shared library.
 ///
 /// # Errors
-/// [`EmbedError::Missing`] with every place looked at.
+/// [`EmbedError::Missing`] with every path that was tried.
 pub fn library(settings: &EmbedSettings) -> Result<PathBuf, EmbedError> {
-    Places::of_process().library(settings)
+    Environment::of_process().library(settings)
 }
 
 /// The directory of the model `name`, which holds its files.
 ///
 /// # Errors
-/// [`EmbedError::Missing`] with every place looked at.
+/// [`EmbedError::Missing`] with every path that was tried.
 pub fn model_directory(settings: &EmbedSettings, name: &str) -> Result<PathBuf, EmbedError> {
-    Places::of_process().model_directory(settings, &[name])
+    Environment::of_process().model_directory(settings, &[name])
 }
 
 /// The first of `names` that has a directory, for models that go by several names.
 pub(super) fn first_model_directory(settings: &EmbedSettings, names: &[&str]) -> Result<PathBuf, EmbedError> {
-    Places::of_process().model_directory(settings, names)
+    Environment::of_process().model_directory(settings, names)
 }
 
-/// What the process says about places; taken apart from the process so that tests can say it.
+/// What the process's environment says, as a value that tests can set.
 #[derive(Default)]
-struct Places {
+struct Environment {
     library: Option<PathBuf>,
     home: Option<PathBuf>,
     executable: Option<PathBuf>,
@@ -47,16 +49,16 @@ struct Places {
     user: Option<PathBuf>,
 }
 
-impl Places {
+impl Environment {
     fn of_process() -> Self {
-        let given = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         Self {
-            library: given("ORT_DYLIB_PATH"),
-            home: given("RIPPLEMEM_HOME"),
+            library: variable("ORT_DYLIB_PATH"),
+            home: variable("RIPPLEMEM_HOME"),
             executable: std::env::current_exe().ok().map(|exe| exe.canonicalize().unwrap_or(exe)),
             // The XDG rule: a relative path counts as unset.
-            data: given("XDG_DATA_HOME").filter(|p| p.is_absolute()),
-            user: given("HOME"),
+            data: variable("XDG_DATA_HOME").filter(|p| p.is_absolute()),
+            user: variable("HOME"),
         }
     }
 
@@ -121,18 +123,18 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_place_wins() {
+    fn the_first_place_in_order_wins() {
         let tree = tree(&["home", "opt/share/ripplemem", "xdg/ripplemem", "user/.local/share/ripplemem"]);
         let at = |path: &str| Some(tree.path().join(path));
         let (settings, _) = settings("m");
-        let mut places = Places {
+        let mut places = Environment {
             home: at("home"),
             executable: at("opt/bin/ripplemem"),
             data: at("xdg"),
             user: at("user"),
             library: None,
         };
-        let check = |places: &Places, expected: &str| {
+        let check = |places: &Environment, expected: &str| {
             assert_eq!(places.library(&settings).ok(), at(&format!("{expected}/lib/libonnxruntime.so")));
             assert_eq!(places.model_directory(&settings, &["m"]).ok(), at(&format!("{expected}/models/m")));
         };
@@ -146,27 +148,27 @@ mod tests {
     }
 
     #[test]
-    fn a_named_place_is_the_only_one() {
+    fn a_named_place_is_the_only_one_tried() {
         let tree = tree(&["home"]);
         let (mut settings, _) = settings("m");
         settings.onnxruntime = Some(tree.path().join("gone.so"));
         settings.models_directory = Some(tree.path().join("gone"));
-        let places = Places { home: Some(tree.path().join("home")), ..Places::default() };
+        let places = Environment { home: Some(tree.path().join("home")), ..Environment::default() };
         let error = places.library(&settings).expect_err("the named library is not there").to_string();
         assert!(error.contains("gone.so; run scripts/setup") && !error.contains("home"), "{error}");
         assert!(places.model_directory(&settings, &["m"]).is_err());
 
         settings.onnxruntime = None;
-        let given = Places { library: Some(tree.path().join("home").join(LIBRARY)), ..Places::default() };
-        assert_eq!(given.library(&settings).ok(), given.library);
+        let explicit = Environment { library: Some(tree.path().join("home").join(LIBRARY)), ..Environment::default() };
+        assert_eq!(explicit.library(&settings).ok(), explicit.library);
     }
 
     #[test]
-    fn an_error_lists_every_place() {
-        let places = Places {
+    fn an_error_lists_every_path_tried() {
+        let places = Environment {
             executable: Some("/opt/x/bin/ripplemem".into()),
             user: Some("/home/u".into()),
-            ..Places::default()
+            ..Environment::default()
         };
         let (settings, _) = settings("m");
         let error = places.model_directory(&settings, &["a/m", "m"]).expect_err("nothing is there").to_string();

@@ -1,10 +1,10 @@
 //! Vectors that were computed before, by bank.
 //!
-//! In: texts with their vectors, and the window that uses them. Out: the vectors again, for
-//! the same bank, model and text only. Every key begins with the bank, and an entry lists
-//! the windows that use it: when the last lets go, the entry vanishes. The memory log is
-//! the truth; losing this directory loses time only, so nothing waits for the disk and a
-//! damaged directory is made anew.
+//! In: texts with their vectors, and the window that uses them. Out: the same vectors, for the
+//! same bank, model and text only. Every key begins with the bank, and an entry lists the windows
+//! that use it: it is evicted with the last of them. The memory log is the source of truth, and
+//! losing this directory costs only time: so no write waits for fsync, and a damaged directory is
+//! replaced by an empty one.
 //!
 //! Two tables. `entries`: bank, model, text hash -> windows, vectors. `uses`: bank, window,
 //! text hash, model -> nothing. Fields of varying length carry their length in two bytes.
@@ -16,13 +16,13 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch};
 use super::{EmbedError, SpanVectors};
 use crate::model::{Bank, ModelRef, SessionId, SpannedText, Vector, WindowId};
 
-/// The directory inside the caller's where everything lies; numbered by its format.
+/// The folder inside the caller's directory, numbered by its format.
 const FOLDER: &str = "vectors-2";
-/// Where [`VectorCache::scrub`] writes. Only these and the older ones are ever removed.
+/// Where [`VectorCache::scrub`] writes. Only these folders and the older ones are ever removed.
 const FRESH_FOLDER: &str = "vectors-2.fresh";
-/// Directories of older formats, which knew no weights.
+/// Folders of older formats, which had no weights.
 const OLDER_FOLDERS: [&str; 2] = ["vectors-1", "vectors-1.fresh"];
-/// Bytes of values that a scrub moves in one batch.
+/// Bytes of values that a scrub copies in one batch.
 const COPY_BYTES: usize = 4 << 20;
 const MEMORY_BYTES: u64 = 16 << 20;
 const HASH_BYTES: usize = 32;
@@ -36,10 +36,10 @@ pub struct VectorCache {
 }
 
 impl VectorCache {
-    /// Opens the cache in `directory`, making it when it is not there.
+    /// Opens the cache in `directory`, or creates it.
     ///
-    /// A damaged cache, or one of an older format, is removed and begun again; the second
-    /// value then says so.
+    /// A damaged cache, or one of an older format, is replaced by an empty one; the second value
+    /// is the warning that says so.
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when another process has it open, or the disk refuses.
@@ -52,44 +52,45 @@ impl VectorCache {
         std::fs::create_dir_all(directory).map_err(|e| refused(&e, "check the directory"))?;
         let fresh = directory.join(FRESH_FOLDER);
         if fresh.exists() {
-            // A scrub was interrupted: before its last step the old files still stand.
+            // A scrub was interrupted: before its last step the old files still exist.
             let mended = if path.exists() { std::fs::remove_dir_all(&fresh) } else { std::fs::rename(&fresh, &path) };
             mended.map_err(|e| refused(&e, "check the directory"))?;
         }
         let mut older = None;
         for path in OLDER_FOLDERS.map(|folder| directory.join(folder)).iter().filter(|path| path.exists()) {
             std::fs::remove_dir_all(path).map_err(|e| refused(&e, "remove the older cache by hand"))?;
-            older = Some(format!("{}: the cache of vectors was of an older format and begins anew", path.display()));
+            older = Some(format!("{}: the cache of vectors was of an older format and is empty now", path.display()));
         }
         match Self::try_open(&path) {
             Ok(cache) => Ok((cache, older)),
-            Err(Trouble::Refused(error)) => {
+            Err(OpenFailure::Refused(error)) => {
                 Err(refused(&error, "close the other process, or check permissions and space"))
             }
-            Err(Trouble::Damaged(error)) => {
+            Err(OpenFailure::Damaged(error)) => {
                 std::fs::remove_dir_all(&path).map_err(|e| refused(&e, "remove it by hand"))?;
-                let cache = Self::try_open(&path).map_err(|e| refused(&e.words(), "remove it by hand"))?;
-                let warning = format!("{}: the cache of vectors was damaged ({error}) and begins anew", path.display());
+                let cache = Self::try_open(&path).map_err(|e| refused(&e.message(), "remove it by hand"))?;
+                let warning =
+                    format!("{}: the cache of vectors was damaged ({error}) and is empty now", path.display());
                 Ok((cache, Some(warning)))
             }
         }
     }
 
-    fn try_open(path: &Path) -> Result<Self, Trouble> {
+    fn try_open(path: &Path) -> Result<Self, OpenFailure> {
         let open = || {
             let database = Database::builder(path).cache_size(MEMORY_BYTES).worker_threads(1).open()?;
             let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
             let uses = database.keyspace("uses", KeyspaceCreateOptions::default)?;
             Ok(Self { path: path.to_owned(), database, entries, uses })
         };
-        // The store may panic on files that are not its own; that is damage like any other.
+        // The store may panic on files that it did not write; that counts as damage.
         match std::panic::catch_unwind(open) {
-            Ok(opened) => opened.map_err(Trouble::of),
-            Err(_) => Err(Trouble::Damaged("unreadable files".to_owned())),
+            Ok(opened) => opened.map_err(OpenFailure::of),
+            Err(_) => Err(OpenFailure::Damaged("unreadable files".to_owned())),
         }
     }
 
-    /// The known vectors of `texts`, in order. What cannot be read counts as unknown.
+    /// The cached vectors of `texts`, in order. An unreadable entry counts as absent.
     #[must_use]
     pub fn lookup(&self, bank: &Bank, model: &ModelRef, texts: &[SpannedText]) -> Vec<Option<SpanVectors>> {
         texts
@@ -101,10 +102,10 @@ impl VectorCache {
             .collect()
     }
 
-    /// Keeps vectors and notes that `window` uses them; known texts only gain the window.
+    /// Caches vectors that `window` uses; a cached text only gains the window.
     ///
     /// # Errors
-    /// [`EmbedError::Cache`] when the disk refuses; nothing of the call is kept then.
+    /// [`EmbedError::Cache`] when the disk refuses; nothing of the call is cached then.
     pub fn store(
         &mut self,
         bank: &Bank,
@@ -127,12 +128,11 @@ impl VectorCache {
         self.commit(batch)
     }
 
-    /// Lets go of what `window` used, except for `keep`; entries that no window uses vanish.
-    ///
-    /// For a window that was made again, or that is no more (`keep` empty then).
+    /// Removes `window` from the entries of every text but `keep`, and evicts entries that no
+    /// window uses. For a window that was written again, or deleted (`keep` is empty then).
     ///
     /// # Errors
-    /// [`EmbedError::Cache`] when the disk refuses; nothing is released then.
+    /// [`EmbedError::Cache`] when the disk refuses; nothing is evicted then.
     pub fn evict_window(&mut self, bank: &Bank, window: &WindowId, keep: &[SpannedText]) -> Result<(), EmbedError> {
         let keep: std::collections::HashSet<_> = keep.iter().map(text_hash).collect();
         let prefix = window_prefix(bank, window);
@@ -159,10 +159,10 @@ impl VectorCache {
         self.commit(batch)
     }
 
-    /// Drops everything of a bank. Old files may still hold it until [`VectorCache::scrub`].
+    /// Evicts everything of a bank. Old files may still hold it until [`VectorCache::scrub`].
     ///
     /// # Errors
-    /// [`EmbedError::Cache`] when the disk refuses; nothing is dropped then.
+    /// [`EmbedError::Cache`] when the disk refuses; nothing is evicted then.
     pub fn evict_bank(&mut self, bank: &Bank) -> Result<(), EmbedError> {
         let prefix = bank_prefix(bank);
         let mut batch = self.database.batch();
@@ -174,10 +174,10 @@ impl VectorCache {
         self.commit(batch)
     }
 
-    /// Rewrites the files, so that none holds what was released or forgotten before.
+    /// Rewrites the files, so that none holds what was evicted before.
     ///
-    /// Takes as long as copying the cache. Killed in the middle, the next open goes on with
-    /// either the old files or the new ones; call it again then.
+    /// Takes as long as copying the cache. If the process is killed in the middle, the next open
+    /// uses either the old files or the new ones; call it again then.
     ///
     /// # Errors
     /// [`EmbedError::Cache`] when the disk refuses; the cache can be opened again.
@@ -185,7 +185,7 @@ impl VectorCache {
         let path = self.path.clone();
         let fresh_path = path.with_file_name(FRESH_FOLDER);
         let disk = |problem: String| EmbedError::Cache { path: path.clone(), problem };
-        let fresh = Self::try_open(&fresh_path).map_err(|e| disk(e.words()))?;
+        let fresh = Self::try_open(&fresh_path).map_err(|e| disk(e.message()))?;
         for (from, to) in [(&self.entries, &fresh.entries), (&self.uses, &fresh.uses)] {
             let mut batch = fresh.database.batch();
             let mut bytes = 0;
@@ -200,14 +200,14 @@ impl VectorCache {
             }
             fresh.commit(batch)?;
         }
-        // Both stores must be closed before their directories change places.
+        // Both stores must be closed before their directories are swapped.
         drop((self, fresh));
         std::fs::remove_dir_all(&path).map_err(|e| disk(e.to_string()))?;
         std::fs::rename(&fresh_path, &path).map_err(|e| disk(e.to_string()))?;
-        Self::try_open(&path).map_err(|e| disk(e.words()))
+        Self::try_open(&path).map_err(|e| disk(e.message()))
     }
 
-    /// The windows that use a text's vectors, in the order in which they came.
+    /// The windows that use a text's vectors, in the order in which they were added.
     #[must_use]
     pub fn windows_of(&self, bank: &Bank, model: &ModelRef, text: &SpannedText) -> Vec<WindowId> {
         let key = entry_key(bank, model.hash.as_bytes(), &text_hash(text));
@@ -223,34 +223,34 @@ impl VectorCache {
     }
 
     fn failed(&self, error: &fjall::Error) -> EmbedError {
-        let problem = format!("{error}; check the disk, or remove the directory to begin anew");
+        let problem = format!("{error}; check the disk, or remove the directory to start with an empty cache");
         EmbedError::Cache { path: self.path.clone(), problem }
     }
 }
 
-/// Why a cache does not open: damage is mended, the rest is for the user.
-enum Trouble {
+/// Why a cache does not open. Damage is repaired; the rest is for the user.
+enum OpenFailure {
     Refused(String),
     Damaged(String),
 }
 
-impl Trouble {
+impl OpenFailure {
     fn of(error: fjall::Error) -> Self {
         use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        let words = error.to_string();
+        let message = error.to_string();
         let io = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |e| e.source())
             .find_map(|e| e.downcast_ref::<std::io::Error>());
         let disk = [PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull];
         match error {
             fjall::Error::Locked => Self::Refused("another process has it open".to_owned()),
-            _ if io.is_some_and(|e| disk.contains(&e.kind())) => Self::Refused(words),
-            _ => Self::Damaged(words),
+            _ if io.is_some_and(|e| disk.contains(&e.kind())) => Self::Refused(message),
+            _ => Self::Damaged(message),
         }
     }
 
-    fn words(self) -> String {
+    fn message(self) -> String {
         match self {
-            Self::Refused(words) | Self::Damaged(words) => words,
+            Self::Refused(message) | Self::Damaged(message) => message,
         }
     }
 }
@@ -262,7 +262,7 @@ struct Entry {
     vectors: SpanVectors,
 }
 
-/// Covers the text and its spans: another cut of the same text has other vectors.
+/// Covers the text and its spans: the same text with other spans has other vectors.
 fn text_hash(text: &SpannedText) -> [u8; HASH_BYTES] {
     let mut hash = blake3::Hasher::new();
     for span in &text.spans {
@@ -327,7 +327,7 @@ fn put_vector(out: &mut Vec<u8>, vector: &Vector) {
     out.extend(vector.0.iter().flat_map(|x| x.to_le_bytes()));
 }
 
-/// None when the bytes are not an entry.
+/// `None` when the bytes are not an entry.
 fn decode(mut bytes: &[u8]) -> Option<Entry> {
     let count = take_u32(&mut bytes)?;
     let mut windows = Vec::new();
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_lives_as_long_as_a_window_uses_it() {
+    fn an_entry_is_evicted_with_the_last_window_that_uses_it() {
         let (_directory, mut cache) = open();
         let (b, m) = (bank("a"), model("h"));
         let (shared, own) = (plain("shared"), plain("own"));
@@ -425,26 +425,26 @@ mod tests {
         cache.store(&b, &m, &window(40), &[(&shared, &found)]).expect("stored again");
         assert_eq!(cache.windows_of(&b, &m, &shared), [window(0), window(40)]);
 
-        cache.evict_window(&b, &window(0), std::slice::from_ref(&own)).expect("released");
+        cache.evict_window(&b, &window(0), std::slice::from_ref(&own)).expect("evicted");
         assert_eq!(cache.windows_of(&b, &m, &shared), [window(40)]);
         assert_eq!(cache.windows_of(&b, &m, &own), [window(0)]);
 
-        cache.evict_window(&b, &window(40), &[]).expect("released");
+        cache.evict_window(&b, &window(40), &[]).expect("evicted");
         assert_eq!(cache.lookup(&b, &m, &[shared.clone(), own.clone()]), [None, Some(found)]);
-        cache.evict_window(&b, &window(0), &[]).expect("released");
+        cache.evict_window(&b, &window(0), &[]).expect("evicted");
         assert_eq!(cache.lookup(&b, &m, &[own]), [None]);
         assert!(cache.uses.is_empty().expect("readable") && cache.entries.is_empty().expect("readable"));
     }
 
     #[test]
-    fn a_window_releases_its_own_bank_only() {
+    fn evicting_a_window_leaves_other_banks_alone() {
         let (_directory, mut cache) = open();
         let found = vectors(3.0, 0);
         for name in ["a", "ab", "a/b"] {
             cache.store(&bank(name), &model("h"), &window(0), &[(&plain("t"), &found)]).expect("stored");
         }
-        cache.evict_window(&bank("a"), &window(0), &[]).expect("released");
-        cache.evict_bank(&bank("ab")).expect("forgotten");
+        cache.evict_window(&bank("a"), &window(0), &[]).expect("evicted");
+        cache.evict_bank(&bank("ab")).expect("evicted");
         let left = |name: &str| cache.lookup(&bank(name), &model("h"), &[plain("t")]).remove(0).is_some();
         assert_eq!([left("a"), left("ab"), left("a/b")], [false, false, true]);
     }
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_holds_a_forgotten_bank() {
+    fn after_a_scrub_no_file_holds_an_evicted_bank() {
         let (directory, mut cache) = open();
         let found = vectors(4.0, 3);
         let text = SpannedText { text: "abc".to_owned(), spans: vec![0..1, 1..2, 2..3] };
@@ -469,7 +469,7 @@ mod tests {
             cache.store(&bank(name), &model("h"), &window(0), &[(&text, &found)]).expect("stored");
         }
         assert!(holds(directory.path(), b"zanzibar-secret"));
-        cache.evict_bank(&bank("zanzibar-secret")).expect("forgotten");
+        cache.evict_bank(&bank("zanzibar-secret")).expect("evicted");
         let cache = cache.scrub().expect("rewritten");
         assert_eq!(cache.windows_of(&bank("kept-bank"), &model("h"), &text), [window(0)]);
         assert_eq!(cache.lookup(&bank("kept-bank"), &model("h"), std::slice::from_ref(&text)), [Some(found)]);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_scrub_leaves_a_cache() {
+    fn after_an_interrupted_scrub_the_cache_opens() {
         let (directory, mut cache) = open();
         cache.store(&bank("a"), &model("h"), &window(0), &[(&plain("t"), &vectors(7.0, 0))]).expect("stored");
         drop(cache);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_directory_begins_anew_and_says_so() {
+    fn a_damaged_cache_is_replaced_with_a_warning() {
         type Damage = fn(&Path);
         let scramble: Damage = |path| std::fs::write(path, b"not a store").expect("written");
         let empty: Damage = |path| std::fs::write(path, b"").expect("written");
@@ -512,8 +512,8 @@ mod tests {
                     if path.is_dir() { stack.push(path) } else { damage(&path) }
                 }
             }
-            let (mut cache, warning) = VectorCache::open(directory.path()).expect("begun anew");
-            assert!(warning.expect("a warning").contains("begins anew"));
+            let (mut cache, warning) = VectorCache::open(directory.path()).expect("an empty cache");
+            assert!(warning.expect("a warning").contains("is empty now"));
             assert_eq!(cache.lookup(&bank("a"), &model("h"), &[plain("t")]), [None]);
             cache.store(&bank("a"), &model("h"), &window(0), &[(&plain("t"), &vectors(5.0, 0))]).expect("stored");
             assert!(directory.path().join("bystander").exists());
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_entry_are_unknown() {
+    fn malformed_bytes_count_as_absent() {
         let good = encode(&[window(7)], &vectors(1.0, 2));
         assert!(decode(&good).is_some_and(|e| e.windows == [window(7)] && e.vectors == vectors(1.0, 2)));
         for cut in 0..good.len() {
@@ -539,13 +539,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_of_an_older_format_begins_anew_and_says_so() {
+    fn a_cache_of_an_older_format_is_replaced_with_a_warning() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let older = directory.path().join("vectors-1");
         std::fs::create_dir(&older).expect("made");
         std::fs::write(older.join("entries"), b"secret").expect("written");
-        let (cache, warning) = VectorCache::open(directory.path()).expect("begun anew");
-        assert!(warning.expect("a warning").contains("older format and begins anew"));
+        let (cache, warning) = VectorCache::open(directory.path()).expect("an empty cache");
+        assert!(warning.expect("a warning").contains("older format and is empty now"));
         assert!(!older.exists());
         drop(cache);
         assert_eq!(VectorCache::open(directory.path()).expect("opened again").1, None);

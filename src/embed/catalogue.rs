@@ -1,22 +1,27 @@
 //! Models of fastembed's catalogue, by name.
 //!
-//! In: texts with spans. Out: their vectors, one pass for the text and one for each span.
+//! In: texts with spans. Out: their vectors, from one pass for the text and one for each span.
 //! The model's files are read from a directory on this machine; nothing is downloaded.
 //!
 //! A name is the catalogue's code (`Xenova/bge-small-en-v1.5`), its short name
 //! (`BGESmallENV15`; the quantised ones end in `Q`), or the model's usual name
-//! (`BAAI/bge-small-en-v1.5`). A code that several entries share means the one in full
+//! (`BAAI/bge-small-en-v1.5`). A code that several entries share means the entry in full
 //! precision.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use fastembed::{
     EmbeddingModel, InitOptionsUserDefined, ModelInfo, QuantizationMode, TextEmbedding, TokenizerFiles,
     UserDefinedEmbeddingModel,
 };
 
-use super::{EmbedError, Embedder, SpanVectors, assets, embed_apart, model_ref, runtime};
+use super::{
+    EmbedError, Embedder, SpanVectors, assets,
+    identity::model_ref,
+    model_files::{ModelFiles, last_segment},
+    runtime,
+    spans::embed_separately,
+};
 use crate::config::{EmbedSettings, ModelSettings};
 use crate::model::{ModelRef, SpannedText, Vector};
 
@@ -25,16 +30,16 @@ const QWEN3: &str = "qwen3-embedding-";
 const QWEN3_CODES: [&str; 3] = ["Qwen/Qwen3-Embedding-0.6B", "Qwen/Qwen3-Embedding-4B", "Qwen/Qwen3-Embedding-8B"];
 
 /// A loaded model of the catalogue.
-pub(super) struct Catalogue {
+pub(super) struct CatalogueEmbedder {
     model: ModelRef,
     settings: ModelSettings,
-    /// One text a pass when neighbours in a batch would change a vector.
+    /// 1 when other texts in a batch would change a vector.
     batch: usize,
     dimensions: usize,
     runner: TextEmbedding,
 }
 
-impl Catalogue {
+impl CatalogueEmbedder {
     /// Looks the name up and loads the model's files.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let name = &settings.model;
@@ -45,7 +50,7 @@ impl Catalogue {
             assets::first_model_directory(settings, &[name, &entry.model_code, last_segment(name), &short])?;
 
         let quantization = TextEmbedding::get_quantization_mode(&entry.model);
-        let mut read = Files::new(&directory, name);
+        let mut read = ModelFiles::new(&directory, name);
         let onnx = read.read(&entry.model_file)?;
         let tokenizer = TokenizerFiles {
             tokenizer_file: read.read("tokenizer.json")?,
@@ -81,7 +86,7 @@ impl Catalogue {
     }
 }
 
-impl Embedder for Catalogue {
+impl Embedder for CatalogueEmbedder {
     fn model(&self) -> &ModelRef {
         &self.model
     }
@@ -92,7 +97,7 @@ impl Embedder for Catalogue {
 
     fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
         let Self { runner, model, batch, settings, .. } = self;
-        embed_apart(texts, &settings.text_prefix, |plain| run(runner, &model.name, plain, *batch))
+        embed_separately(texts, &settings.text_prefix, |plain| run(runner, &model.name, plain, *batch))
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
@@ -105,10 +110,10 @@ impl Embedder for Catalogue {
     }
 }
 
-/// Vectors in the order of `texts`; the batches hold texts of similar length.
+/// Vectors in the order of `texts`; each batch holds texts of similar length.
 fn run(runner: &mut TextEmbedding, model: &str, texts: &[String], batch: usize) -> Result<Vec<Vector>, EmbedError> {
     let failed = |problem: String| EmbedError::Model { model: model.to_owned(), problem };
-    // Bytes stand for tokens: fastembed tokenises inside, and twice would cost more than it saves.
+    // Sorted by bytes, not tokens: fastembed tokenises inside, and tokenising twice costs more than it saves.
     let mut sorted: Vec<(usize, &str)> = texts.iter().map(String::as_str).enumerate().collect();
     sorted.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
     let mut found: Vec<(usize, Vector)> = Vec::with_capacity(texts.len());
@@ -124,32 +129,7 @@ fn run(runner: &mut TextEmbedding, model: &str, texts: &[String], batch: usize) 
     Ok(found.into_iter().map(|(_, vector)| vector).collect())
 }
 
-/// Reads a model's files and keeps a hash of each.
-pub(super) struct Files<'a> {
-    directory: &'a Path,
-    model: &'a str,
-    pub(super) hashes: Vec<String>,
-}
-
-impl<'a> Files<'a> {
-    pub(super) fn new(directory: &'a Path, model: &'a str) -> Self {
-        Self { directory, model, hashes: Vec::new() }
-    }
-
-    /// A file at the catalogue's place for it, or straight in the directory.
-    pub(super) fn read(&mut self, file: &str) -> Result<Vec<u8>, EmbedError> {
-        let mut searched: Vec<PathBuf> = vec![self.directory.join(file), self.directory.join(last_segment(file))];
-        searched.dedup();
-        let Some(path) = searched.iter().find(|path| path.is_file()) else {
-            return Err(EmbedError::Missing { what: format!("{file} of the model {:?}", self.model), searched });
-        };
-        let bytes = std::fs::read(path).map_err(|source| EmbedError::Read { path: path.clone(), source })?;
-        self.hashes.push(blake3::hash(&bytes).to_hex().to_string());
-        Ok(bytes)
-    }
-}
-
-/// The entry that `name` means.
+/// The catalogue entry for `name`.
 fn find(name: &str) -> Result<ModelInfo<EmbeddingModel>, EmbedError> {
     let mut models = TextEmbedding::list_supported_models();
     // Full precision first, then by name: the list's own order changes from run to run.
@@ -163,16 +143,12 @@ fn find(name: &str) -> Result<ModelInfo<EmbeddingModel>, EmbedError> {
         .ok_or_else(|| EmbedError::Unknown { name: name.to_owned(), nearest: nearest(name, &models) })
 }
 
-/// Whether the name is a Qwen3-Embedding's, which fastembed runs by itself (`qwen3`).
+/// Whether the name is a Qwen3-Embedding model, which is not in fastembed's catalogue (`qwen3`).
 pub(super) fn is_qwen3(name: &str) -> bool {
     usual_name(name).starts_with(QWEN3)
 }
 
-pub(super) fn last_segment(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Without who published it and without the remark that it is an ONNX export.
+/// The name without its publisher and without the suffix of an ONNX export.
 fn usual_name(code: &str) -> String {
     let name = last_segment(code).to_lowercase();
     ["-onnx-q", "-onnx"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name).to_owned()
@@ -223,7 +199,7 @@ mod tests {
         std::fs::create_dir_all(root.path().join("BAAI/bge-m3")).expect("made");
         let (mut settings, model) = settings("BAAI/bge-m3");
         settings.models_directory = Some(root.path().to_owned());
-        let error = match Catalogue::open(&settings, &model) {
+        let error = match CatalogueEmbedder::open(&settings, &model) {
             Err(EmbedError::Missing { what, .. }) if what.contains("shared library") => {
                 crate::skipped("embed::catalogue::missing_files_are_named: no ONNX Runtime; run scripts/setup");
                 return;
@@ -235,7 +211,7 @@ mod tests {
             "{error}"
         );
         settings.models_directory = Some(root.path().join("none"));
-        let error = Catalogue::open(&settings, &model).err().expect("no directory").to_string();
+        let error = CatalogueEmbedder::open(&settings, &model).err().expect("no directory").to_string();
         assert!(error.contains("none/BAAI/bge-m3, ") && error.contains("none/bge-m3, "), "{error}");
     }
 
@@ -245,7 +221,7 @@ mod tests {
         let test = "catalogue::the_catalogue_agrees_with_the_direct_runner";
         let Some(mut direct) = onnx::tests::model(test, 16) else { return };
         let (settings, model) = settings(name);
-        let mut catalogue = Catalogue::open(&settings, &model).expect("the same files serve");
+        let mut catalogue = CatalogueEmbedder::open(&settings, &model).expect("the same files serve");
         assert_eq!((catalogue.dimensions(), direct.dimensions()), (384, 384));
         assert_ne!(catalogue.model().hash, direct.model().hash);
 

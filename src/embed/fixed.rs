@@ -1,30 +1,30 @@
-//! Vectors from the words' hashes; no model, for tests.
+//! Vectors from hashes of words, without a model, for tests.
 //!
 //! In: texts with spans. Out: vectors that are the same on every machine. A word's vector
-//! is 384 signs taken from the hash of its lower-cased letters; a text's is their sum, so
-//! that texts which share words are near. Integers until the last step.
+//! is 384 signs taken from the hash of its lower-cased letters; a text's is their sum, so that
+//! texts with common words are near. All arithmetic but the last step is on integers.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{EmbedError, Embedder, SpanVectors, check_spans, model_ref, unit_vector};
+use super::{EmbedError, Embedder, SpanVectors, identity::model_ref, spans::check_spans, unit_vector::unit_vector};
 use crate::config::{EmbedSettings, ModelSettings};
 use crate::model::{ModelRef, SpannedText, Vector};
 
 const DIMENSIONS: usize = 384;
 
 /// The deterministic embedder.
-pub(super) struct Fixed {
+pub(super) struct FixedEmbedder {
     model: ModelRef,
 }
 
-impl Fixed {
-    /// Names the model as the pipeline does.
+impl FixedEmbedder {
+    /// Loads nothing.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Self {
         Self { model: model_ref(&settings.model, "fixed/1", &[], model) }
     }
 }
 
-impl Embedder for Fixed {
+impl Embedder for FixedEmbedder {
     fn model(&self) -> &ModelRef {
         &self.model
     }
@@ -79,7 +79,7 @@ fn add_word(word: &str, sum: &mut [i32; DIMENSIONS]) {
     }
 }
 
-/// A text without words still gets a direction: the empty word's.
+/// A text without words has the direction of the empty word.
 fn normalised(sum: &[i32; DIMENSIONS]) -> Vector {
     let mut sum = *sum;
     if sum.iter().all(|x| *x == 0) {
@@ -93,9 +93,9 @@ mod tests {
     use super::*;
     use crate::embed::tests::{cosine, plain, settings};
 
-    fn fixed() -> Fixed {
+    fn fixed() -> FixedEmbedder {
         let (settings, model) = settings("fixed");
-        Fixed::open(&settings, &model)
+        FixedEmbedder::open(&settings, &model)
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_share_words_are_near() {
+    fn texts_with_common_words_are_near() {
         let mut fixed = fixed();
         let mut near = |a: &str, b: &str| {
             let a = fixed.embed_query(a).expect("no model to fail");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_as_if_it_stood_alone() {
+    fn a_span_has_the_vector_of_its_text_alone() {
         let mut fixed = fixed();
         let spanned = SpannedText { text: "Ana sings. Bo paints.".to_owned(), spans: vec![0..10, 11..21] };
         let found = fixed.embed(&[spanned]).expect("valid spans");

@@ -1,10 +1,9 @@
-//! A sentence encoder run directly: one pass gives a vector for every span.
+//! A sentence encoder on ONNX Runtime: one pass gives a vector for every span.
 //!
 //! In: texts with spans. Out: their vectors, pooled from the last hidden rows by the
-//! tokenizer's offsets (see `passes`). Texts run in batches of similar length, and no vector
-//! depends on what else is in the batch beyond 1e-6 a component; a model that takes one text
-//! at a time has vectors that depend on nothing else at all. The files of the model are only
-//! read; a damaged one is an error that names it.
+//! tokenizer's offsets (see `passes`). Texts run in batches of similar length; the other texts of
+//! a batch change a component by at most 1e-6, and nothing at all where the model runs one text
+//! at a time (`alone`). The model's files are only read; a damaged one is an error that names it.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,28 +14,30 @@ use ort::session::builder::GraphOptimizationLevel;
 use sha2::{Digest, Sha256};
 use tokenizers::Tokenizer;
 
-use super::lanes::{Ends, run_batches, run_side_by_side};
-use super::passes::{Pooled, Tokens};
-use super::{EmbedError, Embedder, SpanVectors, assets, check_spans, embed_apart, model_ref, runtime};
+use super::assets::{self, TOKENIZER_FILE};
+use super::identity::model_ref;
+use super::passes::{TextPooling, Tokens};
+use super::spans::{check_spans, embed_separately};
+use super::worker_pool::{ModelSignature, run_batches, run_in_parallel};
+use super::{EmbedError, Embedder, SpanVectors, runtime};
 use crate::config::{EmbedSettings, ModelSettings, Pooling};
 use crate::model::{ModelRef, SpannedText, Vector};
 
 const MODEL_FILE: &str = "model.onnx";
-pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
 
 /// A loaded model.
-pub(super) struct Onnx {
+pub(super) struct OnnxEmbedder {
     model: ModelRef,
     settings: ModelSettings,
     batch: usize,
     tokenizer: Tokenizer,
-    /// One that uses every thread; or, where a text runs alone, one a thread.
+    /// One session that uses every thread, or, where a text runs alone, one for each thread.
     sessions: Vec<Session>,
-    ends: Ends,
+    signature: ModelSignature,
     dimensions: usize,
 }
 
-impl Onnx {
+impl OnnxEmbedder {
     /// Loads the runtime, the model and its tokenizer, and checks the model's hash.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let environment = runtime::environment(&assets::library(settings)?)?;
@@ -48,8 +49,7 @@ impl Onnx {
                 return Err(EmbedError::Missing { what, searched: vec![needed.clone()] });
             }
         }
-        // Hashing and loading read the same file and take about as long: side by side.
-        let (lanes, threads) = if model.alone { (settings.threads.max(1), 1) } else { (1, settings.threads) };
+        let (session_count, threads) = if model.alone { (settings.threads.max(1), 1) } else { (1, settings.threads) };
         let load = || {
             Session::builder(environment)
                 .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
@@ -57,9 +57,10 @@ impl Onnx {
                 .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
                 .and_then(|mut b| b.commit_from_file(&file))
         };
+        // Hashing and loading the file take about as long, so they run in parallel.
         let (hash, sessions) = std::thread::scope(|scope| {
             let hash = scope.spawn(|| sha256(&file));
-            let sessions = (0..lanes).map(|_| load()).collect::<Result<Vec<Session>, _>>();
+            let sessions = (0..session_count).map(|_| load()).collect::<Result<Vec<Session>, _>>();
             (hash.join(), sessions)
         });
         let damaged = |path: &Path, problem: String| EmbedError::Damaged { path: path.to_owned(), problem };
@@ -87,11 +88,11 @@ impl Onnx {
             settings: model.clone(),
             batch: if model.alone { 1 } else { settings.batch.max(1) },
             tokenizer,
-            ends: Ends { model: settings.model.clone(), padding, token_types, output },
+            signature: ModelSignature { model: settings.model.clone(), padding, token_types, output },
             sessions,
             dimensions: 0,
         };
-        // The first run says how wide a vector is, and that the files fit each other.
+        // The first run tells the width of a vector, and that the files fit each other.
         let probe = opened.embed_query("ready").map_err(|e| damaged(&file, format!("does not run ({e})")))?;
         opened.dimensions = probe.0.len();
         Ok(opened)
@@ -106,22 +107,22 @@ impl Onnx {
             .collect())
     }
 
-    /// Vectors of texts that `prefix` bytes already stand in front of; the spans count from there.
+    /// Vectors of texts whose first `prefix` bytes are the prefix; spans count from its end.
     fn pool(&mut self, texts: &[String], spans: &[SpannedText], prefix: usize) -> Result<Vec<SpanVectors>, EmbedError> {
         let tokens = self.tokenise(texts, prefix)?;
         let mut passes = Vec::with_capacity(texts.len());
-        let mut pooled: Vec<Pooled> = Vec::with_capacity(texts.len());
+        let mut pooled: Vec<TextPooling> = Vec::with_capacity(texts.len());
         for (i, tokens) in tokens.iter().enumerate() {
             let own = spans.get(i).map(|text| text.spans.as_slice()).unwrap_or_default();
             let shifted: Vec<_> = own.iter().map(|span| span.start + prefix..span.end + prefix).collect();
             let (limit, pooling) = (self.settings.max_tokens, self.settings.pooling);
-            pooled.push(Pooled::plan(i, tokens, &shifted, limit, pooling, &mut passes));
+            pooled.push(TextPooling::plan(i, tokens, &shifted, limit, pooling, &mut passes));
         }
-        // Longest first: a batch is as long as its longest pass, and memory is asked for once.
+        // Longest first: a batch is padded to its longest pass, and memory is allocated once.
         passes.sort_by_key(|pass| std::cmp::Reverse(pass.ids.len()));
         match self.sessions.as_mut_slice() {
-            [session] => run_batches(session, &self.ends, &passes, self.batch, pooled),
-            sessions => run_side_by_side(sessions, &self.ends, passes, pooled),
+            [session] => run_batches(session, &self.signature, &passes, self.batch, pooled),
+            sessions => run_in_parallel(sessions, &self.signature, passes, pooled),
         }
     }
 
@@ -130,7 +131,7 @@ impl Onnx {
     }
 }
 
-impl Embedder for Onnx {
+impl Embedder for OnnxEmbedder {
     fn model(&self) -> &ModelRef {
         &self.model
     }
@@ -142,7 +143,7 @@ impl Embedder for Onnx {
     fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
         let prefix = self.settings.text_prefix.clone();
         if self.settings.pooling == Pooling::Cls {
-            return embed_apart(texts, &prefix, |plain| {
+            return embed_separately(texts, &prefix, |plain| {
                 Ok(self.pool(plain, &[], prefix.len())?.into_iter().map(|v| v.whole).collect())
             });
         }
@@ -159,9 +160,9 @@ impl Embedder for Onnx {
     }
 }
 
-/// The tokenizer, the identity of its padding, and a hash of the file.
+/// The tokenizer, its padding token, and a hash of the file.
 ///
-/// The file's own padding and truncation are set aside: passes are cut and padded here.
+/// The file's padding and truncation are turned off, because `passes` cuts and `worker_pool` pads.
 fn read_tokenizer(path: &Path) -> Result<(Tokenizer, i64, String), EmbedError> {
     let bytes = std::fs::read(path).map_err(|source| EmbedError::Read { path: path.to_owned(), source })?;
     let damaged = |problem: String| EmbedError::Damaged { path: path.to_owned(), problem };

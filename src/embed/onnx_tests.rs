@@ -1,6 +1,6 @@
-//! Tests of the direct runner against the real default model.
+//! Tests of the ONNX embedder with the real default model.
 //!
-//! Without the assets each test reports itself as skipped by name; `make test` sets them up.
+//! Without the model each test reports itself as skipped, by name; `make test` sets it up.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use crate::embed::tests::{cosine, plain, settings};
 
 const MODEL: &str = "all-MiniLM-L6-v2";
 
-/// The default model with another batch size, or None with a word on standard error.
-pub(in crate::embed) fn model(test: &str, batch: usize) -> Option<Onnx> {
+/// The default model with another batch size; `None`, reported as skipped, where it is not set up.
+pub(in crate::embed) fn model(test: &str, batch: usize) -> Option<OnnxEmbedder> {
     let (mut settings, model) = settings(MODEL);
     settings.batch = batch;
-    match Onnx::open(&settings, &model) {
+    match OnnxEmbedder::open(&settings, &model) {
         Ok(model) => Some(model),
         Err(EmbedError::Missing { .. }) => {
             crate::skipped(&format!("embed::{test}: the default model is not set up; run scripts/setup"));
@@ -23,11 +23,11 @@ pub(in crate::embed) fn model(test: &str, batch: usize) -> Option<Onnx> {
     }
 }
 
-/// The 8-bit model on `threads`, or None with a word on standard error.
-fn int8(test: &str, threads: usize) -> Option<Onnx> {
+/// The 8-bit model on `threads`; `None`, reported as skipped, where it is not set up.
+fn int8(test: &str, threads: usize) -> Option<OnnxEmbedder> {
     let (mut settings, model) = settings("all-MiniLM-L6-v2-int8");
     settings.threads = threads;
-    match Onnx::open(&settings, &model) {
+    match OnnxEmbedder::open(&settings, &model) {
         Ok(model) => Some(model),
         Err(EmbedError::Missing { .. }) => {
             crate::skipped(&format!("embed::{test}: the 8-bit model is not set up; run scripts/setup"));
@@ -130,13 +130,13 @@ fn spans_pool_the_tokens_of_one_pass() {
         assert!((0.6..0.9999).contains(&near), "in context, near itself alone: {near}");
     }
     assert!(cosine(&found.spans[0], &found.spans[1]) < 0.9);
-    // The whole is the sum of the spans' sums: between them, nearer to each than they are to each other.
+    // The whole is the sum of the spans' sums, so it is nearer to each span than they are to each other.
     let apart = cosine(&found.spans[0], &found.spans[1]);
     assert!(found.spans.iter().all(|span| cosine(span, &found.whole) > apart));
 }
 
 #[test]
-fn nothing_of_a_long_text_is_lost() {
+fn the_end_of_a_long_text_has_a_vector_of_its_content() {
     let Some(mut model) = model("onnx::nothing_of_a_long_text_is_lost", 16) else { return };
     let filler = "The committee met again and nothing at all was decided about it. ".repeat(30);
     let last = "My sister keeps bees on the roof.";
@@ -191,7 +191,7 @@ fn check_damage(test: &str, file: &str, pinned: bool, change: impl Fn(Vec<u8>) -
     if !pinned {
         model.sha256 = None;
     }
-    let error = Onnx::open(&settings, &model).err().expect("a damaged file").to_string();
+    let error = OnnxEmbedder::open(&settings, &model).err().expect("a damaged file").to_string();
     assert!(error.starts_with(&path.display().to_string()) && error.contains(expected), "{error}");
 }
 
@@ -217,6 +217,6 @@ fn a_missing_file_is_named() {
     std::fs::remove_file(&path).expect("removed");
     let (mut settings, model) = settings(MODEL);
     settings.models_directory = Some(root.path().to_owned());
-    let error = Onnx::open(&settings, &model).err().expect("no tokenizer").to_string();
+    let error = OnnxEmbedder::open(&settings, &model).err().expect("no tokenizer").to_string();
     assert!(error.contains(&path.display().to_string()) && error.contains("scripts/setup"), "{error}");
 }

@@ -2,35 +2,35 @@
 //!
 //! In: a text's tokens with their byte offsets, and its spans. Out: passes that each fit the
 //! model, in which every token of a spanned text occurs once; then, from the rows that the
-//! model returns, one unit vector a span. Pure arithmetic; sums are kept in 64 bits, so that
-//! the order of passes does not show.
+//! model returns, one unit vector for each span. Sums are kept in 64 bits, so that the order of
+//! passes does not change a vector.
 //!
 //! A token belongs to the span [a, b) when it is not empty, starts at a or later and ends at
-//! b or earlier; the model's own marks ([CLS], [SEP]) belong to none.
+//! b or earlier; the model's special tokens ([CLS], [SEP]) belong to none.
 
 use std::ops::Range;
 
-use super::{SpanVectors, unit_vector};
+use super::{SpanVectors, unit_vector::unit_vector};
 use crate::config::Pooling;
 use crate::model::Vector;
 
-/// A tokenised text: marks, then the prefix's tokens, then the content's, then marks.
+/// A tokenised text: special tokens, then the prefix's tokens, then the content's, then special tokens.
 pub(super) struct Tokens {
-    /// Identities, in order.
+    /// Token ids, in order.
     pub(super) ids: Vec<u32>,
-    /// Bytes of the prefixed text that each stands for.
+    /// The bytes of the prefixed text that each token covers.
     pub(super) offsets: Vec<(usize, usize)>,
     /// The content's tokens.
     pub(super) content: Range<usize>,
-    /// Where the closing marks begin.
+    /// The index of the first closing special token.
     pub(super) tail: usize,
 }
 
 impl Tokens {
-    /// Finds the parts: `marks` is 1 at the model's own marks; the prefix has `prefix` bytes.
-    pub(super) fn new(ids: &[u32], offsets: &[(usize, usize)], marks: &[u32], prefix: usize) -> Self {
-        let head = marks.iter().take_while(|m| **m == 1).count();
-        let tail = ids.len() - marks.iter().skip(head).rev().take_while(|m| **m == 1).count();
+    /// Finds the parts: `special` is 1 at special tokens; the prefix has `prefix` bytes.
+    pub(super) fn new(ids: &[u32], offsets: &[(usize, usize)], special: &[u32], prefix: usize) -> Self {
+        let head = special.iter().take_while(|m| **m == 1).count();
+        let tail = ids.len() - special.iter().skip(head).rev().take_while(|m| **m == 1).count();
         let inside = offsets.get(head..tail).unwrap_or_default();
         let start = head + if prefix == 0 { 0 } else { inside.partition_point(|(_, end)| *end <= prefix) };
         Self { ids: ids.to_vec(), offsets: offsets.to_vec(), content: start..tail, tail }
@@ -49,36 +49,36 @@ impl Tokens {
     }
 }
 
-/// What one run of the model sees of one text.
+/// The tokens of one text in one run of the model.
 #[derive(Debug, PartialEq)]
 pub(super) struct Pass {
-    /// Which text.
+    /// The text's index.
     pub(super) text: usize,
-    /// Its tokens, marks included.
+    /// Token ids, special tokens included.
     pub(super) ids: Vec<i64>,
-    /// The content's tokens among them, by their place in the text.
+    /// Which of the text's tokens these are, special tokens and prefix left out.
     content: Range<usize>,
-    /// Their place in the pass.
+    /// The index in `ids` where they start.
     at: usize,
 }
 
-/// One text on its way through the model.
-pub(super) struct Pooled {
+/// The sums of one text's rows.
+pub(super) struct TextPooling {
     spans: Vec<Range<usize>>,
     sums: Vec<Sum>,
-    /// Tokens that lie in any span, by their place in the text.
+    /// For each token of the text, whether it lies in a span.
     covered: Vec<bool>,
     whole: Sum,
-    /// Every row, marks included: what a plain text is pooled over.
+    /// Of every row, special tokens included: a plain text is pooled over these.
     all: Sum,
     pooling: Pooling,
 }
 
-impl Pooled {
+impl TextPooling {
     /// Cuts a text into passes of at most `limit` tokens, appended to `passes`.
     ///
-    /// `spans` are bytes of the prefixed text. A text with spans is cut where the fewest
-    /// spans are torn, between words; a plain text that is too long loses its end.
+    /// `spans` are bytes of the prefixed text. A text with spans is cut where the cut splits the
+    /// fewest spans, between words; a plain text that is too long is truncated.
     pub(super) fn plan(
         text: usize,
         tokens: &Tokens,
@@ -91,14 +91,14 @@ impl Pooled {
         let fixed = tokens.content.start + (tokens.ids.len() - tokens.tail);
         let room = limit.saturating_sub(fixed).max(1);
         let mut start = tokens.content.start;
-        let torn = torn(&spans, tokens.tail);
+        let splits = split_counts(&spans, tokens.tail);
         loop {
             let end = if tokens.content.end - start <= room {
                 tokens.content.end
             } else if spans.is_empty() {
                 start + room
             } else {
-                cut(tokens, &torn, start, room)
+                cut(tokens, &splits, start, room)
             };
             passes.push(pass(text, tokens, start..end));
             start = end;
@@ -117,7 +117,7 @@ impl Pooled {
         Self { spans, sums, covered, whole: Sum::default(), all: Sum::default(), pooling }
     }
 
-    /// Adds what the model returned for one pass: a row of `dimensions` floats a token.
+    /// Adds the model's rows for one pass: `dimensions` floats for each token.
     pub(super) fn add(&mut self, pass: &Pass, rows: &[f32], dimensions: usize) {
         let rows: Vec<&[f32]> = rows.chunks_exact(dimensions).take(pass.ids.len()).collect();
         match self.pooling {
@@ -133,7 +133,7 @@ impl Pooled {
         pass.content.clone().filter_map(row).for_each(|row| self.whole.add(row));
     }
 
-    /// The vectors. A span without a token, such as one of blanks, gets the whole's.
+    /// The vectors. A span without a token, such as one of blanks, gets the whole text's.
     pub(super) fn finish(self) -> SpanVectors {
         let all = self.all.vector();
         let whole = self.whole.vector().or(all).unwrap_or_else(|| Vector(Vec::new().into()));
@@ -143,7 +143,7 @@ impl Pooled {
     }
 }
 
-/// A sum of token vectors. Its count is not kept: a mean has the same direction.
+/// A sum of token vectors. It needs no count: the mean has the same direction.
 #[derive(Default)]
 struct Sum(Vec<f64>);
 
@@ -164,8 +164,8 @@ impl Sum {
     }
 }
 
-/// For every place between tokens, how many spans a cut there would tear.
-fn torn(spans: &[Range<usize>], length: usize) -> Vec<usize> {
+/// For every index between tokens, how many spans a cut there splits.
+fn split_counts(spans: &[Range<usize>], length: usize) -> Vec<usize> {
     let mut change = vec![0isize; length + 2];
     for span in spans.iter().filter(|span| span.len() > 1) {
         for (at, by) in [(span.start + 1, 1), (span.end, -1)] {
@@ -184,11 +184,11 @@ fn torn(spans: &[Range<usize>], length: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The last place within `room` tokens that tears the fewest spans, between words if it can be.
-fn cut(tokens: &Tokens, torn: &[usize], start: usize, room: usize) -> usize {
+/// The last index within `room` tokens where a cut splits the fewest spans, between words if possible.
+fn cut(tokens: &Tokens, splits: &[usize], start: usize, room: usize) -> usize {
     let cost = |at: usize| {
         let inside_a_word = tokens.offset(at).0 <= tokens.offset(at - 1).1;
-        (torn.get(at).copied().unwrap_or(0), inside_a_word)
+        (splits.get(at).copied().unwrap_or(0), inside_a_word)
     };
     (start + 1..=start + room).rev().min_by_key(|at| cost(*at)).unwrap_or(start + room)
 }
@@ -225,39 +225,39 @@ mod tests {
         pass.ids.iter().filter_map(|id| char::from_u32(*id as u32)).filter(|c| !matches!(c, 'e' | 'f')).collect()
     }
 
-    /// The passes' letters, marks left out (`e` is 101 and `f` is 102: the texts use neither).
+    /// The passes' letters, special tokens left out (`e` is 101 and `f` is 102: the texts use neither).
     fn check(text: &str, spans: &[Range<usize>], limit: usize, expected: &[&str]) {
         let mut passes = Vec::new();
-        Pooled::plan(0, &tokens(text, 0), spans, limit, Pooling::Mean, &mut passes);
+        TextPooling::plan(0, &tokens(text, 0), spans, limit, Pooling::Mean, &mut passes);
         assert_eq!(passes.iter().map(letters).collect::<Vec<_>>(), expected);
         assert!(passes.iter().all(|p| p.ids.len() <= limit.max(3)));
         assert!(passes.iter().all(|p| p.ids.first() == Some(&101) && p.ids.last() == Some(&102)));
     }
 
     #[test]
-    fn long_texts_are_cut_where_the_fewest_spans_are_torn() {
+    fn long_texts_are_cut_where_the_fewest_spans_are_split() {
         check("abc hij", &[0..3, 4..7], 8, &["abchij"]);
         check("abc hij", &[0..3, 4..7], 7, &["abc", "hij"]);
         check("abc hij kl", &[0..3, 4..7, 8..10], 8, &["abchij", "kl"]);
         // One span that is too long is cut between words.
         check("abc hij kl", &[0..10], 7, &["abc", "hijkl"]);
         check("abchijkl", &[0..8], 7, &["abchi", "jkl"]);
-        // Sentences inside a turn: the turn is torn, the sentences are not.
+        // Sentences inside a turn: the turn is split, the sentences are not.
         check("abc hij kl", &[0..10, 0..3, 4..10], 7, &["abc", "hijkl"]);
     }
 
     #[test]
-    fn a_plain_text_is_cut_at_its_end() {
+    fn a_plain_text_is_truncated() {
         check("abc hij kl", &[], 6, &["abch"]);
         check("", &[], 6, &[""]);
         check("abc", &[], 0, &["a"]);
     }
 
     #[test]
-    fn the_prefix_stands_in_every_pass() {
+    fn every_pass_has_the_prefix() {
         let mut passes = Vec::new();
         let tokens = tokens("q: abc hij", 3);
-        Pooled::plan(0, &tokens, &[3..6, 7..10], 7, Pooling::Mean, &mut passes);
+        TextPooling::plan(0, &tokens, &[3..6, 7..10], 7, Pooling::Mean, &mut passes);
         assert_eq!(passes.iter().map(letters).collect::<Vec<_>>(), ["q:abc", "q:hij"]);
     }
 
@@ -269,7 +269,7 @@ mod tests {
     fn pooled(text: &str, spans: &[Range<usize>], limit: usize, prefix: usize) -> SpanVectors {
         let mut passes = Vec::new();
         let tokens = tokens(text, prefix);
-        let mut pooled = Pooled::plan(0, &tokens, spans, limit, Pooling::Mean, &mut passes);
+        let mut pooled = TextPooling::plan(0, &tokens, spans, limit, Pooling::Mean, &mut passes);
         for pass in &passes {
             // Rows of padding follow a pass that is shorter than its batch.
             let padded: Vec<f32> = rows(pass).into_iter().chain([9.0; 6]).collect();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_pools_its_own_tokens_and_no_mark() {
+    fn a_span_pools_its_tokens_without_special_tokens() {
         let found = pooled("ab cd", &[0..2, 3..5], 256, 0);
         let of = |s: &str| expected(&s.chars().map(|c| c as u32).collect::<Vec<_>>());
         assert_eq!(found.spans, [of("ab"), of("cd")]);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_without_tokens_gets_the_whole() {
+    fn a_span_without_tokens_gets_the_whole_texts_vector() {
         let found = pooled("ab  cd", &[0..2, 2..4], 256, 0);
         assert_eq!(found.spans[1], found.whole);
         assert_eq!(found.weights[1], 0.0);

@@ -1,11 +1,10 @@
 //! Qwen3-Embedding on this machine, by fastembed and candle.
 //!
-//! In: texts with spans. Out: their vectors, one pass for the text and one for each span. A
+//! In: texts with spans. Out: their vectors, from one pass for the text and one for each span. A
 //! vector is the last layer's state of the token that ends the text, at length one. Every text
-//! runs alone, since even texts of one length change each other's last digits in a batch: a
-//! vector depends on nothing but its text. The files are those of the published model, read
-//! from a directory on this machine; nothing is downloaded. The weights are kept as 32-bit
-//! floats, 4 bytes a parameter, whatever the files hold.
+//! runs alone: in a batch, even texts of equal length change each other's last digits. The files
+//! are those of the published model, read from a directory on this machine; nothing is
+//! downloaded. The weights are kept as 32-bit floats, 4 bytes a parameter, whatever the files hold.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -17,34 +16,36 @@ use fastembed::{Qwen3Config, Qwen3Model, Qwen3TextEmbedding};
 use serde_json::Value;
 use tokenizers::{Tokenizer, TruncationParams};
 
-use super::catalogue::{Files, last_segment};
-use super::onnx::TOKENIZER_FILE;
-use super::{EmbedError, Embedder, SpanVectors, assets, embed_apart, model_ref};
+use super::assets::{self, TOKENIZER_FILE};
+use super::identity::model_ref;
+use super::model_files::{ModelFiles, last_segment};
+use super::spans::embed_separately;
+use super::{EmbedError, Embedder, SpanVectors};
 use crate::config::{EmbedSettings, ModelSettings};
 use crate::model::{ModelRef, SpannedText, Vector};
 
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
-/// Names the files of weights that come in several.
+/// Lists the files of weights that are split.
 const SHARDS: &str = "model.safetensors.index.json";
 
 /// A loaded model.
-pub(super) struct Qwen3 {
+pub(super) struct Qwen3Embedder {
     model: ModelRef,
     settings: ModelSettings,
     dimensions: usize,
     runner: Qwen3TextEmbedding,
-    /// Those inside one pass.
+    /// The threads of one pass.
     threads: rayon::ThreadPool,
 }
 
-impl Qwen3 {
+impl Qwen3Embedder {
     /// Loads the model's files and checks that they fit each other.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let name = &settings.model;
         let directory = assets::first_model_directory(settings, &[name, last_segment(name)])?;
         let damaged = |file: &str, problem: String| EmbedError::Damaged { path: directory.join(file), problem };
-        let mut read = Files::new(&directory, name);
+        let mut read = ModelFiles::new(&directory, name);
         let config = read_config(&read.read(CONFIG)?).map_err(|problem| damaged(CONFIG, problem))?;
         let tokenizer = read_tokenizer(&read.read(TOKENIZER_FILE)?, model.max_tokens, config.vocab_size)
             .map_err(|problem| damaged(TOKENIZER_FILE, problem))?;
@@ -52,7 +53,7 @@ impl Qwen3 {
         let dimensions = config.hidden_size;
         let unusable = |problem: String| EmbedError::Damaged { path: directory.clone(), problem };
         let network = Qwen3Model::new(config, weights)
-            .map_err(|e| unusable(format!("the weights are not those of its {CONFIG} ({})", told(&e))))?;
+            .map_err(|e| unusable(format!("the weights are not those of its {CONFIG} ({})", first_line(&e))))?;
         let failed = |problem: String| EmbedError::Model { model: name.clone(), problem };
         let threads = rayon::ThreadPoolBuilder::new().num_threads(settings.threads);
         let hashes: Vec<&str> = read.hashes.iter().map(String::as_str).collect();
@@ -74,14 +75,14 @@ impl Qwen3 {
     fn run(&self, texts: &[String]) -> Result<Vec<Vector>, EmbedError> {
         let failed = |problem: String| EmbedError::Model { model: self.model.name.clone(), problem };
         let one = |text: &String| {
-            let found = self.runner.embed(&[text]).map_err(|e| failed(told(&e)))?.pop();
+            let found = self.runner.embed(&[text]).map_err(|e| failed(first_line(&e)))?.pop();
             found.map(|vector| Vector(vector.into())).ok_or_else(|| failed("no vector for a text".to_owned()))
         };
         self.threads.install(|| texts.iter().map(one).collect())
     }
 }
 
-impl Embedder for Qwen3 {
+impl Embedder for Qwen3Embedder {
     fn model(&self) -> &ModelRef {
         &self.model
     }
@@ -91,7 +92,7 @@ impl Embedder for Qwen3 {
     }
 
     fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
-        embed_apart(texts, &self.settings.text_prefix, |plain| self.run(plain))
+        embed_separately(texts, &self.settings.text_prefix, |plain| self.run(plain))
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
@@ -103,15 +104,15 @@ impl Embedder for Qwen3 {
     }
 }
 
-/// Its first line: candle adds a backtrace where the environment asks for one.
-fn told(error: &candle_core::Error) -> String {
+/// The error's first line: candle may add a backtrace.
+fn first_line(error: &candle_core::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 fn read_config(bytes: &[u8]) -> Result<Qwen3Config, String> {
     let config: Qwen3Config =
         serde_json::from_slice(bytes).map_err(|e| format!("is not the configuration of a Qwen3 model ({e})"))?;
-    // fastembed divides by the heads, turns a head's numbers in pairs and pools in the last layer.
+    // fastembed divides by the number of heads, rotates a head's numbers in pairs, and pools in the last layer.
     let counts = [config.num_attention_heads, config.num_key_value_heads, config.num_hidden_layers];
     if counts.contains(&0) || config.head_dim() == 0 || !config.head_dim().is_multiple_of(2) {
         return Err("has no layers, no heads, or a head_dim that is not even".to_owned());
@@ -122,7 +123,7 @@ fn read_config(bytes: &[u8]) -> Result<Qwen3Config, String> {
 /// The tokenizer that cuts at `max_tokens` and ends every text with the token that is pooled.
 fn read_tokenizer(bytes: &[u8], max_tokens: usize, rows: usize) -> Result<Tokenizer, String> {
     let mut file: Value = serde_json::from_slice(bytes).map_err(|e| format!("is not a tokenizer ({e})"))?;
-    // The larger models have no rows for the last added tokens, such as `<think>`: they are read as text.
+    // The larger models have no rows for the last added tokens, such as `<think>`: read them as text.
     if let Some(added) = file.get_mut("added_tokens").and_then(Value::as_array_mut) {
         added.retain(|token| token["id"].as_u64().is_some_and(|id| id < rows as u64));
     }
@@ -138,12 +139,12 @@ fn read_tokenizer(bytes: &[u8], max_tokens: usize, rows: usize) -> Result<Tokeni
 }
 
 /// The weights as 32-bit floats, one file in memory at a time.
-fn read_weights(read: &mut Files<'_>, directory: &Path, model: &str) -> Result<VarBuilder<'static>, EmbedError> {
+fn read_weights(read: &mut ModelFiles<'_>, directory: &Path, model: &str) -> Result<VarBuilder<'static>, EmbedError> {
     let damaged = |file: &str, problem: String| EmbedError::Damaged { path: directory.join(file), problem };
     let files = if directory.join(WEIGHTS).is_file() {
         BTreeSet::from([WEIGHTS.to_owned()])
     } else if directory.join(SHARDS).is_file() {
-        let index: Shards = serde_json::from_slice(&read.read(SHARDS)?)
+        let index: ShardIndex = serde_json::from_slice(&read.read(SHARDS)?)
             .map_err(|e| damaged(SHARDS, format!("names no files of weights ({e})")))?;
         index.weight_map.into_values().collect()
     } else {
@@ -152,11 +153,12 @@ fn read_weights(read: &mut Files<'_>, directory: &Path, model: &str) -> Result<V
     };
     let mut tensors: HashMap<String, Tensor> = HashMap::new();
     for file in &files {
-        let unreadable = |e: candle_core::Error| damaged(file, format!("is not a file of weights ({})", told(&e)));
-        let held = BufferedSafetensors::new(read.read(file)?).map_err(unreadable)?;
-        for (name, _) in held.tensors() {
-            let tensor = held.load(&name, &Device::Cpu).and_then(|t| t.to_dtype(DType::F32)).map_err(unreadable)?;
-            // Saved with the language model's head, the network's own names stand below `model`.
+        let unreadable =
+            |e: candle_core::Error| damaged(file, format!("is not a file of weights ({})", first_line(&e)));
+        let shard = BufferedSafetensors::new(read.read(file)?).map_err(unreadable)?;
+        for (name, _) in shard.tensors() {
+            let tensor = shard.load(&name, &Device::Cpu).and_then(|t| t.to_dtype(DType::F32)).map_err(unreadable)?;
+            // Files saved with the language model's head prefix the network's names with `model.`.
             tensors.insert(name.strip_prefix("model.").unwrap_or(&name).to_owned(), tensor);
         }
     }
@@ -164,7 +166,7 @@ fn read_weights(read: &mut Files<'_>, directory: &Path, model: &str) -> Result<V
 }
 
 #[derive(serde::Deserialize)]
-struct Shards {
+struct ShardIndex {
     weight_map: HashMap<String, String>,
 }
 

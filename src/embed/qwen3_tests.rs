@@ -1,4 +1,4 @@
-//! Tests against a made-up model of the published form: bytes as tokens, weights from a seed.
+//! Tests against a synthetic model in the published format: bytes as tokens, weights from a seed.
 
 // A text with one span is a range in a list, not the list of its members.
 #![allow(clippy::single_range_in_vec_init)]
@@ -18,7 +18,7 @@ use crate::embed::tests::{cosine, plain, settings};
 const NAME: &str = "Qwen/Qwen3-Embedding-0.6B";
 const END: &str = "<|endoftext|>";
 const END_ID: u32 = 256;
-/// The bytes and the end; `<think>` has no row, as in the larger models.
+/// The bytes and the end token; `<think>` has no row, as in the larger models.
 const ROWS: usize = 257;
 const HIDDEN: usize = 32;
 const LAYERS: usize = 2;
@@ -28,7 +28,7 @@ const INNER: usize = 48;
 
 type Tensors = HashMap<String, Tensor>;
 
-/// Every tensor by its published name, of numbers that 16 bits hold.
+/// Every tensor by its published name, with values that 16 bits hold.
 fn tensors(seed: u64) -> Tensors {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut made = HashMap::new();
@@ -71,7 +71,7 @@ fn config() -> Value {
     })
 }
 
-/// A tokenizer of bytes; `ends`: it puts the end of a text there, as Qwen3-Embedding's does.
+/// A tokenizer of bytes; `ends`: it appends the end token, as Qwen3-Embedding's does.
 fn tokenizer(ends: bool) -> String {
     let mut bytes: Vec<char> = ByteLevel::alphabet().into_iter().collect();
     bytes.sort_unstable();
@@ -91,13 +91,13 @@ fn tokenizer(ends: bool) -> String {
     made.to_string(false).expect("a tokenizer is text")
 }
 
-/// A directory of models with one in it.
-struct Made {
+/// A models directory that holds one model.
+struct ModelDirectory {
     root: tempfile::TempDir,
     directory: PathBuf,
 }
 
-impl Made {
+impl ModelDirectory {
     fn new() -> Self {
         Self::with(&tensors(1))
     }
@@ -159,7 +159,8 @@ fn sample() -> Vec<SpannedText> {
 fn vectors_are_those_of_the_published_definition() {
     // Computed from the same weights in double precision, apart from candle (numpy).
     let expected = [0.092447, 0.082029, -0.256006, -0.308474, -0.517177, -0.088793, -0.051086, 0.219733];
-    let found = Made::new().open().embed_query("We painted the blue boat before Thursday.").expect("a vector");
+    let found =
+        ModelDirectory::new().open().embed_query("We painted the blue boat before Thursday.").expect("a vector");
     for (x, y) in found.0.iter().zip(expected) {
         assert!((f64::from(*x) - y).abs() < 2e-6, "{:?}", found.0);
     }
@@ -167,7 +168,7 @@ fn vectors_are_those_of_the_published_definition() {
 
 #[test]
 fn a_vector_depends_on_its_text_alone() {
-    let made = Made::new();
+    let made = ModelDirectory::new();
     let (mut one, mut two) = (made.open(), made.open());
     assert_eq!((one.dimensions(), one.model()), (HIDDEN, two.model()));
     let texts = sample();
@@ -189,7 +190,7 @@ fn a_vector_depends_on_its_text_alone() {
 
 #[test]
 fn the_state_of_the_last_token_is_the_vector() {
-    // Layers that add nothing leave each token's row as it was, whatever stands before it.
+    // With layers that add nothing, each token keeps its row, whatever precedes it.
     let mut silent = tensors(1);
     for (name, tensor) in &mut silent {
         if name.contains("o_proj") || name.contains("down_proj") {
@@ -200,8 +201,8 @@ fn the_state_of_the_last_token_is_the_vector() {
     let row = numbers("embed_tokens.weight").get(END_ID as usize).and_then(|t| t.to_vec1::<f32>()).expect("a row");
     let weights = numbers("norm.weight").to_vec1::<f32>().expect("a row");
     let expected: Vec<f64> = row.iter().zip(&weights).map(|(x, w)| f64::from(*x) * f64::from(*w)).collect();
-    let expected = embed::unit_vector(&expected);
-    let made = Made::with(&silent);
+    let expected = embed::unit_vector::unit_vector(&expected);
+    let made = ModelDirectory::with(&silent);
     let (settings, mut model) = made.settings(1);
     model.max_tokens = 9;
     let mut cut = embed::open(&settings, &model).expect("a whole model");
@@ -211,8 +212,8 @@ fn the_state_of_the_last_token_is_the_vector() {
             assert!(cosine(&found.expect("a vector"), &expected) > 1.0 - 1e-6, "{text:?}");
         }
     }
-    // What comes before the end counts, up to the cut.
-    let made = Made::new();
+    // Tokens before the end count, up to the limit.
+    let made = ModelDirectory::new();
     let mut cut = embed::open(&made.settings(1).0, &model).expect("a whole model");
     let mut vector = |text: &str| cut.embed_query(text).expect("a vector");
     assert_eq!(vector("12345678 and more"), vector("12345678 and other things"));
@@ -220,8 +221,8 @@ fn the_state_of_the_last_token_is_the_vector() {
 }
 
 #[test]
-fn spans_and_questions_are_texts_of_their_own() {
-    let made = Made::new();
+fn spans_and_questions_are_embedded_as_separate_texts() {
+    let made = ModelDirectory::new();
     let (settings, mut model) = made.settings(2);
     model.query_prefix = "Instruct: Find it\nQuery:".to_owned();
     let mut opened = embed::open(&settings, &model).expect("a whole model");
@@ -238,7 +239,7 @@ fn spans_and_questions_are_texts_of_their_own() {
 
 #[test]
 fn odd_texts_have_vectors() {
-    let mut opened = Made::new().open();
+    let mut opened = ModelDirectory::new().open();
     let long = "a".repeat(5_000);
     for odd in ["", " ", "\0", "🦀🦀", "<think>", END, &long] {
         let spanned = SpannedText { text: odd.to_owned(), spans: vec![0..odd.len(), 0..0] };
@@ -252,13 +253,13 @@ fn odd_texts_have_vectors() {
 }
 
 #[test]
-fn weights_in_several_files_are_the_same_model() {
+fn split_weights_give_the_same_vectors() {
     let all = tensors(1);
-    let made = Made::with(&all);
+    let made = ModelDirectory::with(&all);
     let (texts, mut whole) = (sample(), made.open());
     let expected = whole.embed(&texts).expect("vectors");
-    // Saved with the language model's head, and with sentence-transformers' files beside them.
-    let parted = Made::with(&all);
+    // In the layout with the language model's head, beside sentence-transformers' files.
+    let parted = ModelDirectory::with(&all);
     parted.remove(WEIGHTS);
     let mut index = serde_json::Map::new();
     for shard in 1..=2 {
@@ -283,8 +284,8 @@ fn weights_in_several_files_are_the_same_model() {
 
 #[test]
 fn every_file_changes_the_hash() {
-    let hash = |change: fn(&Made)| {
-        let made = Made::new();
+    let hash = |change: fn(&ModelDirectory)| {
+        let made = ModelDirectory::new();
         change(&made);
         made.open().model().hash.clone()
     };
@@ -302,7 +303,7 @@ fn every_file_changes_the_hash() {
 #[test]
 fn a_missing_file_is_named() {
     let check = |file: &str, expected: &[&str]| {
-        let made = Made::new();
+        let made = ModelDirectory::new();
         made.remove(file);
         let error = made.refused();
         for word in expected {
@@ -313,7 +314,7 @@ fn a_missing_file_is_named() {
     check(CONFIG, &[CONFIG]);
     check(TOKENIZER_FILE, &[TOKENIZER_FILE]);
     check(WEIGHTS, &[WEIGHTS, SHARDS]);
-    let made = Made::new();
+    let made = ModelDirectory::new();
     std::fs::remove_dir_all(&made.directory).expect("removed");
     let error = made.refused();
     let places = [NAME, "Qwen3-Embedding-0.6B"].map(|place| made.root.path().join(place).display().to_string());
@@ -322,8 +323,8 @@ fn a_missing_file_is_named() {
 
 #[test]
 fn a_damaged_file_is_named() {
-    let check = |file: &str, change: &dyn Fn(&Made), expected: &str| {
-        let made = Made::new();
+    let check = |file: &str, change: &dyn Fn(&ModelDirectory), expected: &str| {
+        let made = ModelDirectory::new();
         change(&made);
         let error = made.refused();
         let path = if file.is_empty() { made.directory.clone() } else { made.directory.join(file) };
@@ -335,7 +336,7 @@ fn a_damaged_file_is_named() {
         changed[key] = value;
         changed.to_string()
     };
-    let halve = |made: &Made, file: &str| {
+    let halve = |made: &ModelDirectory, file: &str| {
         let bytes = std::fs::read(made.directory.join(file)).expect("read");
         made.write(file, &bytes[..bytes.len() / 2]);
     };
@@ -347,7 +348,7 @@ fn a_damaged_file_is_named() {
     check(TOKENIZER_FILE, &|made| made.write(TOKENIZER_FILE, "{}"), "is not a tokenizer");
     check(TOKENIZER_FILE, &|made| made.write(TOKENIZER_FILE, tokenizer(false)), "adds no token at the end");
     for part in [0, 4, 100] {
-        let cut = move |made: &Made| {
+        let cut = move |made: &ModelDirectory| {
             let bytes = std::fs::read(made.directory.join(WEIGHTS)).expect("read");
             made.write(WEIGHTS, &bytes[..part]);
         };
@@ -358,14 +359,14 @@ fn a_damaged_file_is_named() {
     check("", &|made| made.write(CONFIG, with("num_hidden_layers", json!(LAYERS + 1))), other);
     check("", &|made| made.write(CONFIG, with("intermediate_size", json!(INNER + 1))), other);
     check("", &|made| made.write(CONFIG, with("num_key_value_heads", json!(3))), other);
-    let endless = |made: &Made| {
+    let endless = |made: &ModelDirectory| {
         let mut changed = tensors(1);
         let norm = changed.get_mut("norm.weight").expect("it is there");
         *norm = norm.affine(f64::INFINITY, 0.0).expect("numbers");
         made.save(WEIGHTS, &changed);
     };
     check("", &endless, "does not give vectors of 32 numbers");
-    let names = |made: &Made| {
+    let names = |made: &ModelDirectory| {
         made.remove(WEIGHTS);
         made.write(SHARDS, "{}");
     };
@@ -373,8 +374,8 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
-fn a_memory_is_made_and_asked() {
-    let made = Made::new();
+fn a_memory_is_built_and_answers() {
+    let made = ModelDirectory::new();
     let home = tempfile::tempdir().expect("a temporary directory");
     let text = format!(
         "version = 1\nlog.directory = {:?}\nlog.fsync = \"system\"\n[embed]\nmodel = {NAME:?}\nmodels_directory = {:?}\n\

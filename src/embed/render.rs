@@ -1,8 +1,8 @@
-//! Parts of a unit to one text with a span for each.
+//! A unit's parts to one text with a span for each.
 //!
-//! In: who said what, with what was shared, and the model's template. Out: the rendered
-//! parts joined by one space, and the bytes that each covers. A speaker's or a text's own braces are never
-//! taken for places of the template.
+//! In: each part's speaker and text, with what was shared, and the model's template. Out: the
+//! rendered parts joined by one space, and the bytes that each covers. Braces in a speaker's name
+//! or a text are never taken for placeholders.
 
 use crate::{
     language::shared::{named, split},
@@ -25,7 +25,7 @@ pub fn render_parts(template: &str, parts: &[(&str, &str)]) -> SpannedText {
     SpannedText { text, spans }
 }
 
-/// The words by the template, and what was shared with them after it, in words.
+/// The words in the template, then what was shared with them, in words.
 fn render(template: &str, speaker: &str, text: &str, out: &mut String) {
     let (words, things) = split(text);
     if !words.is_empty() || things.is_empty() {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shared_follows_the_words() {
+    fn shared_items_follow_the_words() {
         let template = "{speaker} said, \"{text}\"";
         check(
             template,

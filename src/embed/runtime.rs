@@ -1,7 +1,7 @@
 //! ONNX Runtime, loaded once for the process.
 //!
-//! In: the shared library's path. Out: the one environment that a process may have. The
-//! first library that loads stays; a later call with another path gets the same environment.
+//! In: the shared library's path. Out: the one environment that a process can have. The first
+//! library that loads stays: a later call with another path gets the same environment.
 
 use std::fs::File;
 use std::io::Read;
@@ -35,8 +35,8 @@ pub(super) fn environment(library: &Path) -> Result<&'static Environment, EmbedE
     Ok(ENVIRONMENT.get_or_init(|| environment))
 }
 
-/// Refuses a library that was cut off: the loader would map it and the process would die
-/// by a signal when it touches what is missing.
+/// Refuses a truncated library: the loader would map it, and touching the missing part would
+/// kill the process with a signal.
 fn check_complete(library: &Path) -> Result<(), EmbedError> {
     let read = |source| EmbedError::Read { path: library.to_owned(), source };
     let mut file = File::open(library).map_err(read)?;
@@ -54,8 +54,8 @@ fn check_complete(library: &Path) -> Result<(), EmbedError> {
     }
 }
 
-/// Where the table of sections ends, which linkers write last. None when it is not a
-/// 64-bit little-endian ELF file: then the loader judges alone.
+/// Where the section table ends, which linkers write last. `None` when this is not a 64-bit
+/// little-endian ELF file: then only the loader checks it.
 fn elf_length(header: &[u8; 64]) -> Option<u64> {
     if !header.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -70,7 +70,7 @@ fn elf_length(header: &[u8; 64]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Only files that never load: a library that loads would stay for the other tests.
+    /// Tests only files that never load: a library that loads would stay for the other tests.
     fn check(content: &[u8], expected: &str) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("libonnxruntime.so");
@@ -78,10 +78,10 @@ mod tests {
         let error = check_complete(&path).err().or_else(|| {
             ort::init_from(&path).err().map(|e| EmbedError::Damaged { path: path.clone(), problem: e.to_string() })
         });
-        // Once a library is loaded, ort does not look at another one: nothing to assert then.
+        // Once a library is loaded, ort ignores another one, so there is nothing to assert.
         if let Some(error) = error {
-            let said = error.to_string();
-            assert!(said.contains("libonnxruntime.so") && said.contains(expected), "{said}");
+            let message = error.to_string();
+            assert!(message.contains("libonnxruntime.so") && message.contains(expected), "{message}");
         } else {
             assert!(ENVIRONMENT.get().is_some());
         }

@@ -1,66 +1,68 @@
 //! A model that an endpoint serves, by OpenAI's embeddings protocol.
 //!
-//! In: texts with spans. Out: their vectors, one text for the whole and one for each span,
-//! brought to length one. Every reply is checked: as many vectors as texts, each once, all of
-//! one width. What may pass is tried again, and the endpoint's wish to be left alone is kept;
-//! what lasts is told in its own words. The vectors are logged like any others, so that an
-//! endpoint which answers differently tomorrow changes nothing that is remembered.
+//! In: texts with spans. Out: their vectors at length one, from one text for the whole and one
+//! for each span. Every reply is checked: one vector for each text, all of one width. Transient
+//! failures are retried, after the endpoint's `Retry-After`; others are returned with the
+//! endpoint's message. The vectors go to the log like any others, so an endpoint that answers
+//! differently tomorrow changes no memory.
 
 use std::{io::BufRead, time::Duration};
 
 use serde::Deserialize;
 
-use super::{EmbedError, Embedder, SpanVectors, embed_apart, model_ref, unit_vector};
+use super::{
+    EmbedError, Embedder, SpanVectors, identity::model_ref, spans::embed_separately, unit_vector::unit_vector,
+};
 use crate::{
     config::{self, EmbedSettings, ModelSettings},
-    endpoint::{Endpoint, Failure, backoff},
+    endpoint::{Endpoint, RequestFailure, backoff},
     model::{ModelRef, SpannedText, Vector},
 };
 
-/// The longest silence that an endpoint asks for and gets.
-const LONGEST_QUIET: Duration = Duration::from_secs(60);
+/// The longest `Retry-After` that a request waits for; a longer one fails it.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A model behind an endpoint.
-pub(super) struct Served {
+pub(super) struct ServedEmbedder {
     model: ModelRef,
     settings: ModelSettings,
-    asked: EmbeddingsRequest,
+    client: EmbeddingsClient,
     dimensions: usize,
 }
 
-/// How it is asked.
-struct EmbeddingsRequest {
+/// Sends texts and reads vectors.
+struct EmbeddingsClient {
     endpoint: Endpoint,
     served: config::ServedModelSettings,
-    /// Texts of one request.
+    /// Texts in one request.
     batch: usize,
-    /// Requests side by side.
+    /// Requests at the same time.
     threads: usize,
 }
 
-impl Served {
-    /// Asks for the vector of one word, which tells how wide they are.
+impl ServedEmbedder {
+    /// Requests the vector of one word, which tells the width.
     pub(super) fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Self, EmbedError> {
         let served = model.served.clone().ok_or_else(|| EmbedError::Model {
             model: settings.model.clone(),
             problem: "no endpoint is set; write embed.models.NAME.served into the pipeline file".to_owned(),
         })?;
         let endpoint = Endpoint::new(&served.endpoint, "embeddings", &served.key_env);
-        // A vector that depends on its neighbours in a request is one of no text.
+        // Such a model's vectors would depend on the other texts of the request.
         let batch = if model.alone { 1 } else { settings.batch.max(1) };
-        let asked = EmbeddingsRequest { endpoint, served, batch, threads: settings.threads.max(1) };
-        if let Some(variable) = asked.endpoint.missing_key() {
-            return Err(asked.failed(format!("the environment variable {variable} is not set; export the key in it")));
+        let client = EmbeddingsClient { endpoint, served, batch, threads: settings.threads.max(1) };
+        if let Some(variable) = client.endpoint.missing_key() {
+            return Err(client.failed(format!("the environment variable {variable} is not set; export the key in it")));
         }
-        let probe = asked.request(&["ready".to_owned()])?;
+        let probe = client.request(&["ready".to_owned()])?;
         let dimensions = probe.first().map_or(0, |vector| vector.0.len());
         let reference =
-            model_ref(&settings.model, "endpoint/1", &[&asked.served.model, &dimensions.to_string()], model);
-        Ok(Self { model: reference, settings: model.clone(), asked, dimensions })
+            model_ref(&settings.model, "endpoint/1", &[&client.served.model, &dimensions.to_string()], model);
+        Ok(Self { model: reference, settings: model.clone(), client, dimensions })
     }
 }
 
-impl Embedder for Served {
+impl Embedder for ServedEmbedder {
     fn model(&self) -> &ModelRef {
         &self.model
     }
@@ -70,26 +72,26 @@ impl Embedder for Served {
     }
 
     fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError> {
-        embed_apart(texts, &self.settings.text_prefix, |plain| self.asked.all(plain, self.dimensions))
+        embed_separately(texts, &self.settings.text_prefix, |plain| self.client.all(plain, self.dimensions))
     }
 
     fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
-        let found = self.asked.all(&[format!("{}{text}", self.settings.query_prefix)], self.dimensions)?.pop();
-        found.ok_or_else(|| self.asked.failed("no vector for the question".to_owned()))
+        let found = self.client.all(&[format!("{}{text}", self.settings.query_prefix)], self.dimensions)?.pop();
+        found.ok_or_else(|| self.client.failed("no vector for the question".to_owned()))
     }
 }
 
-impl EmbeddingsRequest {
-    /// Vectors in the order of `texts`, some requests side by side.
+impl EmbeddingsClient {
+    /// Vectors in the order of `texts`; several requests run at the same time.
     fn all(&self, texts: &[String], dimensions: usize) -> Result<Vec<Vector>, EmbedError> {
         let mut found = Vec::with_capacity(texts.len());
         let requests: Vec<&[String]> = texts.chunks(self.batch).collect();
-        for side_by_side in requests.chunks(self.threads) {
+        for concurrent in requests.chunks(self.threads) {
             let replies: Vec<Result<Vec<Vector>, EmbedError>> = std::thread::scope(|scope| {
-                let asking: Vec<_> =
-                    side_by_side.iter().map(|texts| scope.spawn(move || self.request(texts))).collect();
-                let broken = || Err(self.failed("asking broke off; this is a defect, please report it".to_owned()));
-                asking.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
+                let running: Vec<_> = concurrent.iter().map(|texts| scope.spawn(move || self.request(texts))).collect();
+                let broken =
+                    || Err(self.failed("a request thread panicked; this is a defect, please report it".to_owned()));
+                running.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
             });
             for reply in replies {
                 found.extend(reply?);
@@ -97,12 +99,12 @@ impl EmbeddingsRequest {
         }
         if let Some(other) = found.iter().find(|vector| vector.0.len() != dimensions) {
             let problem = format!("vectors of {} components after those of {dimensions}", other.0.len());
-            return Err(self.failed(format!("{problem}; another model answers there now")));
+            return Err(self.failed(format!("{problem}; the endpoint now serves another model")));
         }
         Ok(found)
     }
 
-    /// One request, as often as it may pass.
+    /// One request, with retries.
     fn request(&self, texts: &[String]) -> Result<Vec<Vector>, EmbedError> {
         let body = serde_json::json!({"model": self.served.model, "input": texts, "encoding_format": "float"});
         let body = serde_json::to_vec(&body).map_err(|e| self.failed(e.to_string()))?;
@@ -112,13 +114,15 @@ impl EmbeddingsRequest {
             attempts += 1;
             match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
                 Ok(vectors) => return Ok(vectors),
-                Err(Failure::Rejected(problem) | Failure::Permanent(problem)) => return Err(self.failed(problem)),
-                Err(Failure::Transient { problem, after, .. }) => {
-                    let quiet = after.unwrap_or_default().max(backoff(attempts));
-                    if attempts > self.served.retries || quiet > LONGEST_QUIET {
+                Err(RequestFailure::Rejected(problem) | RequestFailure::Permanent(problem)) => {
+                    return Err(self.failed(problem));
+                }
+                Err(RequestFailure::Transient { problem, after, .. }) => {
+                    let wait = after.unwrap_or_default().max(backoff(attempts));
+                    if attempts > self.served.retries || wait > MAX_RETRY_AFTER {
                         return Err(self.failed(format!("{problem} ({attempts} attempts)")));
                     }
-                    std::thread::sleep(quiet);
+                    std::thread::sleep(wait);
                 }
             }
         }
@@ -130,7 +134,7 @@ impl EmbeddingsRequest {
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct EmbeddingsReply {
     data: Vec<Embedding>,
 }
 
@@ -140,18 +144,19 @@ struct Embedding {
     embedding: Vec<f64>,
 }
 
-/// The vectors of a reply to so many texts, in their order and of length one.
+/// The vectors of a reply to `texts` texts, in their order and at length one.
 fn read(reader: &mut dyn BufRead, texts: usize) -> Result<Vec<Vector>, String> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| format!("the connection broke: {e}"))?;
-    let mut reply: Reply = serde_json::from_slice(&bytes).map_err(|e| format!("not a list of embeddings: {e}"))?;
+    let mut reply: EmbeddingsReply =
+        serde_json::from_slice(&bytes).map_err(|e| format!("not a list of embeddings: {e}"))?;
     reply.data.sort_by_key(|embedding| embedding.index);
     if !reply.data.iter().map(|embedding| embedding.index).eq(0..texts) {
         return Err(format!("{} vectors for {texts} texts, or not each text's", reply.data.len()));
     }
     let width = reply.data.first().map_or(0, |embedding| embedding.embedding.len());
-    let sound = |v: &[f64]| v.len() == width && v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
-    if let Some(bad) = reply.data.iter().find(|embedding| !sound(&embedding.embedding)) {
+    let valid = |v: &[f64]| v.len() == width && v.iter().all(|x| x.is_finite()) && v.iter().any(|x| *x != 0.0);
+    if let Some(bad) = reply.data.iter().find(|embedding| !valid(&embedding.embedding)) {
         return Err(format!("the vector of text {} is empty, of another width, or not of numbers", bad.index));
     }
     Ok(reply.data.iter().map(|embedding| unit_vector(&embedding.embedding)).collect())
@@ -162,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_read_in_the_order_of_its_texts_or_refused() {
+    fn a_reply_is_read_in_the_order_of_its_texts_or_is_an_error() {
         let check = |text: &str, texts: usize, expected: Result<&[&[f32]], &str>| match (
             read(&mut text.as_bytes(), texts),
             expected,

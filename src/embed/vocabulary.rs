@@ -1,14 +1,14 @@
-//! The whole words that a model's tokenizer knows.
+//! The whole words in a model's tokenizer.
 //!
-//! In: a pipeline's settings. Out: words of letters in lower case, the commonest first, as
-//! the tokenizer's file numbers them. Pieces of words, numbers and marks are left out.
+//! In: a pipeline's settings. Out: words in lower case, in the order of the tokenizer's numbers,
+//! which is the commonest first. Word pieces, numbers and special tokens are left out.
 
 use tokenizers::Tokenizer;
 
 use super::{EmbedError, assets};
 use crate::config::EmbedSettings;
 
-/// Letters of the shortest word.
+/// Letters of the shortest word that counts.
 const LEAST_LETTERS: usize = 3;
 
 /// The words of the model that the settings name.
@@ -16,7 +16,7 @@ const LEAST_LETTERS: usize = 3;
 /// # Errors
 /// [`EmbedError::Missing`] or [`EmbedError::Damaged`] that names the tokenizer's file.
 pub fn vocabulary(settings: &EmbedSettings) -> Result<Vec<String>, EmbedError> {
-    let path = assets::model_directory(settings, &settings.model)?.join(super::onnx::TOKENIZER_FILE);
+    let path = assets::model_directory(settings, &settings.model)?.join(assets::TOKENIZER_FILE);
     let bytes = std::fs::read(&path).map_err(|source| EmbedError::Read { path: path.clone(), source })?;
     let tokenizer = Tokenizer::from_bytes(bytes)
         .map_err(|e| EmbedError::Damaged { path, problem: format!("is not a tokenizer ({e})") })?;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_numbers_and_marks_are_no_words() {
+    fn word_pieces_numbers_and_special_tokens_are_left_out() {
         let words = ["the", "doctor", "##ing", "of", "1999", "[CLS]", "café", "'s", "x-ray"];
         assert_eq!(words.iter().filter(|w| is_word(w)).collect::<Vec<_>>(), [&"the", &"doctor"]);
     }

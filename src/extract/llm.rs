@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{DraftPart, DraftUnit, ExtractError, Extractor, draft::shared_thing};
 use crate::{
     language::grounding::Grounding,
-    llm::{self, Contract, DependsOn, Llm, LlmRequest, Meter, Span},
+    llm::{self, Contract, DependsOn, Llm, LlmRequest, Meter, TimeSpan},
     model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
 
@@ -126,7 +126,7 @@ struct UnitReply {
     sources: Vec<i64>,
     participants: Vec<String>,
     locations: Vec<String>,
-    time: Option<Span>,
+    time: Option<TimeSpan>,
 }
 
 /// The drafts, each once; or everything that is wrong with what was found.

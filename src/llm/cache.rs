@@ -1,11 +1,10 @@
-//! Responses that were paid for before, by bank, and what was spent.
+//! Paid responses on disk, by bank, and what was spent.
 //!
-//! In: what a model was asked, what it said, and the windows that it was asked about. Out:
-//! the same again without a call. Every key begins with the bank. A response about a window
-//! (extraction) lists the windows that use it and vanishes when the last lets go; one that
-//! was made of what a question found lists the turns that it rests on and vanishes when the
-//! window of the first lets go. A response is on the disk before it is used: it was paid for. A damaged
-//! directory is begun anew, which costs the money again and nothing else.
+//! In: requests, their responses, and the windows or turns that they depend on. Out: a cached
+//! response without a call. Every key begins with the bank. A response about windows
+//! (extraction) is evicted when the last of its windows is; a response about what a question
+//! found is evicted when the first of its turns is. A response is on disk before it is used. A
+//! damaged directory is replaced by an empty one, which costs the money again and nothing else.
 //!
 //! Three tables. `entries`: bank, contract, hash, step -> response. `uses`: bank, session and
 //! start of a window or the name of a turn, contract, hash, step -> nothing. `spent`: bank,
@@ -20,38 +19,42 @@ use std::{
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use serde::{Deserialize, Serialize};
 
-use super::{Contract, LlmError};
-use crate::model::{Bank, SessionId, Usage, WindowId};
-use crate::sync;
+use super::{contract::Contract, error::LlmError};
+use crate::{
+    model::{Bank, SessionId, Usage, WindowId},
+    sync,
+};
 
-/// The directory inside the caller's where everything lies; numbered by its format.
+/// The folder inside the caller's directory, numbered by its format.
 const FOLDER: &str = "responses-1";
 const MEMORY_BYTES: u64 = 4 << 20;
 const HASH_BYTES: usize = 32;
 
-/// Which request of one bank: the hash of the first one, and how often it was put again.
+/// Identifies a request within one bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestKey {
     pub(super) contract: Contract,
+    /// Of the first request: a repair has the hash of the request that it repairs.
     pub(super) hash: [u8; HASH_BYTES],
     /// 0 for the request itself, 1 for its repair.
     pub(super) step: u8,
 }
 
-/// What a model said.
+/// A paid response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Response {
     pub(super) text: String,
-    /// The limit of a completion's tokens that it was cut at.
+    /// The limit on completion tokens that cut it off.
     pub(super) cut_at: Option<u32>,
-    /// What it took.
+    /// What it cost.
     pub(super) usage: Usage,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Entry {
-    /// Windows, and turns by [`turn_place`].
-    places: Vec<WindowId>,
+    /// The windows that use it, or the turns that it depends on, as [`turn_key`]s.
+    #[serde(rename = "places")]
+    depends_on: Vec<WindowId>,
     response: Response,
 }
 
@@ -62,13 +65,13 @@ pub(super) struct ResponseCache {
     entries: Keyspace,
     uses: Keyspace,
     spent: Keyspace,
-    /// Held from reading what is changed to writing it.
+    /// Locked from reading an entry to writing it back.
     changing: Mutex<()>,
 }
 
 impl ResponseCache {
-    /// Opens the cache in `directory`, making it when it is not there. A damaged one is
-    /// removed and begun again; the second value then says so.
+    /// Opens the cache in `directory`, or creates it. A damaged one is replaced by an empty one;
+    /// the second value is the warning that says so.
     pub(super) fn open(directory: &Path) -> Result<(Self, Option<String>), LlmError> {
         let path = directory.join(FOLDER);
         let refused = |error: &dyn std::fmt::Display, remedy: &str| LlmError::Cache {
@@ -84,8 +87,8 @@ impl ResponseCache {
                 std::fs::remove_dir_all(&path).map_err(|e| refused(&e, "remove it by hand"))?;
                 let cache = Self::try_open(&path).map_err(|e| refused(&e, "remove it by hand"))?;
                 let path = path.display();
-                let warning = format!("{path}: the cache of responses was damaged ({error}) and begins anew");
-                Ok((cache, Some(format!("{warning}; what was spent before is not known"))))
+                let warning = format!("{path}: the cache of responses was damaged ({error}) and is empty now");
+                Ok((cache, Some(format!("{warning}; the caps do not count what was spent before"))))
             }
         }
     }
@@ -98,19 +101,19 @@ impl ResponseCache {
         Ok(Self { path: path.to_owned(), database, entries, uses, spent, changing: Mutex::default() })
     }
 
-    /// What was said to a request, noting that `places` use it, too. What cannot be read
-    /// counts as unknown.
+    /// The cached response; `depends_on` is added to what evicts it. An unreadable entry counts
+    /// as absent.
     pub(super) fn lookup(
         &self,
         bank: &Bank,
         key: &RequestKey,
-        places: &[WindowId],
+        depends_on: &[WindowId],
     ) -> Result<Option<Response>, LlmError> {
         let _changing = self.change();
         let Some(mut entry) = self.entry(&entry_key(bank, key)) else { return Ok(None) };
-        let more: Vec<WindowId> = places.iter().filter(|p| !entry.places.contains(p)).cloned().collect();
-        if !more.is_empty() {
-            entry.places.extend(more);
+        let new: Vec<WindowId> = depends_on.iter().filter(|k| !entry.depends_on.contains(k)).cloned().collect();
+        if !new.is_empty() {
+            entry.depends_on.extend(new);
             let mut batch = self.batch();
             self.put(&mut batch, bank, key, &entry)?;
             self.commit(batch)?;
@@ -118,20 +121,20 @@ impl ResponseCache {
         Ok(Some(entry.response))
     }
 
-    /// Keeps what was said.
+    /// Caches a response.
     pub(super) fn store(
         &self,
         bank: &Bank,
         key: &RequestKey,
-        places: &[WindowId],
+        depends_on: &[WindowId],
         response: &Response,
     ) -> Result<(), LlmError> {
         let _changing = self.change();
         let mut batch = self.batch();
-        let mut places = places.to_vec();
-        places.sort();
-        places.dedup();
-        self.put(&mut batch, bank, key, &Entry { places, response: response.clone() })?;
+        let mut depends_on = depends_on.to_vec();
+        depends_on.sort();
+        depends_on.dedup();
+        self.put(&mut batch, bank, key, &Entry { depends_on, response: response.clone() })?;
         self.commit(batch)
     }
 
@@ -146,35 +149,35 @@ impl ResponseCache {
         self.commit(batch)
     }
 
-    /// Lets go of what the windows among `places` used, and of everything that rests on one of
-    /// the turns among them; except for what is `kept`.
+    /// Evicts the responses that only the windows among `changed` use, and every response that
+    /// depends on one of the turns among them, except those that `keep` names.
     pub(super) fn evict(
         &self,
         bank: &Bank,
-        places: &[WindowId],
-        kept: impl Fn(&RequestKey, &WindowId) -> bool,
+        changed: &[WindowId],
+        keep: impl Fn(&RequestKey, &WindowId) -> bool,
     ) -> Result<(), LlmError> {
         let _changing = self.change();
         let mut batch = self.batch();
         let mut any = false;
-        for place in places {
-            let prefix = place_prefix(bank, place);
+        for source in changed {
+            let prefix = source_prefix(bank, source);
             for guard in self.uses.prefix(&prefix) {
-                let held = guard.key().map_err(|e| self.failed(&e))?;
-                let Some(key) = held.get(prefix.len()..).and_then(read_request) else { continue };
-                if kept(&key, place) {
+                let use_row = guard.key().map_err(|e| self.failed(&e))?;
+                let Some(key) = use_row.get(prefix.len()..).and_then(read_request) else { continue };
+                if keep(&key, source) {
                     continue;
                 }
                 any = true;
-                batch.remove(&self.uses, held.to_vec());
+                batch.remove(&self.uses, use_row.to_vec());
                 let entry_key = entry_key(bank, &key);
                 let Some(mut entry) = self.entry(&entry_key) else { continue };
-                entry.places.retain(|p| p != place);
-                if !is_turn(place) && !entry.places.is_empty() {
+                entry.depends_on.retain(|k| k != source);
+                if !is_turn(source) && !entry.depends_on.is_empty() {
                     batch.insert(&self.entries, entry_key, self.json(&entry)?);
                     continue;
                 }
-                for other in &entry.places {
+                for other in &entry.depends_on {
                     batch.remove(&self.uses, use_key(bank, other, &key));
                 }
                 batch.remove(&self.entries, entry_key);
@@ -183,7 +186,7 @@ impl ResponseCache {
         if any { self.commit(batch) } else { Ok(()) }
     }
 
-    /// Drops what was said about other banks than these.
+    /// Evicts the responses of every bank that is not `ours`; what they cost stays counted.
     pub(super) fn retain_banks(&self, ours: impl Fn(&Bank) -> bool) -> Result<(), LlmError> {
         let _changing = self.change();
         let mut batch = self.batch();
@@ -201,7 +204,7 @@ impl ResponseCache {
         if any { self.commit(batch) } else { Ok(()) }
     }
 
-    /// What the responses about each window took, of those that are kept.
+    /// What the cached responses about each window cost.
     pub(super) fn windows(&self) -> Result<Vec<(String, WindowId, Usage)>, LlmError> {
         let mut found = BTreeMap::<(String, WindowId), Usage>::new();
         for guard in self.entries.iter() {
@@ -209,8 +212,8 @@ impl ResponseCache {
             let bank = read_field(&key).and_then(|(bank, _)| String::from_utf8(bank.to_vec()).ok());
             let entry: Option<Entry> = serde_json::from_slice(&value).ok();
             let (Some(bank), Some(entry)) = (bank, entry) else { continue };
-            for place in entry.places.into_iter().filter(|place| !is_turn(place)) {
-                *found.entry((bank.clone(), place)).or_default() += entry.response.usage;
+            for window in entry.depends_on.into_iter().filter(|key| !is_turn(key)) {
+                *found.entry((bank.clone(), window)).or_default() += entry.response.usage;
             }
         }
         Ok(found.into_iter().map(|((bank, window), usage)| (bank, window, usage)).collect())
@@ -241,8 +244,8 @@ impl ResponseCache {
 
     fn put(&self, batch: &mut OwnedWriteBatch, bank: &Bank, key: &RequestKey, entry: &Entry) -> Result<(), LlmError> {
         batch.insert(&self.entries, entry_key(bank, key), self.json(entry)?);
-        for place in &entry.places {
-            batch.insert(&self.uses, use_key(bank, place, key), Vec::new());
+        for source in &entry.depends_on {
+            batch.insert(&self.uses, use_key(bank, source, key), Vec::new());
         }
         Ok(())
     }
@@ -265,7 +268,7 @@ impl ResponseCache {
     }
 
     fn failed(&self, error: &fjall::Error) -> LlmError {
-        let problem = format!("{error}; check the disk, or remove the directory to begin anew");
+        let problem = format!("{error}; check the disk, or remove the directory to start with an empty cache");
         LlmError::Cache { path: self.path.clone(), problem }
     }
 }
@@ -301,32 +304,32 @@ fn entry_key(bank: &Bank, key: &RequestKey) -> Vec<u8> {
     out
 }
 
-/// What the name of a turn begins with among the windows; no session's name does.
+/// Marks a turn among the windows; no session's name begins with it.
 const TURN: &str = "turn:";
 
-/// The place of a turn among the windows.
-pub(super) fn turn_place(turn: &str) -> WindowId {
+/// The key of a turn, in the form of a window's.
+pub(super) fn turn_key(turn: &str) -> WindowId {
     WindowId { session: SessionId(format!("{TURN}{turn}")), start: 0 }
 }
 
-fn is_turn(place: &WindowId) -> bool {
-    place.session.0.starts_with(TURN)
+fn is_turn(key: &WindowId) -> bool {
+    key.session.0.starts_with(TURN)
 }
 
-fn place_prefix(bank: &Bank, place: &WindowId) -> Vec<u8> {
+fn source_prefix(bank: &Bank, source: &WindowId) -> Vec<u8> {
     let mut key = bank_prefix(bank.as_str());
-    put_field(&mut key, place.session.0.as_bytes());
-    key.extend_from_slice(&place.start.to_be_bytes());
+    put_field(&mut key, source.session.0.as_bytes());
+    key.extend_from_slice(&source.start.to_be_bytes());
     key
 }
 
-fn use_key(bank: &Bank, place: &WindowId, key: &RequestKey) -> Vec<u8> {
-    let mut out = place_prefix(bank, place);
+fn use_key(bank: &Bank, source: &WindowId, key: &RequestKey) -> Vec<u8> {
+    let mut out = source_prefix(bank, source);
     put_request(&mut out, key);
     out
 }
 
-/// What stands behind a bank and a place.
+/// The request key at the end of a `uses` key.
 fn read_request(bytes: &[u8]) -> Option<RequestKey> {
     let (contract, rest) = bytes.split_first()?;
     let (hash, rest) = rest.split_first_chunk::<HASH_BYTES>()?;
@@ -356,100 +359,100 @@ mod tests {
         RequestKey { contract, hash: *blake3::hash(of.as_bytes()).as_bytes(), step: 0 }
     }
 
-    fn said(text: &str) -> Response {
+    fn response(text: &str) -> Response {
         Response { text: text.to_owned(), cut_at: None, usage: USED }
     }
 
     const USED: Usage = Usage { calls: 1, prompt_tokens: 10, completion_tokens: 2, milliseconds: 5 };
 
-    struct Home {
+    struct TestCache {
         _directory: tempfile::TempDir,
         cache: ResponseCache,
     }
 
-    fn home() -> Home {
+    fn open() -> TestCache {
         let directory = tempfile::tempdir().expect("a directory");
         let (cache, warning) = ResponseCache::open(directory.path()).expect("opens");
         assert_eq!(warning, None);
-        Home { cache, _directory: directory }
+        TestCache { cache, _directory: directory }
     }
 
-    impl Home {
-        fn keeps(&self, bank: &Bank, key: &RequestKey) -> bool {
+    impl TestCache {
+        fn holds(&self, bank: &Bank, key: &RequestKey) -> bool {
             self.cache.lookup(bank, key, &[]).expect("reads").is_some()
         }
     }
 
     #[test]
-    fn a_response_goes_with_the_last_window_that_uses_it() {
-        let home = home();
+    fn a_response_is_evicted_with_the_last_window_that_uses_it() {
+        let home = open();
         let (a, b) = (bank("a"), bank("b"));
         let (one, two) = (window("s", 0), window("s", 40));
         let shared = key(Contract::Extract, "shared");
-        home.cache.store(&a, &shared, std::slice::from_ref(&one), &said("x")).expect("stores");
-        assert!(!home.keeps(&b, &shared), "another bank has nothing of it");
+        home.cache.store(&a, &shared, std::slice::from_ref(&one), &response("x")).expect("stores");
+        assert!(!home.holds(&b, &shared), "another bank has nothing of it");
         let again = home.cache.lookup(&a, &shared, std::slice::from_ref(&two)).expect("reads");
-        assert_eq!(again, Some(said("x")));
-        let release = |window: &WindowId, keep: Option<&RequestKey>| {
-            home.cache.evict(&a, std::slice::from_ref(window), |key, _| Some(key) == keep).expect("releases");
+        assert_eq!(again, Some(response("x")));
+        let evict = |window: &WindowId, keep: Option<&RequestKey>| {
+            home.cache.evict(&a, std::slice::from_ref(window), |key, _| Some(key) == keep).expect("evicts");
         };
-        release(&one, None);
-        assert!(home.keeps(&a, &shared));
-        release(&two, Some(&shared));
-        assert!(home.keeps(&a, &shared), "what is kept is kept");
-        release(&two, None);
-        assert!(!home.keeps(&a, &shared));
+        evict(&one, None);
+        assert!(home.holds(&a, &shared));
+        evict(&two, Some(&shared));
+        assert!(home.holds(&a, &shared), "an exception is not evicted");
+        evict(&two, None);
+        assert!(!home.holds(&a, &shared));
         assert_eq!(home.cache.uses.iter().count(), 0);
     }
 
     #[test]
-    fn what_a_question_found_goes_with_the_first_turn() {
-        let home = home();
+    fn an_answer_is_evicted_with_the_first_of_its_turns() {
+        let home = open();
         let a = bank("a");
         let answer = key(Contract::Answer, "q");
         let cues = key(Contract::Cues, "q");
-        home.cache.store(&a, &answer, &["t1", "t2"].map(turn_place), &said("x")).expect("stores");
-        home.cache.store(&a, &cues, &[], &said("y")).expect("stores");
-        let release = |turns: [&str; 2]| {
-            home.cache.evict(&a, &turns.map(turn_place), |_, _| false).expect("releases");
+        home.cache.store(&a, &answer, &["t1", "t2"].map(turn_key), &response("x")).expect("stores");
+        home.cache.store(&a, &cues, &[], &response("y")).expect("stores");
+        let evict = |turns: [&str; 2]| {
+            home.cache.evict(&a, &turns.map(turn_key), |_, _| false).expect("evicts");
         };
-        release(["t3", "t4"]);
-        assert!(home.keeps(&a, &answer), "other turns");
-        release(["t2", "t3"]);
-        assert!(!home.keeps(&a, &answer) && home.keeps(&a, &cues));
+        evict(["t3", "t4"]);
+        assert!(home.holds(&a, &answer), "other turns");
+        evict(["t2", "t3"]);
+        assert!(!home.holds(&a, &answer) && home.holds(&a, &cues));
         assert_eq!(home.cache.uses.iter().count(), 0);
     }
 
     #[test]
-    fn other_banks_are_dropped_and_what_they_cost_is_not() {
-        let home = home();
+    fn other_banks_are_evicted_and_their_cost_stays_counted() {
+        let home = open();
         let (a, b) = (bank("a"), bank("a/b"));
         let k = key(Contract::Extract, "x");
         for bank in [&a, &b] {
-            home.cache.store(bank, &k, &[window("s", 0)], &said("x")).expect("stores");
+            home.cache.store(bank, &k, &[window("s", 0)], &response("x")).expect("stores");
             home.cache.spend(bank, Contract::Extract, USED).expect("adds");
         }
         assert_eq!(home.cache.windows().expect("reads").len(), 2);
-        home.cache.retain_banks(|bank| *bank == b).expect("drops");
+        home.cache.retain_banks(|bank| *bank == b).expect("evicts");
         assert_eq!(home.cache.windows().expect("reads"), [("a/b".to_owned(), window("s", 0), USED)]);
-        assert!(!home.keeps(&a, &k) && home.keeps(&b, &k));
+        assert!(!home.holds(&a, &k) && home.holds(&b, &k));
         assert_eq!((home.cache.uses.iter().count(), home.cache.expenses().expect("reads").len()), (1, 2));
     }
 
     #[test]
-    fn it_is_there_again_after_opening_and_only_once_open() {
+    fn a_cache_survives_a_restart_and_opens_once() {
         let directory = tempfile::tempdir().expect("a directory");
         let (cache, _) = ResponseCache::open(directory.path()).expect("opens");
         let k = key(Contract::Plan, "x");
-        cache.store(&bank("a"), &k, &[], &said("x")).expect("stores");
+        cache.store(&bank("a"), &k, &[], &response("x")).expect("stores");
         for _ in 0..2 {
             cache.spend(&bank("a"), Contract::Plan, USED).expect("adds");
         }
-        let told = ResponseCache::open(directory.path()).err().expect("locked").to_string();
-        assert!(told.contains("another process"), "{told}");
+        let error = ResponseCache::open(directory.path()).err().expect("locked").to_string();
+        assert!(error.contains("another process"), "{error}");
         drop(cache);
         let (cache, _) = ResponseCache::open(directory.path()).expect("opens");
-        assert_eq!(cache.lookup(&bank("a"), &k, &[]).expect("reads"), Some(said("x")));
+        assert_eq!(cache.lookup(&bank("a"), &k, &[]).expect("reads"), Some(response("x")));
         assert_eq!(cache.expenses().expect("reads")[0].2.calls, 2);
     }
 }

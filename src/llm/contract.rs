@@ -1,8 +1,8 @@
 //! The six things that a language model is asked for.
 //!
-//! Out: for each its instructions, and the JSON Schema of what may come back, both files in
-//! `prompts`. What a dialogue says is never part of the instructions. The hash covers both
-//! files: it is stored with what was made by them, and a changed prompt asks anew.
+//! Out: for each, its instructions and the JSON Schema of its reply, both files in `prompts`.
+//! Dialogue is never part of the instructions. A hash covers both files: it is recorded with
+//! what the model made, and a changed prompt misses the cache.
 
 use std::sync::OnceLock;
 
@@ -10,40 +10,40 @@ use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a model is asked for.
+/// One kind of request: its instructions and its reply's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contract {
-    /// A window's turns to units.
+    /// A window's turns to memory units.
     Extract,
-    /// A question to what it is looked up by.
+    /// A question to its retrieval cues.
     Cues,
-    /// A question and its evidence to a plan.
+    /// A question and its evidence to a plan for the next hop.
     Plan,
     /// A question and its evidence to an answer in words.
     Answer,
-    /// A question, its reference and an answer to a verdict.
+    /// A question, its reference answer and a generated answer to a verdict.
     Judge,
-    /// A unit and its candidates to edges, for comparison with the thresholds.
+    /// A unit and its candidate neighbours to edges; the evaluation compares them with the thresholds.
     Edges,
 }
 
-struct Files {
+struct PromptFiles {
     name: &'static str,
     prompt: &'static str,
     schema: &'static str,
 }
 
-struct Made {
+struct Compiled {
     hash: String,
     schema: Value,
-    /// Absent only if the schema were malformed, which the tests rule out.
+    /// `None` only if the schema were malformed, which a test rules out.
     validator: Option<Validator>,
 }
 
 macro_rules! files {
     ($name:literal) => {
-        Files {
+        PromptFiles {
             name: $name,
             prompt: include_str!(concat!("prompts/", $name, ".md")),
             schema: include_str!(concat!("prompts/", $name, ".schema.json")),
@@ -51,11 +51,11 @@ macro_rules! files {
     };
 }
 
-static FILES: [Files; 6] =
+static FILES: [PromptFiles; 6] =
     [files!("extract"), files!("cues"), files!("plan"), files!("answer"), files!("judge"), files!("edges")];
 
 impl Contract {
-    /// All of them, in the order of the data.
+    /// All contracts, in the order in which data meets them.
     pub const ALL: [Self; 6] = [Self::Extract, Self::Cues, Self::Plan, Self::Answer, Self::Judge, Self::Edges];
 
     pub(super) fn byte(self) -> u8 {
@@ -66,7 +66,7 @@ impl Contract {
         Self::ALL.get(usize::from(byte)).copied()
     }
 
-    /// As in file names, metrics and costs.
+    /// The name in file names, metrics and costs.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.files().name
@@ -78,13 +78,13 @@ impl Contract {
         self.files().prompt
     }
 
-    /// The schema of what may come back.
+    /// The reply's schema.
     #[must_use]
     pub fn schema(self) -> &'static Value {
-        &self.made().schema
+        &self.compiled().schema
     }
 
-    /// The same, as it stands in its file.
+    /// The reply's schema, byte for byte as in its file.
     #[must_use]
     pub fn schema_text(self) -> &'static str {
         self.files().schema
@@ -93,36 +93,36 @@ impl Contract {
     /// Twelve hexadecimal digits over instructions and schema.
     #[must_use]
     pub fn hash(self) -> &'static str {
-        &self.made().hash
+        &self.compiled().hash
     }
 
-    /// Everything in which a value is not as the schema says, with its place.
+    /// Where a value breaks the schema, each with its JSON pointer; at most 8.
     pub(super) fn problems(self, value: &Value) -> Vec<String> {
-        let told = |error: jsonschema::ValidationError<'_>| {
+        let describe = |error: jsonschema::ValidationError<'_>| {
             let place = error.instance_path().to_string();
             format!("{}: {error}", if place.is_empty() { "the whole" } else { &place })
         };
-        match &self.made().validator {
-            Some(validator) => validator.iter_errors(value).take(8).map(told).collect(),
+        match &self.compiled().validator {
+            Some(validator) => validator.iter_errors(value).take(8).map(describe).collect(),
             None => vec![format!("the schema of {} is malformed; this is a defect, please report it", self.name())],
         }
     }
 
-    fn files(self) -> &'static Files {
+    fn files(self) -> &'static PromptFiles {
         &FILES[self as usize]
     }
 
-    fn made(self) -> &'static Made {
-        static MADE: [OnceLock<Made>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
-        MADE[self as usize].get_or_init(|| {
-            let Files { prompt, schema: text, .. } = self.files();
+    fn compiled(self) -> &'static Compiled {
+        static COMPILED: [OnceLock<Compiled>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+        COMPILED[self as usize].get_or_init(|| {
+            let PromptFiles { prompt, schema: text, .. } = self.files();
             let mut hash = blake3::Hasher::new();
             for field in [prompt, text] {
                 hash.update(&(field.len() as u64).to_le_bytes()).update(field.as_bytes());
             }
             let schema: Value = serde_json::from_str(text).unwrap_or_default();
             let validator = schema.is_object().then(|| jsonschema::validator_for(&schema).ok()).flatten();
-            Made { hash: hash.finalize().to_hex()[..12].to_owned(), schema, validator }
+            Compiled { hash: hash.finalize().to_hex()[..12].to_owned(), schema, validator }
         })
     }
 }
@@ -131,7 +131,7 @@ impl Contract {
 mod tests {
     use super::*;
 
-    /// What strict endpoints ask of a schema: every property required, no other allowed.
+    /// What strict endpoints require of a schema: every property required, no other allowed.
     fn strict(schema: &Value, place: &str) {
         if let Some(properties) = schema["properties"].as_object() {
             assert_eq!(schema["additionalProperties"], false, "{place}");
@@ -150,9 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_is_sound_and_strict() {
+    fn every_schema_is_valid_and_strict() {
         for contract in Contract::ALL {
-            assert!(contract.made().validator.is_some(), "{contract:?}");
+            assert!(contract.compiled().validator.is_some(), "{contract:?}");
             strict(contract.schema(), contract.name());
             assert_eq!(contract.schema()["type"], "object");
             assert!(contract.prompt().len() > 200 && contract.hash().len() == 12);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_name_their_place() {
+    fn each_problem_names_its_json_pointer() {
         let value = serde_json::json!({"label": "maybe", "more": 1});
         let problems = Contract::Judge.problems(&value);
         assert_eq!(problems.len(), 2, "{problems:?}");

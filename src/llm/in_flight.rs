@@ -1,76 +1,79 @@
-//! What is being asked at this moment.
+//! Requests that are being answered now.
 //!
-//! In: a request on its way, and what it rests on. Out: leave to ask it, once nobody asks the
-//! very same; and, when its response is there, whether it may be kept: not when what it rests
-//! on has changed meanwhile.
+//! In: a cacheable request and what it depends on. Out: a guard, once no equal request is in
+//! flight; it tells whether the response may still be cached. It may not when a turn or window
+//! that it depends on changed while the model wrote. No response is cached between the moment
+//! an eviction begins and the moment it ends.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard},
     time::Instant,
 };
 
-use super::cache::RequestKey;
-use crate::model::{Bank, WindowId};
-use crate::sync;
+use super::{cache::RequestKey, error::LlmError};
+use crate::{
+    model::{Bank, WindowId},
+    sync,
+};
 
-/// Requests that are being asked.
+/// The requests in flight.
 #[derive(Default)]
 pub(super) struct InFlight {
     requests: Mutex<Vec<PendingRequest>>,
-    fewer: Condvar,
+    removed: Condvar,
 }
 
 struct PendingRequest {
     bank: Bank,
     key: RequestKey,
-    places: Vec<WindowId>,
-    /// What it rests on has changed.
-    void: bool,
+    depends_on: Vec<WindowId>,
+    /// Something that it depends on has changed.
+    stale: bool,
 }
 
-/// One of them; gone when it is dropped.
-pub(super) struct Ticket<'i> {
+/// One request in flight, removed when this is dropped.
+pub(super) struct InFlightGuard<'i> {
     all: &'i InFlight,
     bank: Bank,
     key: RequestKey,
 }
 
 impl InFlight {
-    /// Waits until nobody asks the same, at most until `until`; none then.
+    /// Waits until no equal request is in flight; `None` when `deadline` passes first.
     pub(super) fn enter(
         &self,
         bank: &Bank,
         key: &RequestKey,
-        places: &[WindowId],
-        until: Instant,
-    ) -> Option<Ticket<'_>> {
+        depends_on: &[WindowId],
+        deadline: Instant,
+    ) -> Option<InFlightGuard<'_>> {
         let mut requests = self.lock();
-        while requests.iter().any(|asked| asked.bank == *bank && asked.key == *key) {
-            let left = until.saturating_duration_since(Instant::now());
+        while requests.iter().any(|pending| pending.bank == *bank && pending.key == *key) {
+            let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return None;
             }
-            requests = sync::wait_timeout(&self.fewer, requests, left);
+            requests = sync::wait_timeout(&self.removed, requests, left);
         }
-        requests.push(PendingRequest { bank: bank.clone(), key: *key, places: places.to_vec(), void: false });
-        Some(Ticket { all: self, bank: bank.clone(), key: *key })
+        requests.push(PendingRequest { bank: bank.clone(), key: *key, depends_on: depends_on.to_vec(), stale: false });
+        Some(InFlightGuard { all: self, bank: bank.clone(), key: *key })
     }
 
-    /// Does `work` while nothing can be kept; what rests on one of `places`, and is not `kept`,
-    /// is not kept later either.
-    pub(super) fn evict<T>(
+    /// Marks the requests that depend on one of `changed` as stale, except those that `keep`
+    /// names, and runs `evict` before any response can be cached.
+    pub(super) fn invalidate<T>(
         &self,
         bank: &Bank,
-        places: &[WindowId],
-        kept: impl Fn(&RequestKey, &WindowId) -> bool,
-        work: impl FnOnce() -> T,
+        changed: &[WindowId],
+        keep: impl Fn(&RequestKey, &WindowId) -> bool,
+        evict: impl FnOnce() -> T,
     ) -> T {
         let mut requests = self.lock();
-        for asked in requests.iter_mut().filter(|asked| asked.bank == *bank) {
-            let rests = |place: &WindowId| asked.places.contains(place) && !kept(&asked.key, place);
-            asked.void |= places.iter().any(rests);
+        for pending in requests.iter_mut().filter(|pending| pending.bank == *bank) {
+            let depends = |key: &WindowId| pending.depends_on.contains(key) && !keep(&pending.key, key);
+            pending.stale |= changed.iter().any(depends);
         }
-        work()
+        evict()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<PendingRequest>> {
@@ -78,21 +81,22 @@ impl InFlight {
     }
 }
 
-impl Ticket<'_> {
-    /// Does `work`, which is told whether the response may be kept, while nothing is released.
-    pub(super) fn keep<T>(&self, work: impl FnOnce(bool) -> T) -> T {
+impl InFlightGuard<'_> {
+    /// Runs `store` unless the request is stale; no eviction runs meanwhile.
+    pub(super) fn run_if_valid(&self, store: impl FnOnce() -> Result<(), LlmError>) -> Result<(), LlmError> {
         let requests = self.all.lock();
-        work(!requests.iter().any(|asked| self.is(asked) && asked.void))
+        let stale = requests.iter().any(|pending| self.is(pending) && pending.stale);
+        if stale { Ok(()) } else { store() }
     }
 
-    fn is(&self, asked: &PendingRequest) -> bool {
-        asked.bank == self.bank && asked.key == self.key
+    fn is(&self, pending: &PendingRequest) -> bool {
+        pending.bank == self.bank && pending.key == self.key
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
-        self.all.lock().retain(|asked| !self.is(asked));
-        self.all.fewer.notify_all();
+        self.all.lock().retain(|pending| !self.is(pending));
+        self.all.removed.notify_all();
     }
 }

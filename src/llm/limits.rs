@@ -1,9 +1,9 @@
-//! What may be asked at once, in a minute, and in all.
+//! Limits on requests: how many run at once, how many tokens a minute, how much in all.
 //!
-//! In: a request's tokens, estimated from above; after it, what it took. Out: leave to send
-//! it, waited for; or no leave, because the time or the money is over. What is in flight is
-//! counted at its estimate, so that requests side by side do not pass the cap together: one
-//! that would waits until it is known what the others took.
+//! In: a request's tokens, estimated from above, and what was spent so far. Out: a permit to
+//! send it, waited for until a deadline; or the cap that it would pass. Requests in flight
+//! count at their estimate, so that concurrent requests never pass a cap together: one that
+//! might waits until the others' real cost is known.
 
 use std::{
     num::NonZeroU32,
@@ -17,127 +17,130 @@ use governor::{
     clock::{Clock, DefaultClock},
 };
 
-use super::LlmError;
+use super::error::LlmError;
 use crate::{config::LlmSettings, model::Usage, sync};
 
 /// The limits of one client.
 pub(super) struct Limits {
-    free: Sender<()>,
+    /// Holds one message for each request that may still start.
     slots: Receiver<()>,
+    free_slot: Sender<()>,
     per_minute: Option<(DefaultDirectRateLimiter, NonZeroU32)>,
-    /// Tokens of prompts and completions in flight, at most.
-    held: Mutex<(u64, u64)>,
-    less_held: Condvar,
-    /// When the endpoint may be asked again, where it said so.
-    quiet_until: Mutex<Option<Instant>>,
+    /// Tokens of prompts and of completions in flight, from above.
+    reserved: Mutex<(u64, u64)>,
+    less_reserved: Condvar,
+    /// When the endpoint's `Retry-After` ends.
+    retry_at: Mutex<Option<Instant>>,
 }
 
-/// Leave to send one request; given back when it is dropped.
-pub(super) struct Leave<'l> {
+/// Permission to send one request, returned when it is dropped.
+pub(super) struct Permit<'l> {
     limits: &'l Limits,
     prompt_tokens: u64,
     completion_tokens: u64,
 }
 
-impl Drop for Leave<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut held = sync::lock(&self.limits.held);
-        held.0 = held.0.saturating_sub(self.prompt_tokens);
-        held.1 = held.1.saturating_sub(self.completion_tokens);
-        self.limits.less_held.notify_all();
-        // There is room: this is one of as many as the channel holds.
-        let _ = self.limits.free.try_send(());
+        let mut reserved = sync::lock(&self.limits.reserved);
+        reserved.0 = reserved.0.saturating_sub(self.prompt_tokens);
+        reserved.1 = reserved.1.saturating_sub(self.completion_tokens);
+        self.limits.less_reserved.notify_all();
+        // The channel has room: this permit took one message out of it.
+        let _ = self.limits.free_slot.try_send(());
     }
 }
 
 impl Limits {
     pub(super) fn new(settings: &LlmSettings) -> Self {
-        let (free, slots) = bounded(settings.in_flight);
+        let (free_slot, slots) = bounded(settings.in_flight);
         for _ in 0..settings.in_flight {
-            let _ = free.try_send(());
+            let _ = free_slot.try_send(());
         }
         let per_minute =
             NonZeroU32::new(settings.tokens_per_minute).map(|n| (RateLimiter::direct(Quota::per_minute(n)), n));
         Self {
-            free,
             slots,
+            free_slot,
             per_minute,
-            held: Mutex::default(),
-            less_held: Condvar::default(),
-            quiet_until: Mutex::default(),
+            reserved: Mutex::default(),
+            less_reserved: Condvar::default(),
+            retry_at: Mutex::default(),
         }
     }
 
-    /// The endpoint asks to be left alone for so long.
-    pub(super) fn rest(&self, quiet: Duration) {
-        let until = Instant::now() + quiet;
-        let mut held = sync::lock(&self.quiet_until);
-        *held = (*held).max(Some(until));
+    /// Records the endpoint's `Retry-After`; the latest one counts.
+    pub(super) fn set_retry_after(&self, after: Duration) {
+        let at = Instant::now() + after;
+        let mut retry_at = sync::lock(&self.retry_at);
+        *retry_at = (*retry_at).max(Some(at));
     }
 
-    /// How long it is still to be left alone.
-    pub(super) fn quiet(&self) -> Duration {
-        let held = sync::lock(&self.quiet_until);
-        held.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    /// How long the endpoint's `Retry-After` still lasts.
+    pub(super) fn retry_after(&self) -> Duration {
+        let retry_at = sync::lock(&self.retry_at);
+        retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits for leave to send a request of so many tokens, at most until `until`. `spent` is
-    /// what was spent before.
-    pub(super) fn enter(
+    /// Waits for a permit to send `prompt_tokens`. `spent` reads what was spent so far.
+    ///
+    /// # Errors
+    /// [`LlmError::CapReached`] when the request alone could pass a cap; [`LlmError::Deadline`].
+    pub(super) fn acquire(
         &self,
         settings: &LlmSettings,
         spent: impl Fn() -> Usage,
         prompt_tokens: u64,
-        until: Instant,
-    ) -> Result<Leave<'_>, LlmError> {
-        let left = until.saturating_duration_since(Instant::now());
+        deadline: Instant,
+    ) -> Result<Permit<'_>, LlmError> {
+        let left = deadline.saturating_duration_since(Instant::now());
         match self.slots.recv_timeout(left) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(LlmError::Deadline),
         }
         let completion_tokens = u64::from(settings.most_completion_tokens);
-        // Made before the cap is looked at, so that a refusal gives the slot back.
-        let mut leave = Leave { limits: self, prompt_tokens: 0, completion_tokens: 0 };
-        let mut held = sync::lock(&self.held);
+        // Made before the cap is checked, so that an error returns the slot.
+        let mut permit = Permit { limits: self, prompt_tokens: 0, completion_tokens: 0 };
+        let mut reserved = sync::lock(&self.reserved);
         loop {
             let spent = spent();
             let within = |(prompts, completions)| {
-                within_cap(settings, &spent, prompts + prompt_tokens, completions + completion_tokens)
+                check_caps(settings, &spent, prompts + prompt_tokens, completions + completion_tokens)
             };
             let alone = within((0, 0));
-            if alone.is_ok() && within(*held).is_ok() {
+            if alone.is_ok() && within(*reserved).is_ok() {
                 break;
             }
-            let left = until.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(Instant::now());
             let refused = alone.err().or_else(|| left.is_zero().then_some(LlmError::Deadline));
             if let Some(refused) = refused {
-                // Giving the slot back takes the lock.
-                drop(held);
+                // Dropping the permit takes this lock.
+                drop(reserved);
                 return Err(refused);
             }
-            held = sync::wait_timeout(&self.less_held, held, left);
+            reserved = sync::wait_timeout(&self.less_reserved, reserved, left);
         }
-        held.0 += prompt_tokens;
-        held.1 += completion_tokens;
-        drop(held);
-        (leave.prompt_tokens, leave.completion_tokens) = (prompt_tokens, completion_tokens);
-        if let Some((limiter, most)) = &self.per_minute {
+        reserved.0 += prompt_tokens;
+        reserved.1 += completion_tokens;
+        drop(reserved);
+        (permit.prompt_tokens, permit.completion_tokens) = (prompt_tokens, completion_tokens);
+        if let Some((limiter, capacity)) = &self.per_minute {
             let wanted = u32::try_from(prompt_tokens + completion_tokens).unwrap_or(u32::MAX);
-            let wanted = NonZeroU32::new(wanted).unwrap_or(NonZeroU32::MIN).min(*most);
-            // No more is asked for than the limiter can ever give.
+            // The limiter never grants more than its capacity: a larger request takes all of it.
+            let wanted = NonZeroU32::new(wanted).unwrap_or(NonZeroU32::MIN).min(*capacity);
             while let Ok(Err(not_yet)) = limiter.check_n(wanted) {
                 let wait = not_yet.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
-                if Instant::now() + wait > until {
+                if Instant::now() + wait > deadline {
                     return Err(LlmError::Deadline);
                 }
                 std::thread::sleep(wait);
             }
         }
-        Ok(leave)
+        Ok(permit)
     }
 }
 
-fn within_cap(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: u64) -> Result<(), LlmError> {
+fn check_caps(settings: &LlmSettings, spent: &Usage, prompts: u64, completions: u64) -> Result<(), LlmError> {
     let tokens = spent.tokens() + prompts + completions;
     if settings.cap_tokens > 0 && tokens > settings.cap_tokens {
         return Err(LlmError::CapReached {
@@ -174,48 +177,49 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_in_flight() {
+    fn requests_beyond_in_flight_wait() {
         let settings = settings("in_flight = 2");
         let limits = Limits::new(&settings);
-        let enter = || limits.enter(&settings, Usage::default, 10, soon());
-        let (first, _second) = (enter().expect("room"), enter().expect("room"));
-        assert!(matches!(enter(), Err(LlmError::Deadline)));
+        let acquire = || limits.acquire(&settings, Usage::default, 10, soon());
+        let (first, _second) = (acquire().expect("room"), acquire().expect("room"));
+        assert!(matches!(acquire(), Err(LlmError::Deadline)));
         drop(first);
-        assert!(enter().is_ok());
+        assert!(acquire().is_ok());
     }
 
     #[test]
-    fn a_minute_has_only_so_many_tokens() {
+    fn tokens_per_minute_are_limited() {
         let settings = settings("tokens_per_minute = 100\nmost_completion_tokens = 16");
         let limits = Limits::new(&settings);
-        assert!(limits.enter(&settings, Usage::default, 60, soon()).is_ok());
-        assert!(matches!(limits.enter(&settings, Usage::default, 60, soon()), Err(LlmError::Deadline)));
-        // More than a minute ever has is asked for as the whole of it.
+        assert!(limits.acquire(&settings, Usage::default, 60, soon()).is_ok());
+        assert!(matches!(limits.acquire(&settings, Usage::default, 60, soon()), Err(LlmError::Deadline)));
+        // A request larger than a minute's tokens takes the whole minute.
         let large = Limits::new(&settings);
-        assert!(large.enter(&settings, Usage::default, 10_000, soon()).is_ok());
+        assert!(large.acquire(&settings, Usage::default, 10_000, soon()).is_ok());
     }
 
     #[test]
-    fn the_cap_counts_what_is_in_flight() {
+    fn the_cap_counts_requests_in_flight() {
         let settings = settings("cap_tokens = 100\nmost_completion_tokens = 16\nin_flight = 8");
         let limits = Limits::new(&settings);
         let spent = || Usage { prompt_tokens: 30, completion_tokens: 10, ..Usage::default() };
-        let first = limits.enter(&settings, spent, 20, soon()).expect("76 of 100");
-        let waited = limits.enter(&settings, spent, 20, soon()).err();
-        assert_eq!(waited, Some(LlmError::Deadline), "112 of 100, as long as the first is under way");
-        let told = limits.enter(&settings, spent, 50, soon()).err().expect("106 of 100").to_string();
+        let first = limits.acquire(&settings, spent, 20, soon()).expect("76 of 100");
+        let waited = limits.acquire(&settings, spent, 20, soon()).err();
+        assert_eq!(waited, Some(LlmError::Deadline), "112 of 100 while the first is in flight");
+        let told = limits.acquire(&settings, spent, 50, soon()).err().expect("106 of 100").to_string();
         assert!(told.contains("llm.cap_tokens") && told.contains("40 tokens"), "{told}");
         let long = Instant::now() + Duration::from_secs(60);
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| limits.enter(&settings, spent, 20, long).is_ok());
+            let second = scope.spawn(|| limits.acquire(&settings, spent, 20, long).is_ok());
             drop(first);
-            assert!(second.join().expect("no panic"), "a refusal holds nothing back");
+            assert!(second.join().expect("no panic"), "a refused request reserves nothing");
         });
         let priced = self::settings(
             "cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0\nmost_completion_tokens = 16",
         );
-        assert!(Limits::new(&priced).enter(&priced, Usage::default, 10, soon()).is_ok(), "0.00042");
-        let told = Limits::new(&priced).enter(&priced, Usage::default, 100, soon()).err().expect("0.00132").to_string();
+        assert!(Limits::new(&priced).acquire(&priced, Usage::default, 10, soon()).is_ok(), "0.00042");
+        let told =
+            Limits::new(&priced).acquire(&priced, Usage::default, 100, soon()).err().expect("0.00132").to_string();
         assert!(told.contains("llm.cap_cost"), "{told}");
     }
 }

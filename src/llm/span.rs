@@ -1,25 +1,25 @@
-//! A time as a model writes it, to an interval.
+//! Times as models write them, to an interval.
 //!
-//! In: two texts, and the offset of where they were said. Out: an interval; or what is wrong
-//! with it, for the model to put right. An offset that is left out is the speaker's; an end
-//! of whole seconds holds its last second to the end.
+//! In: a start and an end as text, and the speaker's UTC offset. Out: an interval; or what is
+//! wrong with the text, for the model to repair. A time without an offset has the speaker's. An
+//! end without a fraction includes its last second.
 
 use serde::Deserialize;
 
 use crate::model::{EventTime, Interval, Invalid};
 
-/// A start and an end.
+/// A start and an end as a model wrote them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Span {
+pub struct TimeSpan {
     start: String,
     end: String,
 }
 
-impl Span {
-    /// The interval, where an offset that is not written is `offset_seconds`.
+impl TimeSpan {
+    /// The interval; a time without an offset has `offset_seconds`.
     ///
     /// # Errors
-    /// What is wrong, in words that a model can act on.
+    /// What is wrong, worded for the model.
     pub fn interval(&self, offset_seconds: i32) -> Result<Interval, String> {
         let start = moment(&self.start, offset_seconds)?;
         let mut end = moment(&self.end, offset_seconds)?;
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn times_as_models_write_them() {
         let check = |start: &str, end: &str, expected: Result<(&str, &str), &str>| {
-            let span = Span { start: start.to_owned(), end: end.to_owned() };
+            let span = TimeSpan { start: start.to_owned(), end: end.to_owned() };
             let found = span.interval(7_200).map(|i| {
                 let (start, end): (EventTime, EventTime) = i.into();
                 (start.to_string(), end.to_string())

@@ -1,8 +1,8 @@
-//! The protocol: what a chat endpoint is sent, and what it says.
+//! The wire format of OpenAI's chat completions.
 //!
-//! In: messages and a schema; the bytes of a reply, whole or as a stream of events. Out: a
-//! request's JSON, and the text, tokens and end of a reply. Fields that endpoints leave out or
-//! add are no error; a reply without a message is one.
+//! In: messages and a schema; the bytes of a reply, whole or as server-sent events. Out: a
+//! request's JSON; a reply's text, tokens, and whether it was cut off. Missing or unknown fields
+//! are no error, because endpoints differ; a reply without a message is one.
 
 use std::io::{self, BufRead};
 
@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Message {
+pub(super) struct ChatMessage {
     role: &'static str,
     content: String,
 }
 
-impl Message {
+impl ChatMessage {
     pub(super) fn system(content: &str) -> Self {
         Self { role: "system", content: content.to_owned() }
     }
@@ -25,7 +25,7 @@ impl Message {
         Self { role: "user", content: content.to_owned() }
     }
 
-    /// What the model said before.
+    /// A reply that the model gave before.
     pub(super) fn assistant(content: &str) -> Self {
         Self { role: "assistant", content: content.to_owned() }
     }
@@ -37,77 +37,77 @@ impl Message {
 
 /// The body of a request.
 #[derive(Debug, Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct ChatBody<'a> {
     pub(super) model: &'a str,
-    pub(super) messages: &'a [Message],
-    /// Always 0: the likeliest answer, and as far as the endpoint can, the same one again.
+    pub(super) messages: &'a [ChatMessage],
+    /// Always 0: the likeliest answer, and the same one each time as far as the endpoint can.
     pub(super) temperature: u8,
     pub(super) max_tokens: u32,
-    pub(super) response_format: Format<'a>,
+    pub(super) response_format: ResponseFormat<'a>,
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream_options: Option<StreamOptions>,
 }
 
-/// What the text of a completion must be.
+/// The format of the completion's text.
 #[derive(Debug, Serialize)]
-pub(super) struct Format<'a> {
+pub(super) struct ResponseFormat<'a> {
     r#type: &'static str,
-    json_schema: Schema<'a>,
+    json_schema: NamedSchema<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Schema<'a> {
+struct NamedSchema<'a> {
     name: &'static str,
     strict: bool,
-    /// As it stands in its file: a model fills the properties in their order.
+    /// Byte for byte as in its file: a model fills the properties in the file's order.
     schema: &'a RawValue,
 }
 
-impl<'a> Format<'a> {
-    /// JSON by a schema, which has a name.
+impl<'a> ResponseFormat<'a> {
+    /// JSON that matches a named schema.
     pub(super) fn schema(name: &'static str, schema: &'a RawValue) -> Self {
-        Self { r#type: "json_schema", json_schema: Schema { name, strict: true, schema } }
+        Self { r#type: "json_schema", json_schema: NamedSchema { name, strict: true, schema } }
     }
 }
 
-/// What a stream tells besides the text.
+/// What a stream reports besides the text.
 #[derive(Debug, Serialize)]
 pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
 }
 
-/// What came back.
+/// A completion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Reply {
-    /// What the model said.
+pub(super) struct ChatReply {
+    /// The model's text.
     pub(super) text: String,
-    /// It was cut at the limit of a completion's tokens.
+    /// It was cut off at `max_tokens`.
     pub(super) cut: bool,
-    /// Tokens of the prompt and the completion, where the endpoint says so.
+    /// Tokens of the prompt and of the completion, where the endpoint reports them.
     pub(super) tokens: Option<(u64, u64)>,
 }
 
 #[derive(Deserialize)]
 struct Completion {
     #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Vec<CompletionChoice>,
     #[serde(default)]
-    usage: Option<Usage>,
+    usage: Option<TokenCounts>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct CompletionChoice {
     #[serde(default)]
-    message: Option<Said>,
+    message: Option<Content>,
     #[serde(default)]
-    delta: Option<Said>,
+    delta: Option<Content>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct Said {
+struct Content {
     #[serde(default)]
     content: Option<String>,
     #[serde(default)]
@@ -115,56 +115,56 @@ struct Said {
 }
 
 #[derive(Deserialize, Clone, Copy)]
-struct Usage {
+struct TokenCounts {
     #[serde(default)]
     prompt_tokens: u64,
     #[serde(default)]
     completion_tokens: u64,
 }
 
-impl Usage {
-    /// The tokens; none where the endpoint fills the field without counting.
-    fn counted(self) -> Option<(u64, u64)> {
+impl TokenCounts {
+    /// `None` where the endpoint sends zeros instead of counting.
+    fn reported(self) -> Option<(u64, u64)> {
         (self.prompt_tokens > 0).then_some((self.prompt_tokens, self.completion_tokens))
     }
 }
 
-/// The end that says that a completion was cut.
+/// The `finish_reason` of a completion that was cut off.
 const CUT: &str = "length";
 
 /// Reads a whole reply.
-pub(super) fn read_all(reader: &mut dyn BufRead) -> Result<Reply, String> {
+pub(super) fn read_all(reader: &mut dyn BufRead) -> Result<ChatReply, String> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| broken(&e))?;
     read(&bytes)
 }
 
-fn read(bytes: &[u8]) -> Result<Reply, String> {
+fn read(bytes: &[u8]) -> Result<ChatReply, String> {
     let completion: Completion = serde_json::from_slice(bytes).map_err(|e| format!("not a chat completion: {e}"))?;
-    let tokens = completion.usage.and_then(Usage::counted);
+    let tokens = completion.usage.and_then(TokenCounts::reported);
     let choice = completion.choices.into_iter().next().ok_or("a chat completion without a choice")?;
-    let said = choice.message.ok_or("a chat completion without a message")?;
-    // A refusal is what the model said: it fits no schema, and is told as such.
-    let text = said.content.or(said.refusal).unwrap_or_default();
-    Ok(Reply { text, cut: choice.finish_reason.as_deref() == Some(CUT), tokens })
+    let content = choice.message.ok_or("a chat completion without a message")?;
+    // A refusal counts as the reply: it matches no schema, so the model is asked to repair it.
+    let text = content.content.or(content.refusal).unwrap_or_default();
+    Ok(ChatReply { text, cut: choice.finish_reason.as_deref() == Some(CUT), tokens })
 }
 
-/// Reads a stream of events to its end; `each` sees every piece of text as it comes.
-pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> Result<Reply, String> {
-    let mut reply = Reply::default();
+/// Reads a stream of events to its end; `each` receives every piece of text as it arrives.
+pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> Result<ChatReply, String> {
+    let mut reply = ChatReply::default();
     let mut ended = false;
     for line in reader.lines() {
         let line = line.map_err(|e| broken(&e))?;
-        // Other fields of an event, comments and empty lines say nothing here.
+        // Other fields of an event, comments and empty lines carry no text.
         let Some(data) = line.strip_prefix("data:").map(str::trim) else { continue };
         if data == "[DONE]" {
             ended = true;
             break;
         }
         let event: Completion = serde_json::from_str(data).map_err(|e| format!("not an event of a completion: {e}"))?;
-        reply.tokens = event.usage.and_then(Usage::counted).or(reply.tokens);
+        reply.tokens = event.usage.and_then(TokenCounts::reported).or(reply.tokens);
         for choice in event.choices {
-            if let Some(text) = choice.delta.and_then(|said| said.content.or(said.refusal)) {
+            if let Some(text) = choice.delta.and_then(|content| content.content.or(content.refusal)) {
                 each(&text);
                 reply.text.push_str(&text);
             }
@@ -186,13 +186,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_read_leniently() {
-        let check = |text: &str, expected: Result<Reply, &str>| match (read(text.as_bytes()), expected) {
+    fn missing_and_unknown_fields_are_no_error() {
+        let check = |text: &str, expected: Result<ChatReply, &str>| match (read(text.as_bytes()), expected) {
             (Ok(reply), Ok(wanted)) => assert_eq!(reply, wanted, "{text}"),
             (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
             (found, _) => panic!("{text}: {found:?}"),
         };
-        let reply = |text: &str, cut, tokens| Ok(Reply { text: text.to_owned(), cut, tokens });
+        let reply = |text: &str, cut, tokens| Ok(ChatReply { text: text.to_owned(), cut, tokens });
         check(
             r#"{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"hi","tool_calls":[]},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}"#,
             reply("hi", false, Some((3, 1))),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_read_to_its_end_and_no_further() {
+    fn a_stream_ends_at_its_last_event_and_an_early_end_is_an_error() {
         let check = |events: &str, expected: Result<&str, &str>| {
             let mut shown = String::new();
             let found = read_stream(events.as_bytes(), &mut |piece| shown.push_str(piece));
@@ -216,13 +216,13 @@ mod tests {
                 (found, _) => panic!("{events}: {found:?}"),
             }
         };
-        let said = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
-        check(&format!(": hello\n\n{}{}data: [DONE]\n\n", said("a"), said("b")), Ok("ab"));
+        let event = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+        check(&format!(": hello\n\n{}{}data: [DONE]\n\n", event("a"), event("b")), Ok("ab"));
         check(
-            &format!("{}data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n", said("a")),
+            &format!("{}data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n", event("a")),
             Ok("a"),
         );
-        check(&said("a"), Err("ended before"));
+        check(&event("a"), Err("ended before"));
         check("data: {\"choi\n\n", Err("not an event"));
     }
 }

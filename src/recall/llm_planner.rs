@@ -21,7 +21,7 @@ use super::{
 use crate::{
     config::{LLM, RecallSettings},
     language::{grounding::Grounding, question::ReadQuestion},
-    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, Span},
+    llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, TimeSpan},
     model::{Cues, Plan, QuestionCues, Target, Usage, canonical_name},
 };
 
@@ -260,7 +260,7 @@ struct CuesReply {
     keywords: Vec<String>,
     participants: Vec<String>,
     locations: Vec<String>,
-    time: Option<Span>,
+    time: Option<TimeSpan>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -276,5 +276,5 @@ struct TargetReply {
     sentence: String,
     participants: Vec<String>,
     locations: Vec<String>,
-    time: Option<Span>,
+    time: Option<TimeSpan>,
 }

@@ -1,61 +1,61 @@
-//! Passes to the model and its rows back to texts, on one thread or on several.
+//! Runs passes through the model, on one session or on several in parallel.
 //!
-//! In: passes and the texts that they belong to. Out: the texts' vectors, in the texts'
-//! order. A text's passes run in the order given, whoever runs them, so that the number of
-//! threads never shows in a vector.
+//! In: passes and the texts that they belong to. Out: the texts' vectors, in the order of the
+//! texts. The passes of one text run in order on one session, so that the number of threads
+//! never changes a vector.
 
 use std::sync::Mutex;
 
 use ort::session::{Session, SessionInputs};
 use ort::value::TensorRef;
 
-use super::passes::{Pass, Pooled};
+use super::passes::{Pass, TextPooling};
 use super::{EmbedError, SpanVectors};
 use crate::sync;
 
-/// What goes into a run and what comes out of it.
-pub(super) struct Ends {
+/// The model's inputs and its output.
+pub(super) struct ModelSignature {
     /// The model's name, for errors.
     pub(super) model: String,
-    /// The token that fills a shorter pass of a batch.
+    /// The token that pads a shorter pass of a batch.
     pub(super) padding: i64,
-    /// Whether the model asks for token types.
+    /// Whether the model has an input for token types.
     pub(super) token_types: bool,
-    /// The output that holds a row a token.
+    /// The output that holds one row for each token.
     pub(super) output: String,
 }
 
 /// Runs `batch` passes at a time.
 pub(super) fn run_batches(
     session: &mut Session,
-    ends: &Ends,
+    signature: &ModelSignature,
     passes: &[Pass],
     batch: usize,
-    mut pooled: Vec<Pooled>,
+    mut pooled: Vec<TextPooling>,
 ) -> Result<Vec<SpanVectors>, EmbedError> {
     for batch in passes.chunks(batch) {
-        ends.run(session, batch, |pass, rows, dimensions| {
+        signature.run(session, batch, |pass, rows, dimensions| {
             if let Some(pooled) = pooled.get_mut(pass.text) {
                 pooled.add(pass, rows, dimensions);
             }
         })?;
     }
-    Ok(pooled.into_iter().map(Pooled::finish).collect())
+    Ok(pooled.into_iter().map(TextPooling::finish).collect())
 }
 
-/// A text on its way: its place, and what is still to run for it.
+/// A text whose passes are still to run.
 struct Task {
     text: usize,
-    pooled: Pooled,
+    pooled: TextPooling,
     passes: Vec<Pass>,
 }
 
-/// Runs one pass at a time in each session, all of a text's in the same one.
-pub(super) fn run_side_by_side(
+/// Runs one pass at a time in each session.
+pub(super) fn run_in_parallel(
     sessions: &mut [Session],
-    ends: &Ends,
+    signature: &ModelSignature,
     passes: Vec<Pass>,
-    pooled: Vec<Pooled>,
+    pooled: Vec<TextPooling>,
 ) -> Result<Vec<SpanVectors>, EmbedError> {
     let task = |(text, pooled)| Task { text, pooled, passes: Vec::with_capacity(1) };
     let mut tasks: Vec<Task> = pooled.into_iter().enumerate().map(task).collect();
@@ -64,39 +64,47 @@ pub(super) fn run_side_by_side(
             task.passes.push(pass);
         }
     }
-    // Taken from the end: the longest first, so that no thread is left with one alone.
+    // Threads pop from the end, so the longest texts run first and no thread ends with a long one alone.
     tasks.sort_by_key(|task| task.passes.iter().map(|pass| pass.ids.len()).sum::<usize>());
     let sessions = sessions.get_mut(..tasks.len().min(sessions.len())).unwrap_or_default();
     let tasks = Mutex::new(tasks);
     let (first, others) = sessions.split_first_mut().map_or((None, Default::default()), |(f, o)| (Some(f), o));
-    let lanes: Vec<Result<Vec<_>, EmbedError>> = std::thread::scope(|scope| {
-        let others: Vec<_> = others.iter_mut().map(|session| scope.spawn(|| lane(session, ends, &tasks))).collect();
-        let mine = first.map(|session| lane(session, ends, &tasks));
-        let failed = |_| Err(ends.failed("a thread of it failed".to_owned()));
+    let results: Vec<Result<Vec<_>, EmbedError>> = std::thread::scope(|scope| {
+        let others: Vec<_> =
+            others.iter_mut().map(|session| scope.spawn(|| work(session, signature, &tasks))).collect();
+        let mine = first.map(|session| work(session, signature, &tasks));
+        let failed =
+            |_| Err(signature.failed("a worker thread panicked; this is a defect, please report it".to_owned()));
         mine.into_iter().chain(others.into_iter().map(|other| other.join().unwrap_or_else(failed))).collect()
     });
     let mut found = Vec::new();
-    for lane in lanes {
-        found.extend(lane?);
+    for result in results {
+        found.extend(result?);
     }
     found.sort_by_key(|(text, _)| *text);
     Ok(found.into_iter().map(|(_, vectors)| vectors).collect())
 }
 
-fn lane(session: &mut Session, ends: &Ends, tasks: &Mutex<Vec<Task>>) -> Result<Vec<(usize, SpanVectors)>, EmbedError> {
+fn work(
+    session: &mut Session,
+    signature: &ModelSignature,
+    tasks: &Mutex<Vec<Task>>,
+) -> Result<Vec<(usize, SpanVectors)>, EmbedError> {
     let next = || sync::lock(tasks).pop();
     let mut found = Vec::new();
     while let Some(Task { text, mut pooled, passes }) = next() {
         for pass in &passes {
-            ends.run(session, std::slice::from_ref(pass), |pass, rows, dimensions| pooled.add(pass, rows, dimensions))?;
+            signature.run(session, std::slice::from_ref(pass), |pass, rows, dimensions| {
+                pooled.add(pass, rows, dimensions)
+            })?;
         }
         found.push((text, pooled.finish()));
     }
     Ok(found)
 }
 
-impl Ends {
-    /// Runs passes together; `each` gets every pass with its rows and their width.
+impl ModelSignature {
+    /// Runs passes as one batch; `each` gets every pass with its rows and their width.
     fn run(
         &self,
         session: &mut Session,
@@ -128,7 +136,8 @@ impl Ends {
         let dimensions = match found[..] {
             [b, s, d] if (b, s) == (batch.len() as i64, width as i64) && d > 0 => d as usize,
             _ => {
-                let problem = format!("output of shape {found:?} for a batch of {shape:?}; one row a token is needed");
+                let problem =
+                    format!("output of shape {found:?} for a batch of {shape:?}; one row for each token is needed");
                 return Err(self.failed(problem));
             }
         };

@@ -1,0 +1,164 @@
+//! The HTTP client of one endpoint.
+//!
+//! In: a request's body, a timeout, and a function that reads the reply. Out: what the function
+//! read, or a [`RequestFailure`] by status code and error kind, in the endpoint's words with the key masked.
+
+use std::{
+    io::{BufRead, BufReader},
+    time::Duration,
+};
+
+use ureq::{
+    Agent, Body, ResponseExt as _, Timeout,
+    http::Response,
+    tls::{RootCerts, TlsConfig},
+};
+
+use super::{backoff::retry_after, failure::RequestFailure};
+
+/// The longest reply.
+const MAX_REPLY_BYTES: u64 = 64 << 20;
+/// The most characters of the endpoint's message that an error repeats.
+const MAX_MESSAGE_CHARACTERS: usize = 300;
+
+/// One path of an endpoint, with its key.
+pub struct Endpoint {
+    agent: Agent,
+    url: String,
+    /// The environment variable, and the key that it held.
+    key: Option<(String, Option<String>)>,
+}
+
+impl Endpoint {
+    /// Reads the key; connects to nothing yet.
+    ///
+    /// Requests go to `base`/`path`, such as `https://host/v1` and `chat/completions`. `key_env`
+    /// names the environment variable with the key; when it is empty, no key is sent.
+    #[must_use]
+    pub fn new(base: &str, path: &str, key_env: &str) -> Self {
+        let key = Some(key_env.to_owned()).filter(|variable| !variable.is_empty()).map(|variable| {
+            let key = std::env::var(&variable).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+            (variable, key)
+        });
+        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("ripplemem/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls)
+            .build()
+            .into();
+        Self { agent, url: format!("{}/{path}", base.trim_end_matches('/')), key }
+    }
+
+    /// The environment variable that should hold the key and is not set.
+    #[must_use]
+    pub fn missing_key(&self) -> Option<&str> {
+        match &self.key {
+            Some((variable, None)) => Some(variable),
+            _ => None,
+        }
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.as_ref().and_then(|(_, key)| key.as_deref())
+    }
+
+    /// The URL that requests are sent to.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends one request; `read` reads the body of the reply.
+    ///
+    /// # Errors
+    /// [`RequestFailure`]; an error of `read` counts as transient.
+    pub fn post<T>(
+        &self,
+        body: &[u8],
+        timeout: Duration,
+        read: impl FnOnce(&mut dyn BufRead) -> Result<T, String>,
+    ) -> Result<T, RequestFailure> {
+        let mut request = self.agent.post(&self.url).header("content-type", "application/json");
+        if let Some(key) = self.key() {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let request = request.config().timeout_global(Some(timeout)).build();
+        let mut response = request.send(body).map_err(|e| self.connection_failure(&e))?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            let after = response.headers().get("retry-after").and_then(|v| v.to_str().ok()).and_then(retry_after);
+            let message = response.body_mut().with_config().limit(MAX_REPLY_BYTES).lossy_utf8(true).read_to_string();
+            return Err(self.status_failure(status, after, &message.unwrap_or_default(), &response));
+        }
+        let reader = response.into_body().into_with_config().limit(MAX_REPLY_BYTES).reader();
+        read(&mut BufReader::new(reader)).map_err(|problem| RequestFailure::unreadable(self.without_key(&problem)))
+    }
+
+    /// No reply, or a part of one.
+    fn connection_failure(&self, error: &ureq::Error) -> RequestFailure {
+        match error {
+            ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+                RequestFailure::transient("no connection in time", false)
+            }
+            ureq::Error::Timeout(_) => RequestFailure::transient("no reply in time", true),
+            ureq::Error::BadUri(problem) => RequestFailure::Permanent(format!("not a URL: {problem}")),
+            ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
+                RequestFailure::Permanent(format!("the endpoint's certificate is not trusted: {error}"))
+            }
+            error => RequestFailure::transient(self.without_key(&error.to_string()), false),
+        }
+    }
+
+    /// A reply whose status is not 200.
+    fn status_failure(
+        &self,
+        status: u16,
+        after: Option<Duration>,
+        message: &str,
+        response: &Response<Body>,
+    ) -> RequestFailure {
+        let said = error_message(&self.without_key(message));
+        let problem = if said.is_empty() { format!("status {status}") } else { format!("status {status}: {said}") };
+        match status {
+            300..400 => {
+                let to = response.headers().get("location").and_then(|v| v.to_str().ok()).unwrap_or("elsewhere");
+                RequestFailure::Permanent(
+                    self.without_key(&format!("status {status}: {} has moved to {to}", response.get_uri())),
+                )
+            }
+            // A used-up quota does not come back by waiting.
+            429 if message.contains("insufficient_quota") => RequestFailure::Permanent(problem),
+            408 | 409 | 425 | 429 | 500..600 => RequestFailure::Transient { problem, after, charged: false },
+            400 | 413 | 422 => RequestFailure::Rejected(problem),
+            _ => RequestFailure::Permanent(problem),
+        }
+    }
+
+    fn without_key(&self, text: &str) -> String {
+        self.key().map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"))
+    }
+}
+
+/// `error.message` of a JSON body, or the other fields that endpoints use; else the body's beginning.
+fn error_message(body: &str) -> String {
+    let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    let message = ["/error/message", "/error", "/message", "/detail"].iter().find_map(|p| json.pointer(p)?.as_str());
+    let line = message.unwrap_or(body).split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(MAX_MESSAGE_CHARACTERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_message_is_found_and_cut() {
+        assert_eq!(error_message(r#"{"error":{"message":"no such\n model","code":1}}"#), "no such model");
+        assert_eq!(error_message(r#"{"error":"model 'x' not found"}"#), "model 'x' not found");
+        assert_eq!(error_message("<html>down</html>"), "<html>down</html>");
+        assert_eq!(error_message(&"x".repeat(9_999)).len(), MAX_MESSAGE_CHARACTERS);
+    }
+}

@@ -1,0 +1,174 @@
+//! Messages to the endpoint, with retries, until there is a reply or no time for one.
+//!
+//! In: messages, a contract and a deadline. Out: the reply and what it cost, also when the
+//! request failed after the endpoint had worked on it. Never retries what the endpoint rejects
+//! or refuses, and never sends while it waits out the endpoint's `Retry-After`.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use serde_json::value::RawValue;
+
+use super::{
+    contract::Contract,
+    error::LlmError,
+    limits::Limits,
+    request::{FieldStream, Streamed},
+    stream_field::FieldParser,
+    tokens::{sent_tokens, tokens},
+    wire::{self, ChatBody, ChatMessage, ChatReply, ResponseFormat, StreamOptions},
+};
+use crate::{
+    config::LlmSettings,
+    endpoint::{Endpoint, RequestFailure, backoff},
+    model::Usage,
+    sync,
+};
+
+/// The longest `Retry-After` that a request waits for; a longer one fails it.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Retries of a request for which the endpoint may have charged: each may cost its tokens again.
+const CHARGED_RETRIES: u32 = 1;
+
+/// The way to the endpoint.
+pub(super) struct Transport {
+    settings: LlmSettings,
+    endpoint: Endpoint,
+    limits: Limits,
+    /// What every process spent on this directory, this one included. The caps count it.
+    total: Mutex<Usage>,
+}
+
+impl Transport {
+    /// Connects to nothing yet. `spent` is what earlier processes spent.
+    pub(super) fn new(settings: &LlmSettings, spent: Usage) -> Self {
+        Self {
+            settings: settings.clone(),
+            endpoint: Endpoint::new(&settings.endpoint, "chat/completions", &settings.key_env),
+            limits: Limits::new(settings),
+            total: Mutex::new(spent),
+        }
+    }
+
+    pub(super) fn settings(&self) -> &LlmSettings {
+        &self.settings
+    }
+
+    pub(super) fn url(&self) -> &str {
+        self.endpoint.url()
+    }
+
+    pub(super) fn check_key(&self) -> Result<(), LlmError> {
+        let missing = self.endpoint.missing_key();
+        missing.map_or(Ok(()), |variable| Err(LlmError::MissingKey { variable: variable.to_owned() }))
+    }
+
+    /// Sends messages until there is a reply. `usage` takes what every attempt cost.
+    pub(super) fn send(
+        &self,
+        contract: Contract,
+        messages: &[ChatMessage],
+        deadline: Instant,
+        mut stream: Option<FieldStream<'_>>,
+        usage: &mut Usage,
+    ) -> Result<ChatReply, LlmError> {
+        self.check_key()?;
+        let body = self.body(contract, messages, stream.is_some())?;
+        let prompt_tokens = sent_tokens(contract, messages);
+        let unavailable =
+            |problem: String, attempts| LlmError::Unavailable { url: self.url().to_owned(), problem, attempts };
+        let mut attempts = 0;
+        loop {
+            let wait = self.limits.retry_after();
+            if !wait.is_zero() && (wait > MAX_RETRY_AFTER || Instant::now() + wait >= deadline) {
+                return Err(unavailable("it asked not to be called for a while (Retry-After)".to_owned(), attempts));
+            }
+            std::thread::sleep(wait);
+            let permit = self.limits.acquire(&self.settings, || *sync::lock(&self.total), prompt_tokens, deadline)?;
+            let from = Instant::now();
+            let timeout =
+                Duration::from_secs(self.settings.timeout_seconds).min(deadline.saturating_duration_since(from));
+            if timeout.is_zero() {
+                return Err(LlmError::Deadline);
+            }
+            let outcome = match &mut stream {
+                None => self.endpoint.post(&body, timeout, wire::read_all),
+                Some((field, show)) => {
+                    let mut parser = FieldParser::new(field);
+                    let mut each = |piece: &str| {
+                        let text = parser.push(piece);
+                        if !text.is_empty() {
+                            show(Streamed::Text(&text));
+                        }
+                    };
+                    self.endpoint.post(&body, timeout, |reader| wire::read_stream(reader, &mut each))
+                }
+            };
+            attempts += 1;
+            let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let mut charge = |calls, (prompt_tokens, completion_tokens)| {
+                // Added before the permit is dropped: in between, the cap would count neither.
+                let cost = Usage { calls, prompt_tokens, completion_tokens, milliseconds };
+                *sync::lock(&self.total) += cost;
+                *usage += cost;
+            };
+            let (problem, after, retries) = match outcome {
+                Ok(reply) => {
+                    charge(1, reply.tokens.unwrap_or_else(|| (prompt_tokens, tokens(&reply.text))));
+                    return Ok(reply);
+                }
+                Err(RequestFailure::Rejected(problem)) => {
+                    return Err(LlmError::Rejected { url: self.url().to_owned(), problem });
+                }
+                Err(RequestFailure::Permanent(problem)) => {
+                    let (url, model) = (self.url().to_owned(), self.settings.model.clone());
+                    return Err(LlmError::Permanent { url, model, problem });
+                }
+                Err(RequestFailure::Transient { problem, after, charged }) => {
+                    if charged {
+                        // How much it wrote is unknown; it read the prompt at least.
+                        charge(0, (prompt_tokens, 0));
+                    }
+                    let retries = self.settings.retries;
+                    (problem, after, if charged { retries.min(CHARGED_RETRIES) } else { retries })
+                }
+            };
+            drop(permit);
+            if Instant::now() >= deadline {
+                return Err(LlmError::Deadline);
+            }
+            if let Some(after) = after {
+                self.limits.set_retry_after(after);
+            }
+            let pause = backoff(attempts);
+            if attempts > retries || Instant::now() + pause >= deadline {
+                return Err(unavailable(problem, attempts));
+            }
+            if let Some((_, show)) = &mut stream {
+                show(Streamed::Restart);
+            }
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn body(&self, contract: Contract, messages: &[ChatMessage], stream: bool) -> Result<Vec<u8>, LlmError> {
+        let defect = |e: serde_json::Error| LlmError::InvalidReply {
+            contract: contract.name(),
+            problem: format!("the request has no JSON form: {e}; this is a defect, please report it"),
+            reply: String::new(),
+        };
+        let schema: &RawValue = serde_json::from_str(contract.schema_text()).map_err(defect)?;
+        let body = ChatBody {
+            model: &self.settings.model,
+            messages,
+            temperature: 0,
+            max_tokens: self.settings.most_completion_tokens,
+            response_format: ResponseFormat::schema(contract.name(), schema),
+            stream,
+            stream_options: stream.then_some(StreamOptions { include_usage: true }),
+        };
+        serde_json::to_vec(&body).map_err(defect)
+    }
+}
