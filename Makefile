@@ -1,10 +1,12 @@
-# Two commands: `make demo` runs the main job, `make test` passes the tests.
-# Both set up what they need first (scripts/setup; nothing to do takes under a second).
+# `make demo` shows the main job, `make test` runs the tests. Both run scripts/setup first, which
+# takes under a second when everything is installed.
 
-# cargo as scripts/setup finds it, also where the shell's profile was not read.
+# Find cargo where rustup installs it, even if the shell's profile was not read.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 BINARY := target/release/ripplemem
-# What the feature adds, alone: the crate is built for it once more, so without optimising it.
+# The tests of the `qwen3` feature. They need a second build of the crate with candle, about four
+# minutes, so `make soak` runs them and `make test` does not. Unoptimised, since it is built for
+# these tests alone.
 TEST_QWEN3 := cargo test --release --locked --features qwen3 \
 	--config profile.release.package.ripplemem.opt-level=0 --lib embed::qwen3
 
@@ -17,10 +19,11 @@ demo: setup
 test: setup
 	cargo test --release --locked
 	cargo build --release --locked
-	$(TEST_QWEN3)
 
-# The kill tests with their full number of seeded rounds, and half an hour of flood.
+# The tests that take long: those of the `qwen3` feature, the kill tests with their full number of
+# seeded rounds, and half an hour of flood.
 soak: setup
+	$(TEST_QWEN3)
 	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem recovery -- --nocapture
 	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem snapshots::killed -- --nocapture
 	RIPPLEMEM_KILL_ROUNDS=50 cargo test --release --locked --test ripplemem snapshots::a_restore_killed -- --nocapture
@@ -30,14 +33,15 @@ soak: setup
 bench: setup
 	cargo bench --locked
 
-# Formatting, lints and documentation, warnings as errors.
+# Formatting, lints and documentation, with warnings as errors. `--all-features` also checks the code
+# of the `qwen3` feature.
 check:
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps --all-features
 
-# A Kafka broker on 127.0.0.1:9092, without containers; its data in ripplemem-data/kafka. And the
-# scripted model that pipelines/llm.toml asks, on 127.0.0.1:8089.
+# Starts a Kafka broker on 127.0.0.1:9092, without containers and with its data in
+# ripplemem-data/kafka, and the scripted model of pipelines/llm.toml on 127.0.0.1:8089.
 up: model
 	@scripts/broker up
 
@@ -45,7 +49,7 @@ down:
 	@scripts/model down
 	@scripts/broker down
 
-# The scripted model alone.
+# Starts the scripted model alone.
 model:
 	cargo build --release --locked --bin scripted-model
 	@scripts/model up
