@@ -23,7 +23,7 @@ use super::{
 /// Score the memory on a benchmark: build it, ask every question, compare with the evidence.
 #[derive(Args)]
 pub(crate) struct Eval {
-    /// The format: locomo, longmemeval or evermembench.
+    #[arg(help = format!("The format: {}", format_names()))]
     format: String,
     /// The file, as published.
     path: PathBuf,
@@ -96,9 +96,8 @@ impl Eval {
     }
 
     fn request(self) -> Result<eval::EvalRequest> {
-        let format = BenchmarkFormat::parse(&self.format).with_context(|| {
-            format!("{:?} is not a benchmark; write locomo, longmemeval or evermembench", self.format)
-        })?;
+        let format = BenchmarkFormat::parse(&self.format)
+            .with_context(|| format!("{:?} is not a benchmark; write {}", self.format, format_names()))?;
         let pipeline = match (&self.pipeline, &self.profile) {
             (Some(path), _) => read_pipeline(path)?,
             (None, profile) => {
@@ -121,6 +120,10 @@ impl Eval {
             answers: self.answers,
         })
     }
+}
+
+fn format_names() -> String {
+    BenchmarkFormat::ALL.map(BenchmarkFormat::name).join(" or ")
 }
 
 fn read_calibration(path: &Path) -> Result<Calibration> {

@@ -14,10 +14,13 @@ pub enum BenchmarkFormat {
 }
 
 impl BenchmarkFormat {
+    /// Every format, in the order of the help.
+    pub const ALL: [Self; 3] = [Self::Locomo, Self::LongMemEval, Self::EverMemBench];
+
     /// The format of a name, as on the command line.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Locomo, Self::LongMemEval, Self::EverMemBench].into_iter().find(|f| f.name() == name)
+        Self::ALL.into_iter().find(|f| f.name() == name)
     }
 
     /// Its name: also the name of its source, and the first segment of its banks.
