@@ -1,5 +1,5 @@
-//! Every bad input gets an error that names where and what to do, rejects go to the
-//! dead-letter topic, and nothing acknowledged is lost.
+//! Every bad input gets an error that names the place and the remedy, rejected records go to the
+//! dead-letter topic, and nothing that was acknowledged is lost.
 
 use std::{
     fs,
@@ -121,7 +121,7 @@ fn a_second_writer_is_refused() {
     assert!(ripplemem(&["digest", "--data", settings.log.directory.to_str().unwrap()]).status.success());
 }
 
-/// A model that is there, but damaged; and one that is nowhere.
+/// A missing model, then a damaged one.
 #[test]
 fn a_model_that_cannot_be_loaded() {
     let home = tempfile::tempdir().unwrap();
@@ -149,13 +149,13 @@ fn a_model_that_cannot_be_loaded() {
     let (checked, ran) = run("log");
     fails(&checked, 1, &[model.to_str().unwrap(), "scripts/setup"]);
     fails(&ran, 1, &[model.to_str().unwrap()]);
-    // What was acknowledged before the model failed is extracted once it is whole again.
+    // Turns acknowledged before the model failed are extracted once the model is whole again.
     fs::write(&model, &whole).unwrap();
     let (_, ran) = run("log");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// A write that the disk refuses: `ulimit -f` makes the kernel answer as a full one does.
+/// A write that the disk refuses. `ulimit -f` makes writes fail as on a full disk.
 #[test]
 fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let home = tempfile::tempdir().unwrap();
@@ -172,8 +172,8 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let mut refused = 0;
     for kib in [64, 256, 512, 1024] {
         let output = limited(kib);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!told.contains("panicked"), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!stderr.contains("panicked"), "{stderr}");
         if !output.status.success() {
             refused += 1;
             fails(&output, 1, &[settings.log.directory.to_str().unwrap()]);
@@ -188,7 +188,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert_eq!(census(&service), census(&expected));
 }
 
-/// A log that lost its tail says so and names the directory; it never goes on quietly.
+/// A log that lost its tail is refused with the name of its directory, never opened silently.
 #[test]
 fn a_truncated_log_is_refused_by_name() {
     let home = tempfile::tempdir().unwrap();
@@ -203,7 +203,7 @@ fn a_truncated_log_is_refused_by_name() {
             if path.is_dir() { directories.push(path) } else { files.push(path) }
         }
     }
-    // The journal holds what was written: cut the data that it has, not its empty end.
+    // Truncate the journal inside its data, not in its preallocated zeros.
     let journal = files.iter().find(|f| f.extension().is_some_and(|e| e == "jnl")).expect("a journal");
     let bytes = fs::read(journal).unwrap();
     let end = bytes.iter().rposition(|b| *b != 0).unwrap();

@@ -1,5 +1,5 @@
-//! What docker/ says, done without containers: its broker's settings, commands, health checks,
-//! paths and ports, on Kafka's own jars and our own binary.
+//! Runs what docker/ describes, without containers: its broker's settings, commands, health checks,
+//! paths and ports, with Kafka's jars and the binary of this build.
 
 use std::{
     collections::BTreeMap,
@@ -29,19 +29,19 @@ fn script(name: &str, arguments: &[&str]) -> Output {
 #[test]
 fn files_are_as_their_schema_and_linter_say() {
     let output = script("check_docker", &[]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    for line in told.lines().filter_map(|line| line.strip_prefix("skipped: ")) {
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    for line in stdout.lines().filter_map(|line| line.strip_prefix("skipped: ")) {
         skip("containers::files_are_as_their_schema_and_linter_say", line);
     }
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("ok: copied files"), "{told}");
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout.contains("ok: copied files"), "{stdout}");
 }
 
-/// The names and ports of the containers as they are on this machine alone.
+/// The containers' names, ports and paths, mapped to this machine.
 struct Outside {
     home: tempfile::TempDir,
-    /// What stands in a file or command, and what stands for it here; longer ones first.
-    instead: Vec<(String, String)>,
+    /// Text in a file or command, and its replacement here; longer texts first.
+    replacements: Vec<(String, String)>,
 }
 
 impl Outside {
@@ -51,8 +51,8 @@ impl Outside {
         let ports: Vec<u16> = held.iter().map(|l| l.local_addr().unwrap().port()).collect();
         let [broker, controller, host, metrics, model] = ports[..] else { panic!("five ports") };
         let here = |path: &str| home.path().join(path).to_str().unwrap().to_owned();
-        let instead = [
-            // What is published: on the host this port leads to 19092 in the container.
+        let replacements = [
+            // The published port: on the host it leads to 19092 in the container.
             ("HOST://127.0.0.1:9092", format!("HOST://127.0.0.1:{host}")),
             ("HOST://:19092", format!("HOST://127.0.0.1:{host}")),
             ("INSIDE://:9092", format!("INSIDE://127.0.0.1:{broker}")),
@@ -68,15 +68,15 @@ impl Outside {
             ("/var/lib/ripplemem", here("lib")),
             ("/var/lib/kafka/data", here("data")),
         ];
-        let instead = instead.map(|(there, here)| (there.to_owned(), here)).to_vec();
-        Self { home, instead }
+        let replacements = replacements.map(|(there, here)| (there.to_owned(), here)).to_vec();
+        Self { home, replacements }
     }
 
     fn read(&self, text: &str) -> String {
-        self.instead.iter().fold(text.to_owned(), |text, (there, here)| text.replace(there, here))
+        self.replacements.iter().fold(text.to_owned(), |text, (there, here)| text.replace(there, here))
     }
 
-    /// A volume `HOST:CONTAINER:ro` of one file: the file is put where the container would see it.
+    /// Mounts a volume `HOST:CONTAINER:ro` of one file: copies it to where the container would see it.
     fn mount(&mut self, volume: &str) {
         let mut fields = volume.split(':');
         let (from, to) = (fields.next().unwrap(), fields.next().unwrap());
@@ -89,11 +89,11 @@ impl Outside {
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             write(&to, self.read(&fs::read_to_string(file).unwrap()));
         } else {
-            self.instead.push((to.to_owned(), file.canonicalize().unwrap().to_str().unwrap().to_owned()));
+            self.replacements.push((to.to_owned(), file.canonicalize().unwrap().to_str().unwrap().to_owned()));
         }
     }
 
-    /// A command of the image: its entry point is the binary.
+    /// A command of the image, whose entry point is the binary.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
         command.args(words.iter().map(|word| self.read(word))).stdin(Stdio::null());
@@ -107,10 +107,10 @@ impl Outside {
     }
 }
 
-/// A process that ends with the test.
-struct Ends(Child);
+/// A process that is killed when the test ends.
+struct KilledAtEnd(Child);
 
-impl Drop for Ends {
+impl Drop for KilledAtEnd {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
@@ -124,13 +124,13 @@ fn words(list: &Value) -> Vec<&str> {
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what} never came");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: not within 60 s");
         std::thread::sleep(Duration::from_millis(200));
     }
 }
 
-/// The broker of compose.yaml: its environment is Kafka's properties.
-fn broker(outside: &Outside, libraries: &str, environment: &Value) -> Ends {
+/// The broker of compose.yaml. Its environment variables become Kafka's properties.
+fn broker(outside: &Outside, libraries: &str, environment: &Value) -> KilledAtEnd {
     let properties: String = environment
         .as_object()
         .unwrap()
@@ -150,7 +150,7 @@ fn broker(outside: &Outside, libraries: &str, environment: &Value) -> Ends {
     let format = ["kafka.tools.StorageTool", "format", "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--config"];
     assert!(java().args(format).arg(&file).status().unwrap().success(), "the storage is not formatted");
     let heap = environment["KAFKA_HEAP_OPTS"].as_str().unwrap().split(' ');
-    Ends(java().args(heap).arg("kafka.Kafka").arg(&file).spawn().unwrap())
+    KilledAtEnd(java().args(heap).arg("kafka.Kafka").arg(&file).spawn().unwrap())
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn every_command_of_the_containers_runs_outside_of_them() {
         words(&services[service]["volumes"]).into_iter().for_each(|volume| outside.mount(volume));
     }
 
-    // The image's broker has scripts that Kafka's jars have not: the same question by our client.
+    // The image's health check is a script that Kafka's jars lack: ask the same with our client.
     let check = words(&services["broker"]["healthcheck"]["test"]);
     let ["CMD", "/opt/kafka/bin/kafka-broker-api-versions.sh", "--bootstrap-server", address] = check[..] else {
         panic!("{check:?}")
@@ -188,9 +188,9 @@ fn every_command_of_the_containers_runs_outside_of_them() {
     assert_eq!(json(of("ENTRYPOINT ")), serde_json::json!(["ripplemem"]));
     let commands: Vec<Value> = dockerfile.lines().filter_map(|l| l.trim().strip_prefix("CMD ")).map(json).collect();
     let [health, run] = &commands[..] else { panic!("{commands:?}") };
-    assert_eq!(run, &services["service"]["command"], "the image runs by itself what compose.yaml makes it run");
+    assert_eq!(run, &services["service"]["command"], "the image's default command is the one of compose.yaml");
 
-    let service = Ends(outside.command(&words(run)).stderr(Stdio::null()).spawn().unwrap());
+    let service = KilledAtEnd(outside.command(&words(run)).stderr(Stdio::null()).spawn().unwrap());
     let ready = words(&services["service"]["healthcheck"]["test"]);
     until("the service", || outside.healthy(&ready));
     assert!(outside.healthy(&[&["CMD"], &words(health)[..]].concat()));
@@ -199,7 +199,7 @@ fn every_command_of_the_containers_runs_outside_of_them() {
 
     let loaded = outside.command(&words(&services["loader"]["command"])).output().unwrap();
     assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
-    // The question of the file's head, as it stands there.
+    // The question in the header of compose.yaml, word for word.
     let head = fs::read_to_string(root().join("docker/compose.yaml")).unwrap();
     let head: String = head.lines().map_while(|l| l.strip_prefix('#')).collect::<String>().replace("\\ ", "");
     let (_, question) = head.split_once("exec service ripplemem ask ").unwrap();
@@ -208,16 +208,16 @@ fn every_command_of_the_containers_runs_outside_of_them() {
     let rest: Vec<&str> = rest.split_whitespace().take(4).collect();
     let ask = || outside.command(&[&["ask", question], &rest[..]].concat()).output().unwrap();
     until("the answer", || String::from_utf8_lossy(&ask().stdout).contains("Elias"));
-    // In words, by the model of its own container.
+    // The answer in words, by the model of another container.
     let model = &services["model"];
     assert_eq!(words(&model["entrypoint"]), ["scripted-model"]);
     let mut scripted = Command::new(env!("CARGO_BIN_EXE_scripted-model"));
     scripted.args(words(&model["command"]).iter().map(|word| outside.read(word)));
-    let _scripted = Ends(scripted.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+    let _scripted = KilledAtEnd(scripted.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
     let answer = || outside.command(&[&["ask", question], &rest[..], &["--answer"]].concat()).output().unwrap();
     until("the answer in words", || String::from_utf8_lossy(&answer().stdout).contains("  ["));
 
-    // On the host: where the files of pipelines/ look for a broker.
+    // On the host, the pipeline files expect the broker at this address.
     let pipeline = fs::read_to_string(root().join("pipelines/kafka.toml")).unwrap();
     assert!(pipeline.contains("127.0.0.1:9092"));
     let file = write(&outside.home.path().join("host.toml"), outside.read(&pipeline));

@@ -1,4 +1,4 @@
-//! The project's invariants, each by a test that fails when it is broken.
+//! The project's invariants, each held by a test that fails when it is broken.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -21,7 +21,7 @@ pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// A pipeline with the deterministic embedder over a directory; `extra` is more TOML.
+/// A pipeline in a directory, with the deterministic embedder; `extra` is more TOML.
 pub(crate) fn pipeline(directory: &Path, extra: &str) -> Pipeline {
     let mut pipeline =
         Pipeline::parse(&format!("version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"\n{extra}")).unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn open(pipeline: &Pipeline) -> Service {
     Service::open(pipeline, &mut |_| {}).unwrap()
 }
 
-/// Takes a JSON Lines file to its end.
+/// Ingests a JSON Lines file to its end.
 pub(crate) fn ingest(service: &mut Service, path: &Path) -> Ingested {
     let settings =
         SourceSettings { format: "jsonl".into(), path: path.to_owned(), zone: "+00:00".into(), only: Vec::new() };
@@ -75,13 +75,13 @@ pub(crate) fn ripplemem(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ripplemem")).args(arguments).output().unwrap()
 }
 
-/// What a failed run must look like: the code, these words on stderr, and no panic.
+/// Asserts how a run failed: the exit code, these words on stderr, and no panic.
 pub(crate) fn fails(output: &Output, code: i32, words: &[&str]) {
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{told}");
-    assert!(!told.contains("panicked"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
     for word in words {
-        assert!(told.contains(word), "{word:?} is not in: {told}");
+        assert!(stderr.contains(word), "{word:?} is not in: {stderr}");
     }
 }
 
@@ -91,27 +91,27 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// None, and the test named as skipped, where the package cannot be had.
+    /// None, with the test reported as skipped, where the package cannot be installed.
     pub(crate) fn with(package: &str, test: &str) -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python_packages.py");
         let output = Command::new(script).arg(package).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(5) {
-            skip(test, told.trim());
+            skip(test, stderr.trim());
             return None;
         }
-        assert!(output.status.success(), "{told}");
+        assert!(output.status.success(), "{stderr}");
         Some(Self { packages: String::from_utf8(output.stdout).unwrap().trim().to_owned() })
     }
 
-    /// It, with the package.
+    /// A command that runs it with the package.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new("python3");
         command.env("PYTHONPATH", &self.packages);
         command
     }
 
-    /// What it prints.
+    /// Runs it and returns its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.command().args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -122,6 +122,6 @@ impl Python {
 /// Every row of a directory of Parquet files, by partition and offset, as pyarrow reads them.
 pub(crate) fn rows(python: &Python, directory: &str) -> Vec<serde_json::Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/rows.py");
-    let told = python.run(&[script.to_str().unwrap(), directory]);
-    told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let stdout = python.run(&[script.to_str().unwrap(), directory]);
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
