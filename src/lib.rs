@@ -1,33 +1,51 @@
 //! RippleMem: long-term memory for LLM agents as a live dataflow.
 //!
-//! The rooms, in the data's order. What `memory` holds is a pure function of the memory
-//! log; clocks, files and models stay in the rooms before it.
-
-pub mod model;
-pub mod schema;
-pub mod sync;
+//! What `memory` holds is a pure function of the memory log: clocks, files and models stay in the
+//! rooms before it. The rooms, in the data's order, and the question that each answers:
+//!
+//! | room | question |
+//! |---|---|
+//! | [`model`] | What are the nouns: turn, window, unit, edge, question, evidence? |
+//! | [`config`] | What may a pipeline file say? |
+//! | [`source`] | Where do turns come from? |
+//! | [`log`] | Where are turns and memory records stored durably? |
+//! | [`window`] | Which turns belong together? |
+//! | [`language`] | What do English sentences say of names, places and times? |
+//! | [`endpoint`] | How are servers of models called? |
+//! | [`llm`] | What may a language model be asked, and what did it answer before? |
+//! | [`extract`] | What is worth remembering in a window? |
+//! | [`embed`] | Which vector does a text have? |
+//! | [`memory`] | Which units are there, what links them, and which does a question call to mind? |
+//! | [`recall`] | Which evidence answers a question? |
+//! | [`snapshot`] | How is the memory restored, and what was it in the past? |
+//! | [`pipeline`] | How do the rooms work together, from a turn to an answer? |
+//! | [`serve`] | How does all this run as a service on Kafka? |
+//! | [`telemetry`] | Which metrics does a service have? |
+//! | [`eval`] | How good is it, beside the baselines? |
+//! | [`schema`] | Which JSON Schema does each record have? |
+//! | [`sync`] | What happens to a lock whose holder panicked? |
 
 pub mod config;
-pub mod language;
-
 pub mod embed;
 pub mod endpoint;
+pub mod eval;
 pub mod extract;
+pub mod language;
 pub mod llm;
 pub mod log;
 pub mod memory;
+pub mod model;
+pub mod pipeline;
 pub mod recall;
+pub mod schema;
+pub mod serve;
 pub mod snapshot;
 pub mod source;
+pub mod sync;
+pub mod telemetry;
 pub mod window;
 
-pub mod pipeline;
-pub mod serve;
-pub mod telemetry;
-
-pub mod eval;
-
-/// Names a test that cannot run here, past the harness, which hides what a passed test prints.
+/// Reports a skipped test on standard error; the harness hides what a passed test prints.
 #[cfg(test)]
 fn skipped(what: &str) {
     use std::io::Write;

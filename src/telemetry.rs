@@ -1,7 +1,7 @@
 //! Every metric's name and meaning, in one place.
 //!
-//! In: what happened. Out: the text that Prometheus reads. Counters end in `_total`, units
-//! stand in the names, and a bank is never a label: it would tell who uses the service.
+//! In: events of a running service. Out: the text that Prometheus scrapes. Counters end in `_total`,
+//! units are in the names. A bank is never a label: it would reveal who uses the service.
 
 use std::sync::atomic::AtomicU64;
 
@@ -25,14 +25,14 @@ pub struct OfPartition {
     pub partition: u32,
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
     /// `answered`, or the code of the refusal.
     pub outcome: &'static str,
 }
 
-/// What a language model was asked for.
+/// The purpose of a request to the language model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Purpose {
     /// `extract`, `cues`, `plan`, `answer` or `judge`.
@@ -45,65 +45,65 @@ pub struct Metrics {
     registry: Registry,
     /// Events read from the turns topic.
     pub events: Counter,
-    /// Events that went to the dead letters.
+    /// Events rejected to the dead-letter topic.
     pub rejects: Counter,
-    /// Events that were sent on to their bank's partition.
+    /// Events forwarded to their bank's partition.
     pub forwards: Counter,
-    /// Windows that fired as final.
+    /// Windows that closed and were extracted.
     pub firings: Counter,
     /// Units written.
     pub units: Counter,
     /// Transactions committed.
     pub commits: Counter,
-    /// Transactions given up.
+    /// Transactions aborted.
     pub aborts: Counter,
-    /// Reads of a topic that failed because the cluster was away.
+    /// Reads of a topic that failed because the cluster was unavailable.
     pub read_failures: Counter,
-    /// Seconds of a step: read, extract, embed, commit.
+    /// Duration of a step: read, extract, embed, commit.
     pub step_seconds: Histogram,
-    /// Turns that are not extracted yet.
+    /// Turns that are not extracted yet, by partition.
     pub lag: Family<OfPartition, Gauge>,
-    /// Append time of the last turn that is extracted, in seconds since 1970.
+    /// Append time of the last extracted turn, in seconds since 1970.
     pub watermark_seconds: Family<OfPartition, Seconds>,
-    /// Partitions that are ours.
+    /// Partitions assigned to this instance.
     pub owned: Gauge,
-    /// Seconds that the last taking over of a partition took.
+    /// Duration of the last takeover of a partition.
     pub takeover_seconds: Seconds,
-    /// Seconds from the start until the memory reflected its log.
+    /// Time from the start until the memory reflected its log.
     pub recovery_seconds: Seconds,
-    /// Records that the memory took from its log.
+    /// Records loaded from the memory topic.
     pub records: Counter,
-    /// Questions by what became of them.
+    /// Questions by outcome.
     pub questions: Family<Outcome, Counter>,
-    /// Seconds from a question's arrival to its answer.
+    /// Time from a question's arrival to its answer.
     pub question_seconds: Histogram,
-    /// Answers of the language model that were paid for.
+    /// Requests that the language model answered; cached responses do not count.
     pub llm_calls: Family<Purpose, Counter>,
     /// Tokens of their prompts and completions.
     pub llm_tokens: Family<Purpose, Counter>,
-    /// Seconds that they took.
+    /// Seconds that these requests took.
     pub llm_seconds: Family<Purpose, Counter<f64, AtomicU64>>,
-    /// Tokens that the language model took for a window.
+    /// Language-model tokens of one window.
     pub llm_window_tokens: Histogram,
-    /// Seconds that it took for a window.
+    /// Language-model time of one window.
     pub llm_window_seconds: Histogram,
-    /// Tokens that it took for a question's cues and plans.
+    /// Language-model tokens of one question's cues and plans.
     pub llm_question_tokens: Histogram,
-    /// Seconds that it took for a question's cues and plans.
+    /// Language-model time of one question's cues and plans.
     pub llm_question_seconds: Histogram,
-    /// Closed windows that wait for it.
+    /// Closed windows that wait for the language model, by partition.
     pub llm_windows_waiting: Family<OfPartition, Gauge>,
     /// Changes written to the edges topic.
     pub edges: Counter,
-    /// Records taken on their way to Parquet.
+    /// Records written as Parquet rows.
     pub replayed_rows: Counter,
-    /// Files of Parquet that were finished.
+    /// Parquet files finished.
     pub replayed_files: Counter,
     /// Snapshots written.
     pub snapshots: Counter,
-    /// Snapshots that could not be written.
+    /// Snapshots that failed to be written.
     pub snapshot_failures: Counter,
-    /// Seconds that the writing of a snapshot took, while everything else went on.
+    /// Time to write a snapshot; nothing else waits for it.
     pub snapshot_seconds: Histogram,
 }
 
@@ -126,52 +126,76 @@ impl Metrics {
         }
         Self {
             events: named!("turn_events", "Events read from the turns topic", Counter::default()),
-            rejects: named!("rejects", "Events that went to the dead letters", Counter::default()),
-            forwards: named!("forwards", "Events sent on to the partition of their bank", Counter::default()),
-            firings: named!("window_firings", "Windows that fired as final", Counter::default()),
+            rejects: named!("rejects", "Events rejected to the dead-letter topic", Counter::default()),
+            forwards: named!("forwards", "Events forwarded to their bank's partition", Counter::default()),
+            firings: named!("window_firings", "Windows that closed and were extracted", Counter::default()),
             units: named!("units_written", "Units written to the memory topic", Counter::default()),
             commits: named!("transactions", "Transactions committed", Counter::default()),
-            aborts: named!("transaction_aborts", "Transactions given up", Counter::default()),
-            read_failures: named!("read_failures", "Failed reads of a topic", Counter::default()),
-            step_seconds: named!("step_seconds", "Read, extract, embed and commit", step_seconds),
-            lag: named!("turns_lag", "Turns that are not extracted yet", Family::default()),
+            aborts: named!("transaction_aborts", "Transactions aborted", Counter::default()),
+            read_failures: named!(
+                "read_failures",
+                "Reads of a topic that failed because the cluster was unavailable",
+                Counter::default()
+            ),
+            step_seconds: named!("step_seconds", "Duration of a step: read, extract, embed, commit", step_seconds),
+            lag: named!("turns_lag", "Turns that are not extracted yet, by partition", Family::default()),
             watermark_seconds: named!(
                 "watermark_timestamp_seconds",
-                "Append time of the last turn that is extracted",
+                "Append time of the last extracted turn, in seconds since 1970",
                 Family::default()
             ),
-            owned: named!("owned_partitions", "Partitions that this instance extracts", Gauge::default()),
-            takeover_seconds: named!("takeover_seconds", "Taking over of the last partition", Seconds::default()),
-            recovery_seconds: named!(
-                "recovery_seconds",
-                "From the start until the memory reflected its log",
+            owned: named!("owned_partitions", "Partitions assigned to this instance for extraction", Gauge::default()),
+            takeover_seconds: named!(
+                "takeover_seconds",
+                "Duration of the last takeover of a partition",
                 Seconds::default()
             ),
-            records: named!("memory_records", "Records that the memory took from its log", Counter::default()),
+            recovery_seconds: named!(
+                "recovery_seconds",
+                "Time from the start until the memory reflected its log",
+                Seconds::default()
+            ),
+            records: named!("memory_records", "Records loaded from the memory topic", Counter::default()),
             questions: named!("questions", "Questions by outcome", Family::default()),
-            question_seconds: named!("question_seconds", "From a question's arrival to its answer", question_seconds),
-            llm_calls: named!("llm_calls", "Answers of the language model that were paid for", Family::default()),
-            llm_tokens: named!("llm_tokens", "Tokens of prompts and completions", Family::default()),
-            llm_seconds: named!("llm_seconds", "Seconds that the language model took", Family::default()),
-            llm_window_tokens: named!("llm_window_tokens", "Tokens of the language model, of a window", tokens()),
-            llm_window_seconds: named!("llm_window_seconds", "Seconds of the language model, of a window", seconds()),
-            llm_question_tokens: named!("llm_question_tokens", "Tokens of the language model, of a question", tokens()),
+            question_seconds: named!(
+                "question_seconds",
+                "Time from a question's arrival to its answer",
+                question_seconds
+            ),
+            llm_calls: named!(
+                "llm_calls",
+                "Requests that the language model answered, without cached responses",
+                Family::default()
+            ),
+            llm_tokens: named!(
+                "llm_tokens",
+                "Tokens of prompts and completions, without cached responses",
+                Family::default()
+            ),
+            llm_seconds: named!("llm_seconds", "Seconds that requests to the language model took", Family::default()),
+            llm_window_tokens: named!("llm_window_tokens", "Language-model tokens of one window", tokens()),
+            llm_window_seconds: named!("llm_window_seconds", "Language-model time of one window", seconds()),
+            llm_question_tokens: named!(
+                "llm_question_tokens",
+                "Language-model tokens of one question's cues and plans",
+                tokens()
+            ),
             llm_question_seconds: named!(
                 "llm_question_seconds",
-                "Seconds of the language model, of a question",
+                "Language-model time of one question's cues and plans",
                 seconds()
             ),
             llm_windows_waiting: named!(
                 "llm_windows_waiting",
-                "Closed windows that wait for the language model",
+                "Closed windows that wait for the language model, by partition",
                 Family::default()
             ),
             edges: named!("edge_changes", "Changes written to the edges topic", Counter::default()),
-            replayed_rows: named!("replayed_rows", "Records taken on their way to Parquet", Counter::default()),
+            replayed_rows: named!("replayed_rows", "Records written as Parquet rows", Counter::default()),
             snapshots: named!("snapshots", "Snapshots written", Counter::default()),
-            snapshot_failures: named!("snapshot_failures", "Snapshots that could not be written", Counter::default()),
-            snapshot_seconds: named!("snapshot_seconds", "Writing of a snapshot", snapshot_seconds),
-            replayed_files: named!("replayed_files", "Files of Parquet that were finished", Counter::default()),
+            snapshot_failures: named!("snapshot_failures", "Snapshots that failed to be written", Counter::default()),
+            snapshot_seconds: named!("snapshot_seconds", "Time to write a snapshot", snapshot_seconds),
+            replayed_files: named!("replayed_files", "Parquet files finished", Counter::default()),
             registry,
         }
     }

@@ -13,7 +13,7 @@ use std::{
 use crossbeam_channel::Receiver;
 use rdkafka::producer::BaseProducer;
 
-use super::{ServeError, State};
+use super::{error::ServeError, state::State};
 use crate::{
     log::{
         KafkaLog, Log, LogError,

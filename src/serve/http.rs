@@ -13,7 +13,7 @@ use axum::{
 };
 use tokio::sync::oneshot;
 
-use super::{ServeError, State};
+use super::{error::ServeError, state::State};
 use crate::{model::Bank, pipeline::ReextractRequest};
 
 /// Serves until the process ends.
@@ -71,7 +71,7 @@ async fn reextract(state: &State, bank: &str) -> (StatusCode, String) {
     if let Some(what) = state.waiting_for() {
         return (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n"));
     }
-    let Some(requests) = &state.rereads else {
+    let Some(requests) = &state.reextractions else {
         return (StatusCode::NOT_FOUND, "no language model reads windows here: extract.extractor\n".to_owned());
     };
     let bank = match Bank::parse(bank.trim()) {

@@ -20,8 +20,9 @@ use rdkafka::{
 };
 
 use super::{
-    ServeError, State,
+    error::ServeError,
     request::{IncomingQuestion, Request, Rules, reply},
+    state::State,
 };
 use crate::{
     config::Pipeline,

@@ -1,7 +1,7 @@
 //! A topic into Parquet while it grows.
 //!
-//! In: a topic, until stopped. Out: files, each finished when it is large enough or old
-//! enough; what was read since is read again after a crash.
+//! In: a topic, until stopped. Out: files, each finished when it is large enough or old enough. After
+//! a crash, records of unfinished files are read again.
 
 use std::{
     path::Path,
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Away, ServeError, State};
+use super::{backoff::Backoff, error::ServeError, state::State};
 use crate::{
     config::Pipeline,
     log::LogError,
@@ -17,40 +17,41 @@ use crate::{
     snapshot::Table,
 };
 
-/// How long to rest when there is nothing new.
+/// Time between two reads when there is nothing new.
 const IDLE: Duration = Duration::from_millis(50);
 
+/// Writes a topic until `stopping`.
 pub(super) fn replay(
     pipeline: &Pipeline,
     table: Table,
     state: &State,
-    over: &AtomicBool,
+    stopping: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
     let settings = &pipeline.replay;
     let to: &Path = &settings.directory;
     let request = ReplayRequest { table, to, partition: None, from: None, by_bank: settings.by_bank };
     let every = Duration::from_secs(settings.finish_seconds);
-    let mut away = Away { state, say, told: false };
+    let mut backoff = Backoff::new(state, say);
     say(&format!("replaying {} into {}", table.name(), to.join(table.name()).display()));
-    while !over.load(Ordering::Relaxed) {
-        // Opened again for each round of files: partitions may have been added.
+    while !stopping.load(Ordering::Relaxed) {
+        // Opened again for each round of files, because partitions may have been added.
         let mut replay = match Replay::open(&pipeline.log, &request) {
             Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => {
-                away.wait(&error);
+                backoff.wait(&error);
                 continue;
             }
             opened => opened?,
         };
-        let (begun, files) = (Instant::now(), replay.index().files.len());
-        while !over.load(Ordering::Relaxed) && begun.elapsed() < every {
+        let (started, files) = (Instant::now(), replay.index().files.len());
+        while !stopping.load(Ordering::Relaxed) && started.elapsed() < every {
             match replay.step(true) {
                 Ok(0) => std::thread::sleep(IDLE),
                 Ok(rows) => {
                     state.metrics.replayed_rows.inc_by(rows);
-                    away.told = false;
+                    backoff.reset();
                 }
-                Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => away.wait(&error),
+                Err(ReplayError::Log(error @ LogError::Cluster { retriable: true, .. })) => backoff.wait(&error),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -1,0 +1,44 @@
+//! Why a service stopped that nobody stopped.
+
+use crate::{
+    embed::EmbedError,
+    log::LogError,
+    pipeline::{PipelineError, ReplayError},
+};
+
+/// Why a service stopped that nobody stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The log, a model, the memory or a snapshot failed.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// A topic could not be written as Parquet.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The address of the metrics is taken or not of this machine.
+    #[error("metrics.listen: {listen} cannot be listened on: {problem}; name another address")]
+    Listen {
+        /// The address.
+        listen: String,
+        /// Why.
+        problem: String,
+    },
+    /// A thread cannot be started.
+    #[error("a thread cannot be started: {0}; the system has too many")]
+    Thread(std::io::Error),
+    /// A thread ended without an error.
+    #[error("{0} has stopped; start again, the topics hold everything")]
+    Ended(&'static str),
+}
+
+impl From<LogError> for ServeError {
+    fn from(error: LogError) -> Self {
+        Self::Pipeline(error.into())
+    }
+}
+
+impl From<EmbedError> for ServeError {
+    fn from(error: EmbedError) -> Self {
+        Self::Pipeline(error.into())
+    }
+}
