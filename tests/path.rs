@@ -9,8 +9,8 @@ use ripplemem::{
 
 use super::support::{ask, census, data, ingest, lines, open, pipeline, write};
 
-/// Invariant 2: a replay of the log, under any number of workers, and the same turns in
-/// other batches, give the same digest.
+/// Invariant 2: the same log under any number of workers, and the same turns in other batches, give
+/// the same digest.
 #[test]
 fn replaying_a_log_gives_the_same_digest() {
     let home = tempfile::tempdir().unwrap();
@@ -47,12 +47,12 @@ fn a_redelivery_is_a_no_op() {
     assert_eq!(service.log().end(Topic::Memory, 0).unwrap(), end);
 }
 
-/// Decision 2: a turn is recallable at once, and its open record goes when its window closes.
+/// Decision 2: a turn is recallable at once, and its open record is removed when its window closes.
 #[test]
-fn an_open_window_is_recallable_and_its_records_go_when_it_closes() {
+fn an_open_window_is_recallable_and_its_records_are_removed_when_it_closes() {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(home.path(), "extract.unit_turns = 1"));
-    // A session without an idle mark: standard input has none, so write the file's mark away.
+    // Appended directly: a source would end with an idle mark, which closes the window.
     let turns =
         lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse"), ("2", "Bo", "I sold my bicycle")]);
     let events: Vec<_> = turns.lines().map(|l| ripplemem::model::TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
@@ -78,7 +78,7 @@ fn an_open_window_is_recallable_and_its_records_go_when_it_closes() {
     assert_eq!(ask(&service, "b", "Where is the red kayak?").units[0].sources, ["1"]);
 }
 
-/// A model that fails half-way loses nothing: the service says so until it is opened again.
+/// A failure of the model loses no turn: the service reports it until it is opened again.
 #[test]
 fn a_failed_read_is_repeated_after_reopening() {
     let home = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn a_failed_read_is_repeated_after_reopening() {
     assert_eq!(ask(&service, "b", "Where is the red kayak?").units[0].sources, ["1"]);
 }
 
-/// An edit and a deletion change what they should, and nothing of the old text is left.
+/// An edit and a deletion change their units only, and no record keeps the old text.
 #[test]
 fn an_edit_replaces_and_a_deletion_removes() {
     let home = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn an_edit_replaces_and_a_deletion_removes() {
     let edit = r#"{"bank":"b","turn":"2","version":1,"speaker":"Bo","text":"The picnic starts at the windmill","time":"2024-05-01T10:01:00Z","session":"s"}"#;
     let deletion = r#"{"type":"deletion","bank":"b","turn":"1","version":1}"#;
     ingest(&mut service, &write(&home.path().join("b.jsonl"), format!("{edit}\n{deletion}\n")));
-    // An older export brings nothing back.
+    // An older export restores nothing.
     ingest(&mut service, &home.path().join("a.jsonl"));
     let evidence = ask(&service, "b", "Where does the picnic start? Where is the key? Who plays the bassoon?");
     let said: Vec<&str> = evidence.units.iter().map(|u| u.restatement.as_str()).collect();
@@ -126,8 +126,8 @@ fn an_edit_replaces_and_a_deletion_removes() {
     }
 }
 
-/// Invariant 6: every unit names its sources and how it was reached; every path is made of
-/// edges of the graph, and every rank is one of 1, 2, 3 …
+/// Invariant 6: every unit names its sources and how it was reached; every path follows edges of the
+/// graph, and every rank is at least 1.
 #[test]
 fn every_unit_of_an_answer_says_how_it_was_reached() {
     let home = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ fn every_unit_of_an_answer_says_how_it_was_reached() {
     assert!(expanded > 20 && units > 300, "{expanded} of {units} units by expansion");
 }
 
-/// Invariant 5, over the whole path: another bank's turns change no byte of an answer but the offsets.
+/// Invariant 5, over the whole path: another bank's turns change nothing in an answer except offsets.
 #[test]
 fn no_answer_depends_on_another_bank() {
     let (alone, together) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -195,10 +195,10 @@ fn no_answer_depends_on_another_bank() {
     }
 }
 
-/// A record that no topic would take is several; together they are the same memory, and what
-/// an edit makes superfluous goes, also after a restart.
+/// A record too large for a topic is divided into parts, which give the same memory. An edit that
+/// makes it smaller removes the parts in excess, also after a restart.
 #[test]
-fn documents_pasted_into_a_chat_are_recalled_and_shrink_again() {
+fn documents_pasted_into_a_chat_are_recalled_and_an_edit_removes_their_parts() {
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&pipeline(home.path(), ""));
     let document = |n: usize| -> String {
@@ -242,7 +242,7 @@ fn documents_pasted_into_a_chat_are_recalled_and_shrink_again() {
     service.catch_up().unwrap();
     let fewer = parts(&service);
     assert!(fewer.len() < whole.len() && fewer.iter().copied().eq(0..fewer.len() as u32), "{fewer:?} of {whole:?}");
-    // As if it had never been otherwise.
+    // The same as a memory that never had the long versions.
     let other = tempfile::tempdir().unwrap();
     let mut fresh = open(&pipeline(other.path(), ""));
     let mut events = edits;

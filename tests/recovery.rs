@@ -1,5 +1,5 @@
-//! Invariant 3 on the embedded log: killed anywhere, every acknowledged turn is there,
-//! none twice, none invented, and the memory is the one of a run that was never killed.
+//! Invariant 3 on the embedded log: after a kill at any moment every acknowledged turn is in the
+//! log, none twice, none invented, and the memory equals that of a run that was not killed.
 
 use std::{
     process::{Command, Stdio},
@@ -19,7 +19,7 @@ fn turns(service: &Service) -> Vec<TurnEvent> {
 }
 
 #[test]
-fn killed_at_any_moment() {
+fn a_run_that_is_killed_at_any_moment_loses_no_acknowledged_turn() {
     let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
     let calm = tempfile::tempdir().unwrap();
     let extra = "log.fsync = \"commit\"\nembed.read_turns = 16\n";
@@ -30,7 +30,7 @@ fn killed_at_any_moment() {
     };
     let mut service = open(&settings(calm.path()));
     ingest(&mut service, &data("sample.jsonl"));
-    let (expected, said) = (census(&service), turns(&service));
+    let (expected, source) = (census(&service), turns(&service));
     drop(service);
 
     let (mut partial, mut complete) = (0, 0);
@@ -59,23 +59,23 @@ fn killed_at_any_moment() {
         let pipeline = settings(home.path());
         let mut service = open(&pipeline);
         service.catch_up().unwrap();
-        // What is there is what was read, in order, from the start, once for every run.
+        // The log holds the source's turns in order, from the start, once for every run.
         let mut runs = 0;
-        let mut at = said.len();
+        let mut at = source.len();
         for event in turns(&service) {
-            if Some(&event) != said.get(at) {
-                assert_eq!(Some(&event), said.first(), "round {round}: an invented or reordered turn");
+            if Some(&event) != source.get(at) {
+                assert_eq!(Some(&event), source.first(), "round {round}: an invented or reordered turn");
                 (runs, at) = (runs + 1, 0);
             }
             at += 1;
         }
         assert!(runs <= 3, "round {round}");
-        if turns(&service).len() < said.len() {
+        if turns(&service).len() < source.len() {
             partial += 1
         } else {
             complete += 1
         }
-        // The memory reflects all of it; reading the source again completes it.
+        // The memory reflects all turns of the log; reading the source again adds the rest.
         assert_eq!(service.log().read_position(0).unwrap(), service.log().end(Topic::Turns, 0).unwrap());
         ingest(&mut service, &data("sample.jsonl"));
         assert_eq!(census(&service), expected, "round {round}");

@@ -1,4 +1,4 @@
-//! The memory once more, with another model: as if it had been the first.
+//! A memory after a change of the embedding model equals one that had the new model from the start.
 
 use std::{
     path::Path,
@@ -19,10 +19,10 @@ use super::{
     kafka::{Home, turn, wait},
     oracle::Dice,
     support::{ask, census, fails, lines, open, pipeline, ripplemem, write},
-    transfer::{BANK, events, large, sample, tell},
+    transfer::{BANK, events, feed, large, sample},
 };
 
-/// The deterministic embedder under another name, with other words around what was said.
+/// The deterministic embedder under another name and with another template.
 const OTHER: &str = "embed.model = \"other\"\n[embed.models.other]\nrunner = \"fixed\"\n\
                      turn_template = \"{speaker} told us {text}\"\nsemantic_threshold = 0.55\nquestion_floor = 0.1\nquestion_ceiling = 0.55\n";
 
@@ -37,18 +37,18 @@ fn reembed(pipeline: &Pipeline) -> Reembedded {
     pipeline::reembed(pipeline, false, &mut |_| {}).unwrap()
 }
 
-/// What a log holds that never knew another model.
+/// The memory of a log that had this model from the start.
 fn from_the_start(pipeline: &Pipeline, turns: &[&[TurnEvent]]) -> Census {
     let home = tempfile::tempdir().unwrap();
     let mut pipeline = pipeline.clone();
     pipeline.log.directory = home.path().join("log");
     pipeline.snapshot.directory.clear();
     let mut service = open(&pipeline);
-    turns.iter().for_each(|turns| tell(&mut service, turns));
+    turns.iter().for_each(|turns| feed(&mut service, turns));
     census(&service)
 }
 
-/// A window so large that its record comes in parts.
+/// A window whose record is divided into parts.
 fn documents() -> Vec<TurnEvent> {
     let line = "Harbour report counts in this line some blue boats. ";
     let turns: String = (0..40)
@@ -62,11 +62,11 @@ fn documents() -> Vec<TurnEvent> {
 }
 
 #[test]
-fn a_memory_moves_to_another_model_and_goes_on() {
+fn a_memory_moves_to_another_model_and_takes_more_turns() {
     for (extra, snapshots) in [("log.partitions = 2", true), ("extract.unit_turns = 1", true), ("", false)] {
         let home = tempfile::tempdir().unwrap();
         let mut first = pipeline(home.path(), extra);
-        // A record in parts, or snapshots.
+        // Either a record in parts, or snapshots.
         let papers = if snapshots { Vec::new() } else { documents() };
         if snapshots {
             first.snapshot.directory = home.path().join("snapshots").to_string_lossy().into_owned();
@@ -74,14 +74,14 @@ fn a_memory_moves_to_another_model_and_goes_on() {
         let all = sample();
         let (before, after) = all.split_at(150);
         let mut service = open(&first);
-        tell(&mut service, before);
-        tell(&mut service, &papers);
+        feed(&mut service, before);
+        feed(&mut service, &papers);
         assert_eq!(service.snapshot().unwrap().is_some(), snapshots);
         let (memory, generation) = (census(&service), service.log().generation());
         assert_eq!(generation, 1);
         drop(service);
 
-        // Another model writes nothing into it, and is told what to do.
+        // A pipeline with another model writes nothing; its error names the command.
         let second = with(&first, OTHER);
         let mut refused = open(&second);
         let more = events(&lines(BANK, "later", &[("m1", "Ann", "Marta bought a green kayak")]));
@@ -98,22 +98,22 @@ fn a_memory_moves_to_another_model_and_goes_on() {
         assert_eq!((done.name.as_str(), done.windows, done.kept), ("memory-2", done.written, true), "{extra}");
         let mut service = open(&second);
         assert_eq!(census(&service), from_the_start(&second, &[before, &papers, &more]), "{extra}");
-        tell(&mut service, after);
-        tell(&mut service, before);
+        feed(&mut service, after);
+        feed(&mut service, before);
         let whole = from_the_start(&second, &[before, &papers, &more, after]);
         assert_eq!(census(&service), whole, "{extra}");
         assert!(!ask(&service, BANK, "Which books has Marta recommended?").units.is_empty());
         assert_eq!(service.snapshot().unwrap().is_some(), snapshots);
         drop(service);
         assert_eq!(census(&open(&second)), whole, "from its own snapshots");
-        // Nobody is answered from the vectors of two models.
+        // Vectors of two models are never compared.
         let error = refusal(&first);
         assert!(error.contains("ripplemem reembed") && error.contains("other ("), "{error}");
-        // Once more there is nothing to do but to remove what was.
+        // A second run only removes the old generation.
         let again = pipeline::reembed(&second, true, &mut |_| {}).unwrap();
         assert_eq!((again.from, again.dropped), (None, vec!["memory".to_owned()]));
         assert_eq!(census(&open(&second)), whole);
-        // And back, one generation further.
+        // Back to the first model makes a third generation.
         let done = pipeline::reembed(&first, true, &mut |_| {}).unwrap();
         assert_eq!((done.name.as_str(), done.dropped), ("memory-3", vec!["memory-2".to_owned()]));
         assert_eq!(census(&open(&first)), from_the_start(&first, &[before, &papers, &more, after]));
@@ -129,9 +129,9 @@ fn refusal(pipeline: &Pipeline) -> String {
     open(pipeline).ask(&question).unwrap_err().to_string()
 }
 
-/// Killed at any moment it goes on, and until the switch the old memory answers.
+/// A run that was killed at any moment is continued, and until the switch the old memory answers.
 #[test]
-fn a_killed_reembedding_goes_on() {
+fn a_killed_reembedding_is_continued() {
     let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(5);
     let origin = tempfile::tempdir().unwrap();
     let mut first = pipeline(origin.path(), "");
@@ -151,12 +151,12 @@ fn a_killed_reembedding_goes_on() {
         let command = command.args(["reembed", "--pipeline", file.to_str().unwrap()]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
-    let (begun, (calm, file)) = (Instant::now(), home("p.toml", OTHER));
+    let (started, (undisturbed, file)) = (Instant::now(), home("p.toml", OTHER));
     assert!(start(&file).wait().unwrap().success());
-    let takes = begun.elapsed().as_millis() as u64;
+    let takes = started.elapsed().as_millis() as u64;
     let new = census(&open(&Pipeline::read(&file).unwrap()));
     assert_ne!(new, old);
-    drop(calm);
+    drop(undisturbed);
     let (mut partial, mut switched) = (0, 0);
     for round in 0..rounds {
         let mut dice = Dice(round);
@@ -180,7 +180,7 @@ fn a_killed_reembedding_goes_on() {
         switched += u64::from(done.from.is_none());
         assert_eq!(census(&open(&pipeline)), new, "round {round}");
     }
-    println!("{takes} ms, killed in {rounds} rounds; {partial} went on in the middle, {switched} had switched");
+    println!("{takes} ms, killed in {rounds} rounds; {partial} were continued in the middle, {switched} had switched");
 }
 
 /// From the deterministic embedder to the model that users have.
@@ -193,13 +193,13 @@ fn a_memory_moves_to_the_real_model() {
         return skip("reembed::a_memory_moves_to_the_real_model", &error.to_string());
     }
     let turns: Vec<TurnEvent> = sample().into_iter().take(40).collect();
-    tell(&mut open(&first), &turns);
+    feed(&mut open(&first), &turns);
     reembed(&second);
     assert_eq!(census(&open(&second)), from_the_start(&second, &[&turns]));
 }
 
-/// On a cluster the old service answers and takes turns until the switch; then it stops, and
-/// one with the new model goes on with every turn.
+/// On Kafka the old service answers and takes turns until the switch. Then it stops, and a service
+/// with the new model extracts every turn that the old one had not.
 #[test]
 fn a_memory_on_kafka_moves_while_turns_arrive() {
     let _turn = turn();
@@ -212,7 +212,7 @@ fn a_memory_on_kafka_moves_while_turns_arrive() {
     let service = home.run();
     log.append_turns(before).unwrap();
     home.extracted();
-    // A service with the other model writes nothing into it.
+    // A service with the other model writes nothing.
     fails(&ripplemem(&["run", other.path()]), 1, &["ripplemem reembed", "fixed (", "other ("]);
     let start = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ripplemem"));
@@ -241,7 +241,7 @@ fn a_memory_on_kafka_moves_while_turns_arrive() {
     wait(&|| home.told(), || home.told().contains("has moved to anew.memory-2"));
     assert!(home.told().contains("other ("), "{}", home.told());
     service.kill();
-    // The old model is refused, and the new one takes what the old had not.
+    // The old model is refused; the new one extracts the turns that are left.
     fails(&ripplemem(&["run", home.path()]), 1, &["ripplemem reembed", "other ("]);
     let service = other.run();
     other.extracted();

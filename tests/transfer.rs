@@ -1,4 +1,4 @@
-//! A bank moves from one log into another, and what follows is as it would have been.
+//! A bank that moves from one log into another answers as it would have in the first.
 
 use std::{
     collections::BTreeMap,
@@ -38,8 +38,8 @@ pub(crate) fn events(text: &str) -> Vec<TurnEvent> {
     text.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect()
 }
 
-/// As a service takes them: some turns a read.
-pub(crate) fn tell(service: &mut Service, events: &[TurnEvent]) {
+/// Ingests events in small batches, as a service reads them.
+pub(crate) fn feed(service: &mut Service, events: &[TurnEvent]) {
     for some in events.chunks(16) {
         service.log().append_turns(some).unwrap();
         service.catch_up().unwrap();
@@ -62,15 +62,15 @@ fn of_bank(service: &Service) -> Census {
     service.digest(Some(&bank())).unwrap().value
 }
 
-/// A deletion of something that was said and a redelivery of what was said before.
+/// The deletion of a turn.
 fn deletion(turn: &str) -> Vec<TurnEvent> {
     events(&format!(r#"{{"type": "deletion", "bank": "{BANK}", "turn": "{turn}"}}"#))
 }
 
-/// A history is split at a point: the rest is told to both sides, the second of which has other
-/// partitions, another bank, and comes back from snapshots.
+/// A history is split at a point, and the rest is ingested on both sides. The second side has
+/// another number of partitions, another bank, and restarts from snapshots.
 #[test]
-fn a_bank_moves_and_goes_on_as_it_would_have() {
+fn a_moved_bank_equals_the_original_after_the_same_turns() {
     let all = sample();
     for (round, split) in [7, 40, 133, all.len()].into_iter().enumerate() {
         let (before, after) = all.split_at(split);
@@ -78,10 +78,10 @@ fn a_bank_moves_and_goes_on_as_it_would_have() {
         let first = pipeline(here.path(), "");
         let mut second = pipeline(there.path(), "log.partitions = 3");
         second.snapshot.directory = there.path().join("snapshots").to_string_lossy().into_owned();
-        tell(&mut open(&first), before);
+        feed(&mut open(&first), before);
         let mut service = open(&second);
         let other = lines("other", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]);
-        tell(&mut service, &events(&other));
+        feed(&mut service, &events(&other));
         service.snapshot().unwrap().unwrap();
         drop(service);
 
@@ -90,7 +90,7 @@ fn a_bank_moves_and_goes_on_as_it_would_have() {
         let done = import(&second, &file).unwrap();
         assert_eq!(done.digest, done.exported, "split at {split}");
         assert!(done.written > 0 && done.already_there == 0);
-        // A second time there is nothing to do; nor is there where it comes from.
+        // A second import writes nothing, nor does one into the original log.
         for (place, expected) in [(&second, done.written), (&first, done.written)] {
             let again = import(place, &file).unwrap();
             assert_eq!((again.written, again.already_there), (0, expected), "split at {split}");
@@ -99,22 +99,22 @@ fn a_bank_moves_and_goes_on_as_it_would_have() {
         let mut first = open(&first);
         let mut moved = open(&second);
         assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}");
-        tell(&mut moved, before);
-        assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}, told again");
+        feed(&mut moved, before);
+        assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}, ingested again");
         for some in after.chunks(60) {
-            tell(&mut first, some);
-            tell(&mut moved, some);
+            feed(&mut first, some);
+            feed(&mut moved, some);
             assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}");
             moved.snapshot().unwrap();
             drop(moved);
             moved = open(&second);
         }
-        let gone = deletion("h1-03");
-        let said = of_bank(&first);
-        tell(&mut first, &gone);
-        tell(&mut moved, &gone);
-        assert_ne!(of_bank(&first), said);
-        assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}, a turn taken back");
+        let deletion = deletion("h1-03");
+        let before_deletion = of_bank(&first);
+        feed(&mut first, &deletion);
+        feed(&mut moved, &deletion);
+        assert_ne!(of_bank(&first), before_deletion);
+        assert_eq!(of_bank(&moved), of_bank(&first), "split at {split}, a deleted turn");
         assert_eq!(ask(&moved, "other", "Where is the kayak?").units.len(), 1);
         let (whole, restored) = (census(&moved), second.clone());
         moved.snapshot().unwrap();
@@ -123,9 +123,9 @@ fn a_bank_moves_and_goes_on_as_it_would_have() {
     }
 }
 
-/// Offsets of another log's turns say nothing about which turn came later here.
+/// Offsets of another log's turns do not order turns here.
 #[test]
-fn old_turns_that_come_after_the_move_open_windows_that_stay_open() {
+fn old_turns_that_arrive_after_the_move_open_windows_that_stay_open() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (first, second) = (pipeline(here.path(), ""), pipeline(there.path(), ""));
     let say = |turn: &str, session: &str, time: &str| {
@@ -139,8 +139,8 @@ fn old_turns_that_come_after_the_move_open_windows_that_stay_open() {
     let others: Vec<(String, String)> =
         (0..40).map(|n| (n.to_string(), format!("Number {n} is a harbour of blue boats"))).collect();
     let others: Vec<_> = others.iter().map(|(turn, text)| (turn.as_str(), "Bo", text.as_str())).collect();
-    tell(&mut service, &events(&lines("other", "s", &others)));
-    tell(&mut service, &events(&say("1", "new", "2024-05-01T10:00:00Z")));
+    feed(&mut service, &events(&lines("other", "s", &others)));
+    feed(&mut service, &events(&say("1", "new", "2024-05-01T10:00:00Z")));
     drop(service);
     let file = here.path().join("bank.jsonl");
     export(&first, &file);
@@ -148,23 +148,23 @@ fn old_turns_that_come_after_the_move_open_windows_that_stay_open() {
     let later = [say("2", "old", "2024-04-01T10:00:00Z"), say("3", "old", "2024-04-01T10:05:00Z")];
     let mut first = open(&first);
     for line in &later {
-        tell(&mut first, &events(line));
-        // A restart brings the windows back from the records.
-        tell(&mut open(&second), &events(line));
+        feed(&mut first, &events(line));
+        // Opened again, so that the windows are restored from the records.
+        feed(&mut open(&second), &events(line));
     }
     let end = format!(r#"{{"type": "session_end", "bank": "{BANK}", "session": "old"}}"#);
-    tell(&mut first, &events(&end));
+    feed(&mut first, &events(&end));
     let mut second = open(&second);
-    tell(&mut second, &events(&end));
+    feed(&mut second, &events(&end));
     assert_eq!(of_bank(&second), of_bank(&first));
 }
 
-/// Refused by the line and before anything is written.
+/// The error names the line.
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_written() {
+fn an_invalid_file_is_refused_before_anything_is_written() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (first, second) = (pipeline(here.path(), ""), pipeline(there.path(), ""));
-    tell(&mut open(&first), &sample());
+    feed(&mut open(&first), &sample());
     let file = here.path().join("bank.jsonl");
     export(&first, &file);
     let text = fs::read_to_string(&file).unwrap();
@@ -193,7 +193,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
     refused(&text.replacen("\"turns\":", "\"turn\":", 1), 2, &["not a line of an export"]);
     refused(&text.replacen("\"window\":", "\"widow\":", 1), 2, &["not a line of an export"]);
 
-    // Compressed: a changed byte, and an end that is missing.
+    // Compressed: a changed byte, and a missing end.
     let zst = here.path().join("bank.jsonl.zst");
     export(&first, &zst);
     let bytes = fs::read(&zst).unwrap();
@@ -207,7 +207,7 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
         empty(&second);
     }
 
-    // Another model, named by the pipeline or by what the log holds.
+    // Another model than the pipeline names.
     let other = "embed.model = \"other\"\n[embed.models.other]\nrunner = \"fixed\"\nturn_template = \"{speaker}: {text}\"\n\
                  semantic_threshold = 0.3\nquestion_floor = 0.1\nquestion_ceiling = 0.3\n";
     let path = write(&there.path().join("other.toml"), format!("version = 1\n{other}"));
@@ -219,26 +219,26 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
     fails(&run(&path, &file), 1, &["bank.jsonl, line 1", "fixed (", "the pipeline names other", "ripplemem reembed"]);
     empty(&second);
 
-    // The bank with something else in it.
+    // The bank exists with other content.
     let more = lines(BANK, "later", &[("m1", "Ann", "Marta bought a green kayak")]);
-    tell(&mut open(&second), &events(&more));
+    feed(&mut open(&second), &events(&more));
     let before = census(&open(&second));
     let error = import(&second, &file).unwrap_err().to_string();
     assert!(error.contains(BANK) && error.contains("1 of its 1 records are not in the file"), "{error}");
     assert_eq!(census(&open(&second)), before);
-    tell(&mut open(&first), &deletion("h1-03"));
+    feed(&mut open(&first), &deletion("h1-03"));
     let error = import(&first, &file).unwrap_err().to_string();
     assert!(error.contains("holds it already") && error.contains("differs"), "{error}");
     let error = pipeline::export(&first, &Bank::parse("nobody").unwrap(), &zst, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("bank nobody") && fs::read(&zst).unwrap() == bytes, "{error}");
 }
 
-/// Edges that other settings decide are said to be, and nothing else may differ.
+/// Where settings differ only edges may, and the report names the settings.
 #[test]
-fn other_settings_are_said_to_decide_the_edges() {
+fn an_import_under_other_settings_reports_them() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let first = pipeline(here.path(), "");
-    tell(&mut open(&first), &sample());
+    feed(&mut open(&first), &sample());
     let file = here.path().join("bank.jsonl");
     let (file_text, log) =
         (file.to_string_lossy().into_owned(), here.path().join("log").to_string_lossy().into_owned());
@@ -294,9 +294,9 @@ pub(crate) fn large(service: &mut Service) {
     }
 }
 
-/// Killed between its transactions, an import goes on when it is run again.
+/// A killed import is continued when it is run again.
 #[test]
-fn a_killed_import_goes_on() {
+fn a_killed_import_is_continued() {
     let rounds = std::env::var("RIPPLEMEM_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(6);
     let here = tempfile::tempdir().unwrap();
     let mut first = pipeline(here.path(), "");
@@ -314,10 +314,10 @@ fn a_killed_import_goes_on() {
             .spawn();
         child.unwrap()
     };
-    // How long one takes that is left alone, so that the kills fall inside.
-    let (begun, calm) = (Instant::now(), tempfile::tempdir().unwrap());
-    assert!(start(calm.path()).wait().unwrap().success());
-    let takes = begun.elapsed().as_millis() as u64;
+    // Duration of an undisturbed import, so that the kills fall inside.
+    let (started, undisturbed) = (Instant::now(), tempfile::tempdir().unwrap());
+    assert!(start(undisturbed.path()).wait().unwrap().success());
+    let takes = started.elapsed().as_millis() as u64;
     let mut partial = 0;
     for round in 0..rounds {
         let there = tempfile::tempdir().unwrap();
@@ -336,12 +336,12 @@ fn a_killed_import_goes_on() {
     }
     let megabytes = fs::metadata(&file).unwrap().len() as f64 / 1e6;
     println!(
-        "an import of {megabytes:.1} MB in {takes} ms, killed in {rounds} rounds; {partial} went on in the middle"
+        "an import of {megabytes:.1} MB in {takes} ms, killed in {rounds} rounds; {partial} were continued in the middle"
     );
 }
 
-/// From a directory to a cluster whose service runs, and back; turns of another bank of the
-/// partition arrive all the while, and none is lost.
+/// From an embedded log to Kafka, where a service runs, and back. Turns of other banks of the
+/// partition arrive meanwhile, and none is lost.
 #[test]
 fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
     let _turn = turn();
@@ -351,7 +351,7 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
     let (before, after) = all.split_at(150);
     let here = tempfile::tempdir().unwrap();
     let first = pipeline(here.path(), "embed.read_turns = 16");
-    tell(&mut open(&first), before);
+    feed(&mut open(&first), before);
     let file = here.path().join("bank.jsonl");
     export(&first, &file);
 
@@ -390,23 +390,23 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
     assert!(told.contains("the same digest"), "{told}{}{}", String::from_utf8_lossy(&output.stderr), home.told());
     let read = || (0..2).all(|p| log.lag(p, home.log().read_position(p).unwrap()).unwrap() == 0);
     wait(&|| home.told(), read);
-    // What is told from now on goes on, by the service that never stopped.
+    // The service, which never stopped, extracts the bank's later turns.
     log.append_turns(after).unwrap();
     log.append_turns(&deletion("h1-03")).unwrap();
     home.extracted();
-    let mut here_still = open(&first);
-    tell(&mut here_still, after);
-    tell(&mut here_still, &deletion("h1-03"));
-    let expected = of_bank(&here_still);
+    let mut original = open(&first);
+    feed(&mut original, after);
+    feed(&mut original, &deletion("h1-03"));
+    let expected = of_bank(&original);
     let there = Service::open(&home.pipeline(), &mut |_| {}).unwrap();
     assert_eq!(of_bank(&there), expected, "{}", home.told());
-    for (bank, said) in &sent {
+    for (bank, turns) in &sent {
         let records = there.log().read(Topic::Memory, partition, 0, 100_000).unwrap().records;
         let text: String =
             records.iter().map(|r| String::from_utf8_lossy(r.value.as_deref().unwrap_or_default())).collect();
-        assert!(said.iter().all(|(_, text_said)| text.contains(text_said.as_str())), "a turn of {bank} is missing");
+        assert!(turns.iter().all(|(_, turn)| text.contains(turn.as_str())), "a turn of {bank} is missing");
     }
-    // The running service answers from the bank that came beside it.
+    // The running service answers from the imported bank.
     let end = log.end(Topic::Turns, partition).unwrap();
     let after = format!("{partition}:{}", end - 1);
     let asked =
@@ -417,8 +417,8 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
 
     let back = here.path().join("back.jsonl.zst");
     export(&home.pipeline(), &back);
-    let elsewhere = tempfile::tempdir().unwrap();
-    let second = pipeline(elsewhere.path(), "log.partitions = 5");
+    let third = tempfile::tempdir().unwrap();
+    let second = pipeline(third.path(), "log.partitions = 5");
     assert_eq!(import(&second, &back).unwrap().digest.hash, format!("{:032x}", expected.hash));
     assert_eq!(of_bank(&open(&second)), expected);
     service.stop();

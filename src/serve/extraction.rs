@@ -57,7 +57,7 @@ pub(super) fn extract(
                 windows,
                 units,
                 took,
-                model_took,
+                model_usage,
             } => {
                 positions.insert(partition, position);
                 metrics.commits.inc();
@@ -67,7 +67,7 @@ pub(super) fn extract(
                 metrics.firings.inc_by(windows);
                 metrics.units.inc_by(units);
                 metrics.step_seconds.observe(took.as_secs_f64());
-                for usage in model_took {
+                for usage in model_usage {
                     metrics.llm_window_tokens.observe(usage.tokens() as f64);
                     metrics.llm_window_seconds.observe(usage.milliseconds as f64 / 1_000.0);
                 }

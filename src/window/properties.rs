@@ -1,7 +1,6 @@
-//! What holds for every log: redelivery, batching, restarts, tiling, forgetting.
+//! Properties that hold for every log: redelivery, batching, restarts, tiling, deletion.
 //!
-//! In: random logs of turns, edits, deletions, duplicates, marks and late turns. Out:
-//! nothing but the properties that the room promises.
+//! In: random logs of turns, edits, deletions, duplicates, marks and late turns.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +17,7 @@ use crate::{config::WindowSettings, model::*};
 
 const SESSIONS: [Option<&str>; 4] = [None, None, Some("S"), Some("R")];
 
-/// What is said in a version; `variant` tells versions of the same number apart.
+/// The text of a version; `variant` differs between texts of the same version number.
 fn words(turn: &str, version: u64, variant: u8) -> String {
     format!("<{turn} v{version} variant{variant}>")
 }
@@ -27,15 +26,15 @@ fn any_bank() -> impl Strategy<Value = Bank> {
     prop_oneof![3 => Just(bank()), 1 => Just(Bank::parse("other").unwrap())]
 }
 
-/// A turn of few ids, so that edits and late deletions are frequent. `variants` above 1
-/// allows different contents under one version.
+/// A turn with one of few ids, so that edits and late deletions are frequent. `variants` above 1
+/// allows different texts under one version.
 fn any_turn(variants: u8) -> impl Strategy<Value = TurnEvent> {
     let names = (0..SESSIONS.len(), prop::option::weighted(0.15, Just("T")));
     (any_bank(), 0..14u8, 0..3u64, 0..variants, 0..40i64, names).prop_map(
         |(bank, id, version, variant, time, (session, thread))| {
             let turn = format!("t{id}");
             let text = words(&turn, version, variant);
-            // One version, one content: then all else is a function of id and version too.
+            // With one text a version, the other fields depend on id and version only, too.
             let seed = i64::from(id) * 7 + version as i64;
             let time = if variant == 0 { seed * 11 % 40 } else { time };
             let session = if variant == 0 { seed as usize % SESSIONS.len() } else { session };
@@ -56,7 +55,7 @@ fn any_turn(variants: u8) -> impl Strategy<Value = TurnEvent> {
     )
 }
 
-/// A turn that is said once, at a time that grows: the common case.
+/// A turn with a fresh id: the common case.
 fn fresh_turn() -> impl Strategy<Value = TurnEvent> {
     (any_bank(), any::<u32>(), 0..60i64, 0..SESSIONS.len()).prop_map(|(bank, id, time, session)| {
         TurnEvent::Turn(Turn {
@@ -95,7 +94,7 @@ fn any_log(variants: u8) -> impl Strategy<Value = Vec<TurnEvent>> {
         3 => any_deletion(),
         2 => any_mark(),
     ];
-    // A duplicate repeats an earlier event, as a source that reads an export again does.
+    // A duplicate repeats an earlier event, like a source that reads an export again.
     vec((event, prop::option::weighted(0.15, any::<Index>())), 1..70).prop_map(|drawn| {
         let mut log: Vec<TurnEvent> = Vec::new();
         for (event, again) in drawn {
@@ -129,7 +128,7 @@ fn step_by_step(settings: &WindowSettings, log: &[TurnEvent]) -> (Windower, Ledg
     (windower, ledger)
 }
 
-/// The winning version of every turn, straight from decision 4: (version, deleted, text).
+/// The winning version of every turn by decision 4: (version, deleted, text).
 fn winners(log: &[TurnEvent]) -> BTreeMap<(Bank, String), (u64, bool, String)> {
     let mut winners: BTreeMap<(Bank, String), (u64, bool, String)> = BTreeMap::new();
     for event in log {
@@ -166,7 +165,7 @@ proptest! {
         if restart {
             windower = ledger.restart(&settings);
         }
-        // An export holds turns and deletions; a mark that is written again is a new mark.
+        // An export holds turns and deletions; a repeated mark would be a new mark.
         let mut again = log[..=cut.index(log.len())].to_vec();
         again.retain(|event| matches!(event, TurnEvent::Turn(_) | TurnEvent::Deletion(_)));
         apply_all(&mut windower, log.len() as u64, &again);
@@ -174,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn how_often_it_is_drained_leaves_the_same_records(
+    fn any_number_of_drains_leaves_the_same_records(
         settings in any_settings(), log in any_log(3), drains in vec(any::<bool>(), 70),
     ) {
         let (_, stepped) = step_by_step(&settings, &log);
@@ -196,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn a_restart_goes_on_as_if_there_had_been_none(
+    fn a_restart_changes_nothing_that_is_drained_later(
         settings in any_settings(), log in any_log(3), cut in any::<Index>(), drains in vec(any::<bool>(), 70),
     ) {
         let cut = cut.index(log.len());
@@ -258,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn records_hold_the_winning_versions_and_no_other_word(settings in any_settings(), log in any_log(3)) {
+    fn records_hold_the_winning_versions_and_no_other_text(settings in any_settings(), log in any_log(3)) {
         let (windower, ledger) = step_by_step(&settings, &log);
         let winners = winners(&log);
         let mut own = BTreeSet::new();

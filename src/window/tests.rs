@@ -1,15 +1,14 @@
-//! Each rule by a small log, written out by hand.
+//! Each rule by a small log, written by hand.
 //!
-//! A log is text, one event a line; what comes out is text as well, so that a test reads
-//! as a table. Times are minutes; the gap is 60 unless said otherwise.
+//! A log is text, one event a line, and so are the changes, so that a test reads like a table. Times
+//! are minutes; the gap is 60 unless a test sets another.
 
 use std::collections::BTreeMap;
 
 use super::{WindowChange, Windower};
 use crate::{config::WindowSettings, model::*};
 
-/// The memory log as a consumer folds it: live records by key. Refuses writes that the
-/// contract excludes.
+/// The memory log's live records by key. Panics on a write that the contract excludes.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Ledger(pub(super) BTreeMap<MemoryKey, MemoryRecord>);
 
@@ -51,7 +50,7 @@ impl Ledger {
 
     pub(super) fn restart(&self, settings: &WindowSettings) -> Windower {
         let mut windower = Windower::new(settings);
-        // Keys in falling order: restore must not depend on the order of the log.
+        // In reverse: restore must not depend on the order of the log.
         for (key, record) in self.0.iter().rev() {
             windower.restore(key, &record.turns);
         }
@@ -121,9 +120,9 @@ fn drained(windower: &mut Windower) -> String {
     windower.drain().iter().map(show).collect::<Vec<_>>().join("\n")
 }
 
-/// Runs a log, draining at each line `--` and at the end, and compares the drains, which
-/// are parted by `--` too. At every drain a windower that is restarted from the records
-/// takes over: no rule may depend on what a restart loses.
+/// Applies a log, drains at each line `--` and at the end, and compares the drains, which `--`
+/// separates too. Done once straight through, and once with a restart from the records after every
+/// drain: no rule may depend on state that a restart loses.
 fn check(settings: &WindowSettings, log: &str, expected: &str) {
     let tidy = |text: &str| text.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
     for restart in [false, true] {
@@ -172,7 +171,7 @@ fn a_window_that_fills_within_one_drain_is_written_once_as_final() {
 }
 
 #[test]
-fn a_remainder_that_is_only_overlap_makes_no_window() {
+fn a_rest_that_is_only_overlap_gives_no_window() {
     check(
         &settings(2, 1),
         "turn a s=S
@@ -211,12 +210,12 @@ fn the_end_of_a_session_closes_the_callers_and_the_thread_of_that_name() {
 }
 
 #[test]
-fn a_thread_goes_before_a_session() {
+fn a_thread_takes_precedence_over_a_session() {
     check(&settings(9, 0), "turn a s=S t=T", "thread:T/0 open a wrote a");
 }
 
 #[test]
-fn silence_in_a_session_parts_its_windows_at_more_than_the_gap() {
+fn a_silence_longer_than_the_gap_closes_the_window_of_its_session() {
     check(
         &settings(9, 1),
         "turn a s=S @0
@@ -244,7 +243,7 @@ fn a_later_turn_of_another_session_closes_a_silent_window() {
 }
 
 #[test]
-fn an_old_export_after_newer_turns_is_not_cut_into_single_turns() {
+fn an_old_export_after_newer_turns_does_not_become_windows_of_one_turn() {
     check(
         &settings(9, 0),
         "turn z s=live @5000
@@ -285,7 +284,7 @@ fn a_text_of_a_later_time_closes_silent_windows_and_a_deletion_does_not() {
 }
 
 #[test]
-fn an_idle_mark_closes_windows_whose_gap_is_over_and_nothing_else() {
+fn an_idle_mark_closes_only_windows_whose_gap_has_passed() {
     check(
         &settings(9, 0),
         "turn a s=S @0
@@ -307,7 +306,7 @@ fn an_idle_mark_closes_windows_whose_gap_is_over_and_nothing_else() {
 }
 
 #[test]
-fn turns_without_a_session_join_the_first_that_is_near_in_time() {
+fn turns_without_a_session_join_the_first_session_that_is_near_in_time() {
     check(
         &settings(9, 0),
         "turn a @0
@@ -396,7 +395,7 @@ fn an_edit_writes_every_closed_window_that_holds_the_turn_again() {
 }
 
 #[test]
-fn an_edit_of_an_open_windows_turn_writes_that_turn_and_of_its_context_none() {
+fn an_edit_in_an_open_window_writes_an_own_turn_but_no_context_turn() {
     check(
         &settings(4, 2),
         "turn a s=S
@@ -417,7 +416,7 @@ fn an_edit_of_an_open_windows_turn_writes_that_turn_and_of_its_context_none() {
 }
 
 #[test]
-fn a_deletion_leaves_a_hole_and_moves_no_window() {
+fn a_deletion_leaves_an_empty_turn_and_moves_no_window() {
     check(
         &settings(2, 1),
         "turn a s=S
@@ -442,7 +441,7 @@ fn a_deletion_leaves_a_hole_and_moves_no_window() {
 }
 
 #[test]
-fn an_edit_of_the_time_moves_the_end_of_the_silence() {
+fn an_edit_of_the_time_changes_when_the_window_closes() {
     check(
         &settings(9, 0),
         "turn a s=S @0
@@ -460,7 +459,7 @@ fn an_edit_of_the_time_moves_the_end_of_the_silence() {
 }
 
 #[test]
-fn versions_win_by_number_then_deletion_then_order_in_the_log() {
+fn a_version_wins_by_number_then_as_a_deletion_then_by_offset() {
     let texts = |log: &[&str]| {
         let mut windower = Windower::new(&settings(9, 0));
         for (offset, line) in (0..).zip(log) {
@@ -491,7 +490,7 @@ fn versions_win_by_number_then_deletion_then_order_in_the_log() {
 }
 
 #[test]
-fn a_deletion_empties_everything_that_was_said() {
+fn a_deletion_removes_the_text_everywhere() {
     let mut windower = Windower::new(&settings(9, 0));
     let attachments = vec![Attachment { caption: Some("secret".to_owned()), ..Attachment::default() }];
     let TurnEvent::Turn(turn) = event("turn a s=S \"secret\"") else { unreachable!() };
@@ -504,7 +503,7 @@ fn a_deletion_empties_everything_that_was_said() {
 }
 
 #[test]
-fn a_deletion_before_its_turn_waits_for_it_across_restarts() {
+fn a_deletion_that_arrives_before_its_turn_survives_restarts() {
     check(
         &settings(9, 0),
         "delete a v3
@@ -566,7 +565,7 @@ fn banks_share_nothing_and_drain_in_order() {
     assert_eq!(found, expected);
 }
 
-/// Writes a log's records, changes them, and shows the first drain after a restart.
+/// Writes a log's records, damages them, and shows the first drain after a restart.
 fn after_restart(before: &WindowSettings, log: &str, break_it: impl Fn(&mut Ledger), after: &WindowSettings) -> String {
     let mut windower = Windower::new(before);
     let mut ledger = Ledger::default();
@@ -582,7 +581,7 @@ fn after_restart(before: &WindowSettings, log: &str, break_it: impl Fn(&mut Ledg
     changes.iter().map(show).collect::<Vec<_>>().join("\n")
 }
 
-/// As after a crash before the final record of a window: its open records are still there.
+/// The records as after a crash before the final record of a window: its open records are live.
 fn reopen(ledger: &mut Ledger, keep_final: bool) {
     let finals: Vec<_> =
         ledger.0.iter().filter(|(key, _)| key.turn.is_none()).map(|(k, r)| (k.clone(), r.clone())).collect();
@@ -611,7 +610,7 @@ fn a_restart_finishes_windows_that_closed_without_a_final_record() {
 }
 
 #[test]
-fn a_restart_under_smaller_settings_closes_what_is_due_by_them() {
+fn a_restart_under_smaller_settings_closes_the_windows_that_are_due_under_them() {
     let log = "turn a s=S @0\nturn b s=S @10\nturn c s=R @25";
     assert_eq!(after_restart(&settings(9, 0), log, |_| {}, &settings(2, 0)), "caller:S/0 closed a b removed a b");
     let gap = WindowSettings { gap_minutes: 14, ..settings(9, 0) };

@@ -10,7 +10,7 @@ use ripplemem::model::{
 /// Components of the vectors.
 pub(super) const DIMENSIONS: usize = 40;
 
-/// A small generator: the same seed gives the same history everywhere.
+/// A small random generator: the same seed gives the same history on every machine.
 pub(crate) struct Dice(pub u64);
 
 impl Dice {
@@ -60,7 +60,7 @@ impl History {
         Self { banks, operations }
     }
 
-    /// What a compacted log holds in the end.
+    /// The records that a compacted log keeps.
     pub(super) fn live(&self) -> BTreeMap<MemoryKey, MemoryRecord> {
         let mut live = BTreeMap::new();
         for op in &self.operations {
@@ -72,7 +72,7 @@ impl History {
         live
     }
 
-    /// Another arrival order: keys in any order, writes of one key in their own.
+    /// Another arrival order: random across keys, unchanged within a key.
     pub(super) fn shuffled(&self, order: u64) -> Vec<Operation> {
         let mut dice = Dice(order);
         let mut slots: Vec<usize> = (0..self.operations.len()).collect();
@@ -139,11 +139,11 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
 }
 
 fn time(dice: &mut Dice) -> EventTime {
-    // Few enough moments that ties happen.
+    // Few moments, so that ties happen.
     EventTime::new(1_700_000_000_000 + dice.below(40) as i64 * 36_000_000, 0).unwrap()
 }
 
-/// Vectors around a few directions, some of them equal.
+/// A random vector around one of a few directions; some are equal.
 pub(super) fn vector(dice: &mut Dice) -> Vec<f32> {
     let topic = dice.below(6);
     let noise = [0, 25, 60][dice.below(3) as usize];

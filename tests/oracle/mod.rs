@@ -1,8 +1,8 @@
 //! Invariants 1, 2 and 5: the dataflow against a plain reference computed from the final set.
 //!
-//! Random records are put, replaced and removed; the same history is played in several
-//! orders across keys, batch sizes and worker counts. Units, edges, first hops and
-//! neighbourhoods must be the same every time, and equal to the reference.
+//! Random records are added, replaced and removed. The same history is applied in several orders
+//! across keys, batch sizes and worker counts. Units, edges, first hops and neighbourhoods must be
+//! the same every time, and equal to the reference.
 
 mod familiarity;
 mod history;
@@ -23,9 +23,9 @@ pub(crate) use history::Dice;
 use history::{DIMENSIONS, History, Operation};
 use reference::Reference;
 
-/// Everything that a caller can see of a memory.
+/// Every answer of a memory to the probes.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct Answers {
     census: Census,
     hits: Vec<Vec<Hit>>,
     familiar: Vec<FamiliarParts>,
@@ -35,7 +35,7 @@ struct Seen {
 fn pipeline(workers: usize) -> Pipeline {
     let mut pipeline = Pipeline::parse("version = 1").unwrap();
     pipeline.memory.workers = workers;
-    // Small enough that tantivy commits, and that pools overflow and run short.
+    // Small, so that tantivy commits and that pools overflow or run empty.
     pipeline.memory.lexical_tail = 7;
     pipeline.memory.semantic_pool = 8;
     pipeline.memory.semantic_edges = 3;
@@ -66,7 +66,7 @@ fn probes(banks: &[Bank], dice: &mut Dice) -> Vec<FirstHopProbe> {
         .collect()
 }
 
-/// The same question, put to every part.
+/// The familiarity probe of the same question.
 fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
     FamiliarityProbe {
         bank: probe.bank,
@@ -89,7 +89,7 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
     }
 }
 
-/// Anchors are the first hop's first three units, as in a recollection.
+/// The neighbourhood probe: its anchors are the first three units of the first hop.
 fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe {
     let mut anchors: Vec<_> = hits.iter().map(|h| h.unit.id).collect();
     anchors.dedup();
@@ -105,7 +105,7 @@ fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe
     }
 }
 
-fn play(operations: &[Operation], batch: usize, workers: usize, probes: &[FirstHopProbe]) -> Seen {
+fn play(operations: &[Operation], batch: usize, workers: usize, probes: &[FirstHopProbe]) -> Answers {
     let pipeline = pipeline(workers);
     let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
     for batch in operations.chunks(batch) {
@@ -124,18 +124,18 @@ fn play(operations: &[Operation], batch: usize, workers: usize, probes: &[FirstH
         .enumerate()
         .map(|(i, (p, h))| memory.neighbourhood(walks(p, h, i % 2 == 1)).unwrap().value)
         .collect();
-    Seen { census, hits, familiar, neighbours }
+    Answers { census, hits, familiar, neighbours }
 }
 
 fn check(seed: u64, operations: usize) {
     let history = History::new(seed, operations);
     let mut dice = Dice(seed ^ 0xABCD);
     let probes = probes(&history.banks, &mut dice);
-    let seen = play(&history.operations, 1, 1, &probes);
+    let answers = play(&history.operations, 1, 1, &probes);
 
     let reference = Reference::new(&history.live(), &pipeline(1), Score::from_f64(THRESHOLD));
-    assert_eq!(seen.census, reference.census(), "seed {seed}: units and edges equal the reference");
-    for (i, (probe, hits)) in probes.iter().zip(&seen.hits).enumerate() {
+    assert_eq!(answers.census, reference.census(), "seed {seed}: units and edges equal the reference");
+    for (i, (probe, hits)) in probes.iter().zip(&answers.hits).enumerate() {
         for (channel, expected) in reference.first_hop(probe) {
             let got: Vec<_> = hits.iter().filter(|h| h.channel == channel).collect();
             if channel == Channel::Lexical {
@@ -146,15 +146,15 @@ fn check(seed: u64, operations: usize) {
             }
             assert!(hits.iter().filter(|h| h.channel == channel).map(|h| h.rank).eq(1..=got_len(hits, channel)));
         }
-        reference.check_familiar(&familiarity(probe), &seen.familiar[i]);
+        reference.check_familiar(&familiarity(probe), &answers.familiar[i]);
         let walk = walks(probe, hits, i % 2 == 1);
-        assert_eq!(seen.neighbours[i], reference.neighbourhood(&walk), "seed {seed}: neighbours of probe {i}");
+        assert_eq!(answers.neighbours[i], reference.neighbourhood(&walk), "seed {seed}: neighbours of probe {i}");
     }
 
     for (order, batch, workers) in [(1, 3, 1), (2, 17, 3), (3, usize::MAX, 3), (4, 40, 2)] {
         let shuffled = history.shuffled(order);
         let again = play(&shuffled, batch, workers, &probes);
-        assert_eq!(seen, again, "seed {seed}: order {order}, batches of {batch}, {workers} workers");
+        assert_eq!(answers, again, "seed {seed}: order {order}, batches of {batch}, {workers} workers");
     }
 }
 
@@ -171,7 +171,7 @@ fn incremental_equals_from_scratch() {
     check(100, 400);
 }
 
-/// Invariant 1, for the case that a threshold hides: a deletion promotes the next best.
+/// Invariant 1 where each unit keeps only its best edges: a deletion promotes the next best.
 #[test]
 fn a_deletion_promotes_the_next_best() {
     let history = History::new(7, 120);
@@ -180,13 +180,13 @@ fn a_deletion_promotes_the_next_best() {
     let Some(victim) = history.live().keys().next().cloned() else { panic!("an empty history") };
     let mut shorter = history.operations.clone();
     shorter.push(Operation { key: victim, record: None });
-    let seen = play(&shorter, 5, 1, &[]);
+    let answers = play(&shorter, 5, 1, &[]);
     let mut rest = history.live();
     rest.remove(&shorter[shorter.len() - 1].key);
     let expected = Reference::new(&rest, &pipeline, Score::from_f64(THRESHOLD)).census();
-    assert_eq!(seen.census, expected);
-    let gone = full.census().edge_list;
-    let promoted = expected.edge_list.iter().filter(|edge| !gone.contains(edge)).count();
+    assert_eq!(answers.census, expected);
+    let before = full.census().edge_list;
+    let promoted = expected.edge_list.iter().filter(|edge| !before.contains(edge)).count();
     assert!(promoted > 0, "some unit chose a next best that it had not chosen before");
 }
 
@@ -205,7 +205,7 @@ fn no_bank_depends_on_another() {
     assert!(alone.hits.iter().any(|h| !h.is_empty()) && alone.neighbours.iter().any(|n| !n.is_empty()));
 }
 
-/// Invariant 2, in the dataflow: an answer sees every load before it and says how far it reaches.
+/// Invariant 2, in the dataflow: an answer reflects every load before it and states their offsets.
 #[test]
 fn an_answer_reflects_the_loads_before_it() {
     let memory = MemoryHandle::start(&pipeline(2).memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The plain reference: everything from the final set, by brute force.
+//! The plain reference: all answers from the final set, by brute force.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -82,7 +82,7 @@ impl Reference {
         self.units.iter().filter(move |(k, _)| k.bank == bank).map(|(_, u)| u)
     }
 
-    /// Decision 12: in every cue value's order, and in that of time alone, the nearest before and after.
+    /// Decision 12: the nearest before and after in the order of every cue value, and in that of time.
     fn near(&self, bank: BankKey, unit: &LiveUnit) -> Vec<Arc<LiveUnit>> {
         let order = |u: &LiveUnit| (u.position.start_ms, u.position.ordinal, u.id);
         let mut found = BTreeMap::new();
@@ -134,7 +134,7 @@ impl Reference {
         ]
     }
 
-    /// BM25 in floating point: the fixed-point scores must be near, and no better unit left out.
+    /// BM25 in floating point: fixed-point scores must be close to it, and no better unit missing.
     /// The formula is written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
     pub(super) fn check_lexical(&self, probe: &FirstHopProbe, got: &[&Hit]) {
         let mut words = Words::default();
@@ -189,7 +189,7 @@ impl Reference {
 
     pub(super) fn neighbourhood(&self, probe: &NeighbourhoodProbe) -> Vec<Neighbour> {
         let product = |a: Score, b: Score| Score((i64::from(a.0) * i64::from(b.0) / i64::from(Score::ONE.0)) as i32);
-        // (hops, −weight, path) by (channel, unit): the least is the best.
+        // By (channel, unit): (hops, −weight, path); the least is the best.
         let mut best: BTreeMap<(Channel, UnitId), (usize, i32, Vec<PathStep>)> = BTreeMap::new();
         for hop in 1..=2 {
             let mut next = Vec::new();

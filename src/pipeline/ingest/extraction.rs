@@ -77,7 +77,7 @@ pub enum ExtractionEvent {
         /// How long the step took, extraction and embedding included.
         took: Duration,
         /// The language model's usage for each window whose result this step used.
-        model_took: Vec<Usage>,
+        model_usage: Vec<Usage>,
     },
     /// The number of windows that wait for the language model has changed.
     Waiting {
@@ -194,7 +194,7 @@ pub fn extract(
                         windows: done.windows,
                         units: done.units,
                         took: started.elapsed(),
-                        model_took: done.took,
+                        model_usage: done.usage,
                     });
                 }
                 Err(error) => failed.push((*partition, error)),

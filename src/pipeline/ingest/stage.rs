@@ -106,7 +106,7 @@ pub(in crate::pipeline) struct Step {
     /// Windows for which the model's units could not be used.
     pub refused: u64,
     /// Usage of each window counted in `by_model` and `refused`.
-    pub took: Vec<Usage>,
+    pub usage: Vec<Usage>,
 }
 
 /// A record without its units.
@@ -251,8 +251,8 @@ impl Stage {
                 Ok(event) if partition_of(event.bank(), log.partitions()) != self.partition => forwards.push(event),
                 Ok(event) => self.windower.apply(record.offset, &event),
                 Err(reason) => {
-                    let place = InputPosition { partition: self.partition, offset: record.offset };
-                    dead_letters.push(DeadLetter::of_turn(place, reason, value));
+                    let position = InputPosition { partition: self.partition, offset: record.offset };
+                    dead_letters.push(DeadLetter::of_turn(position, reason, value));
                 }
             }
         }
@@ -341,7 +341,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Evicts from the caches what the windows that were written as final no longer use.
+    /// Evicts from the caches what the windows that were written as final no longer use, and queues
+    /// those that the model is to read.
     fn evict(&mut self, work: Work, vectors: &mut Vectors, extractors: &Extractors) -> Result<Step, PipelineError> {
         for (planned, drafted) in work.planned.into_iter().zip(&work.drafted) {
             if planned.state != WindowState::Final {
@@ -385,7 +386,7 @@ impl Stage {
         let (extractor, drafts) = match result {
             Ok(found) => {
                 work.step.by_model += 1;
-                work.step.took.push(usage);
+                work.step.usage.push(usage);
                 found
             }
             Err(Failed::RetryLater) => {
@@ -401,7 +402,7 @@ impl Stage {
                 let reason = format!("{problem}; {stays}");
                 work.transaction.dead_letters.push(DeadLetter::new(origin, reason, response.as_bytes()));
                 work.step.refused += 1;
-                work.step.took.push(usage);
+                work.step.usage.push(usage);
                 if bypass_cache {
                     return Ok(());
                 }

@@ -54,7 +54,7 @@ impl Vectors {
     }
 
     /// With a separate cache, which no running service has open.
-    pub(in crate::pipeline) fn beside(pipeline: &Pipeline) -> Self {
+    pub(in crate::pipeline) fn with_separate_cache(pipeline: &Pipeline) -> Self {
         Self { cache_directory: pipeline.log.directory.join("reembed-cache"), ..Self::new(pipeline) }
     }
 

@@ -61,7 +61,7 @@ pub fn reembed(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Reembedded, PipelineError> {
     let mut log = log::open(&pipeline.log)?;
-    let mut vectors = Vectors::beside(pipeline);
+    let mut vectors = Vectors::with_separate_cache(pipeline);
     let to = vectors.embedder()?.model().clone();
     let from = model_of(&*log)?.filter(|from| *from != to);
     let (mut windows, mut written) = (0, 0);

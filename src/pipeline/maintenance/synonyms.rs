@@ -113,7 +113,9 @@ mod tests {
         let mut embedder = match embed::open(&pipeline.embed, &pipeline.model()) {
             Ok(embedder) => embedder,
             Err(embed::EmbedError::Missing { .. }) => {
-                crate::skipped("pipeline::synonyms::the_model_gives_these_lines: no model; run scripts/setup");
+                crate::skipped(
+                    "pipeline::maintenance::synonyms::the_model_gives_these_lines: no model; run scripts/setup",
+                );
                 return;
             }
             Err(error) => panic!("{error}"),
