@@ -98,8 +98,8 @@ fn transient_failures_are_retried() {
 
 #[test]
 fn permanent_failures_are_not_retried() {
-    let told = Err("refuses model \"gpt-17\": status 404: The model `gpt-17` does not exist");
-    check("gpt-17", "", told, 1, 0);
+    let expected = Err("refuses model \"gpt-17\": status 404: The model `gpt-17` does not exist");
+    check("gpt-17", "", expected, 1, 0);
     check("scripted+broke", "", Err("exceeded your current quota"), 1, 0);
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
@@ -131,8 +131,11 @@ fn an_invalid_reply_is_repaired_once() {
     let llm = open(&server.endpoint, home.path(), "scripted+violating=1", "").unwrap();
     judge(&llm).unwrap();
     let sent = server.requests().remove(1);
-    let said = |at: usize| sent["messages"][at]["content"].as_str().unwrap().to_owned();
-    assert!(said(2).contains("perhaps") && said(3).contains("/label"), "the model is told what was wrong: {sent:#}");
+    let content = |at: usize| sent["messages"][at]["content"].as_str().unwrap().to_owned();
+    assert!(
+        content(2).contains("perhaps") && content(3).contains("/label"),
+        "the model is told what was wrong: {sent:#}"
+    );
 }
 
 #[test]
@@ -158,9 +161,10 @@ fn a_deadline_holds_whatever_the_endpoint_does() {
         let home = tempfile::tempdir().unwrap();
         let llm = open(&server.endpoint, home.path(), model, "").unwrap();
         let bank = Bank::parse("b").unwrap();
-        let asked = LlmRequest { deadline: Some(Instant::now() + Duration::from_millis(700)), ..request(&bank, INPUT) };
+        let request =
+            LlmRequest { deadline: Some(Instant::now() + Duration::from_millis(700)), ..request(&bank, INPUT) };
         let from = Instant::now();
-        let error = llm.ask(&asked, &mut |value: Value| Ok(value)).unwrap_err();
+        let error = llm.ask(&request, &mut |value: Value| Ok(value)).unwrap_err();
         assert!(
             matches!(error, LlmError::Unavailable { .. } | LlmError::Deadline)
                 && from.elapsed() < Duration::from_secs(3),
@@ -256,8 +260,8 @@ fn a_response_whose_source_changed_meanwhile_is_not_cached() {
     for (depends_on, bypass_cache) in cases {
         let before = calls(&llm);
         let ask = |bypass_cache| {
-            let asked = LlmRequest { depends_on, bypass_cache, ..request(&bank, INPUT) };
-            llm.ask(&asked, &mut |value: Value| Ok(value)).unwrap()
+            let request = LlmRequest { depends_on, bypass_cache, ..request(&bank, INPUT) };
+            llm.ask(&request, &mut |value: Value| Ok(value)).unwrap()
         };
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| ask(bypass_cache));
@@ -295,8 +299,9 @@ fn a_short_deadline_that_passed_fails_only_shorter_ones_fast() {
     let llm = open(&server.endpoint, home.path(), "scripted+slow=900", "").unwrap();
     let bank = Bank::parse("b").unwrap();
     let within = |ms: u64, input: &str| {
-        let asked = LlmRequest { deadline: Some(Instant::now() + Duration::from_millis(ms)), ..request(&bank, input) };
-        llm.ask(&asked, &mut |value: Value| Ok(value)).map(drop)
+        let request =
+            LlmRequest { deadline: Some(Instant::now() + Duration::from_millis(ms)), ..request(&bank, input) };
+        llm.ask(&request, &mut |value: Value| Ok(value)).map(drop)
     };
     assert_eq!(within(300, "{}"), Err(LlmError::Deadline));
     let (_, usage) = llm.spent().remove(Contract::Judge as usize);
@@ -304,9 +309,9 @@ fn a_short_deadline_that_passed_fails_only_shorter_ones_fast() {
         usage.calls == 0 && usage.prompt_tokens > 100,
         "the endpoint read the prompt of the failed request: {usage:?}"
     );
-    let asked = server.requests().len();
+    let sent_before = server.requests().len();
     assert_eq!(within(200, "[]"), Err(LlmError::Deadline));
-    assert_eq!(server.requests().len(), asked, "with less time nothing is sent");
+    assert_eq!(server.requests().len(), sent_before, "with less time nothing is sent");
     assert_eq!(within(30_000, INPUT), Ok(()));
     assert_eq!(calls(&llm), 1);
 }
@@ -341,11 +346,11 @@ fn spending_stops_below_the_cap_also_after_a_restart() {
     for _ in 0..2 {
         let llm = open(&server.endpoint, home.path(), "scripted", cap).unwrap();
         let stopped = (0..20).find_map(|i| {
-            let asked = llm.ask(&request(&bank, &format!("{{\"n\": {i}, \"paid\": {paid}}}")), &mut |v: Value| Ok(v));
-            asked.err()
+            let outcome = llm.ask(&request(&bank, &format!("{{\"n\": {i}, \"paid\": {paid}}}")), &mut |v: Value| Ok(v));
+            outcome.err()
         });
-        let told = stopped.expect("the cap is reached").to_string();
-        assert!(told.contains("llm.cap_tokens is reached") && told.contains("2500"), "{told}");
+        let error = stopped.expect("the cap is reached").to_string();
+        assert!(error.contains("llm.cap_tokens is reached") && error.contains("2500"), "{error}");
         paid += calls(&llm);
         let spent: u64 = llm.expenses().unwrap().iter().map(|e| e.usage.tokens()).sum();
         assert!(spent > 1_000 && spent <= 2_500, "{spent}");
@@ -363,7 +368,7 @@ fn an_answer_streams_piece_by_piece_and_restarts_when_the_stream_breaks() {
         let llm = open(&server.endpoint, home.path(), model, "").unwrap();
         let bank = Bank::parse("b").unwrap();
         let turns = ["t1".to_owned(), "t2".to_owned()];
-        let asked =
+        let request =
             LlmRequest { contract: Contract::Answer, depends_on: DependsOn::Turns(&turns), ..request(&bank, context) };
         let stream = |llm: &Llm| {
             let (mut shown, mut pieces, mut restarts) = (String::new(), 0, 0);
@@ -377,7 +382,7 @@ fn an_answer_streams_piece_by_piece_and_restarts_when_the_stream_breaks() {
                     restarts += 1;
                 }
             };
-            let found = llm.stream(&asked, "answer", &mut show, &mut |v: Value| Ok(v)).unwrap();
+            let found = llm.stream(&request, "answer", &mut show, &mut |v: Value| Ok(v)).unwrap();
             assert_eq!(found["answer"], "Ann: \"in the boathouse\", \u{1f600}");
             assert_eq!(found["answer"], shown.as_str());
             (pieces, restarts)

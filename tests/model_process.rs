@@ -1,4 +1,4 @@
-//! A scripted model as a process of its own (`tests/scripted_model`).
+//! Starts the scripted model (`tests/scripted_model`) as a separate process.
 
 use std::{
     io::{BufRead, BufReader},
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A scripted model, killed when it is dropped.
 pub(crate) struct ScriptedModel {
     child: Child,
-    /// Where it listens.
+    /// The base URL.
     pub(crate) endpoint: String,
 }
 
@@ -24,17 +24,17 @@ impl ScriptedModel {
         Self { child, endpoint: endpoint.trim().to_owned() }
     }
 
-    /// TOML that names it, for a model by a script.
+    /// The `[llm]` table for this endpoint and a model named by its script.
     pub(crate) fn toml(&self, model: &str) -> String {
         format!("[llm]\nendpoint = \"{}\"\nmodel = \"{model}\"\n", self.endpoint)
     }
 
-    /// A pipeline that names it.
+    /// A pipeline that uses this endpoint.
     pub(crate) fn pipeline(&self, directory: &std::path::Path, model: &str, extra: &str) -> Pipeline {
         super::support::pipeline(directory, &format!("{extra}\n{}", self.toml(model)))
     }
 
-    /// The bodies of the requests that it was sent.
+    /// The bodies of all requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         let url = self.endpoint.replace("/v1", "/requests");
         let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();

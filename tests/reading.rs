@@ -1,5 +1,5 @@
-//! Windows that a language model reads: at once by the rules, then in the model's words,
-//! whatever the model does meanwhile. And questions that it plans.
+//! Extraction by a language model: the rules make units at once, the model's units replace them
+//! later, whatever the model does meanwhile. And questions whose cues and plans a model makes.
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
@@ -24,8 +24,8 @@ const TURNS: [(&str, &str, &str); 4] = [
 
 const READS: &str = "extract.extractor = \"llm\"\nwindow.turns = 4\nwindow.overlap = 0";
 
-/// A client that nobody answers.
-const AWAY: &str = "[llm]\nendpoint = \"http://127.0.0.1:9/v1\"\nmodel = \"scripted\"\nretries = 0\n";
+/// An endpoint where nothing listens.
+const UNREACHABLE: &str = "[llm]\nendpoint = \"http://127.0.0.1:9/v1\"\nmodel = \"scripted\"\nretries = 0\n";
 
 fn end(session: &str) -> TurnEvent {
     let text = format!(r#"{{"type":"session_end","bank":"b","session":"{session}"}}"#);
@@ -64,8 +64,8 @@ fn letters(service: &Service) -> Vec<DeadLetter> {
     found.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect()
 }
 
-/// A service that has the four turns in a closed window, and has not waited for the model.
-fn begun(settings: &Pipeline) -> Service {
+/// A service with the four turns in a closed window, which the model may not have read yet.
+fn ingested(settings: &Pipeline) -> Service {
     let mut service = open(settings);
     service.log().append_turns(&events("s", &TURNS)).unwrap();
     service.catch_up().unwrap();
@@ -73,10 +73,10 @@ fn begun(settings: &Pipeline) -> Service {
 }
 
 #[test]
-fn plain_units_at_once_and_the_models_in_their_place() {
+fn the_models_units_replace_the_rules_units() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
-    let mut service = begun(&server.pipeline(home.path(), "scripted+slow=600", READS));
+    let mut service = ingested(&server.pipeline(home.path(), "scripted+slow=600", READS));
     assert_eq!(extractors(&service), ["rules/3 until llm"]);
     assert_eq!(ask(&service, "b", "Where is the red kayak?").units[0].sources, ["1", "2", "3", "4"]);
     let done = finish(&mut service);
@@ -92,17 +92,16 @@ fn plain_units_at_once_and_the_models_in_their_place() {
     assert_eq!(evidence.units[0].sources, ["1"]);
     assert!(evidence.context.contains("[10:00] Ann said: The red kayak"), "{}", evidence.context);
     assert_eq!(census(&service).units, 4);
-    // The same log again: the model's record stands, and nothing is asked.
+    // After a restart the model's record remains, and no request is sent.
     drop(service);
     let mut again = open(&server.pipeline(home.path(), "scripted+slow=600", READS));
     assert_eq!((finish(&mut again), server.requests().len()), (Finished::default(), 1));
     assert_eq!(extractors(&again), [made.extractor]);
 }
 
-/// What somebody says is said, and nothing else comes of it: not to the model's answer, and
-/// not to any other unit.
+/// Text that poses as instructions or as other turns changes neither the prompt nor another unit.
 #[test]
-fn hostile_text_changes_nothing_but_its_own_unit() {
+fn hostile_text_changes_only_its_own_unit() {
     let server = ScriptedModel::start(&[]);
     let restatements = |turns: &[(&str, &str, &str)]| -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
@@ -131,12 +130,12 @@ fn hostile_text_changes_nothing_but_its_own_unit() {
 }
 
 #[test]
-fn what_cannot_be_used_is_a_dead_letter_and_the_plain_units_stay() {
+fn an_invalid_reply_is_a_dead_letter_and_the_rules_units_stay() {
     for model in ["scripted+violating", "scripted+outside", "scripted+malformed", "scripted+truncated"] {
         let server = ScriptedModel::start(&[]);
         let home = tempfile::tempdir().unwrap();
         let settings = server.pipeline(home.path(), model, READS);
-        let mut service = begun(&settings);
+        let mut service = ingested(&settings);
         let plain = census(&service);
         let done = finish(&mut service);
         assert_eq!((done.read, done.refused, done.left), (0, 1, 0), "{model}");
@@ -146,19 +145,19 @@ fn what_cannot_be_used_is_a_dead_letter_and_the_plain_units_stay() {
         assert!(letter.reason.contains("plain units stay") && !letter.payload.is_empty(), "{}", letter.reason);
         assert!(extractors(&service)[0].starts_with("rules/3 instead of llm/1"), "{:?}", extractors(&service));
         assert_eq!(server.requests().len(), 2, "repaired once: {model}");
-        // The next start asks nothing and complains no second time.
+        // A restart sends no request and writes no second dead letter.
         drop(service);
         let mut again = open(&settings);
         assert_eq!(finish(&mut again), Finished::default());
         assert_eq!((letters(&again).len(), server.requests().len()), (1, 2));
     }
-    // A citation outside the window is put right when the model is told.
+    // The model corrects a citation outside the window when it is told.
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
-    let mut service = begun(&server.pipeline(home.path(), "scripted+outside=1", READS));
+    let mut service = ingested(&server.pipeline(home.path(), "scripted+outside=1", READS));
     assert_eq!(finish(&mut service).read, 1);
-    let told = server.requests()[1]["messages"][3]["content"].as_str().unwrap().to_owned();
-    assert!(told.contains("unit 1: sources: 9999 is no turn"), "{told}");
+    let feedback = server.requests()[1]["messages"][3]["content"].as_str().unwrap().to_owned();
+    assert!(feedback.contains("unit 1: sources: 9999 is no turn"), "{feedback}");
 }
 
 /// Sessions `s0`, `s1`, … of one turn each, closed.
@@ -171,9 +170,9 @@ fn sessions(service: &mut Service, texts: &[&str]) {
     service.catch_up().unwrap();
 }
 
-/// A window that the endpoint does not take stops no other, and is told once.
+/// A window that the endpoint rejects is one dead letter, and the others are read.
 #[test]
-fn one_that_is_declined_keeps_its_plain_units() {
+fn a_rejected_window_keeps_its_rules_units() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&server.pipeline(home.path(), "scripted+picky", READS));
@@ -186,7 +185,7 @@ fn one_that_is_declined_keeps_its_plain_units() {
     assert!(letters.iter().all(|l| l.reason.contains("rejects this request")), "{}", letters[0].reason);
     assert_eq!(ask(&service, "b", "Which fruit?").units[0].sources, ["t1"]);
     drop(service);
-    // An endpoint that takes none is told about, and the windows wait.
+    // When the endpoint rejects every window, that is reported, and the windows wait.
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&server.pipeline(home.path(), "scripted+picky", READS));
     sessions(&mut service, &["forbidden"; 12]);
@@ -195,9 +194,9 @@ fn one_that_is_declined_keeps_its_plain_units() {
     assert!(done.problem.unwrap().contains("The response was filtered"));
 }
 
-/// More windows than threads, and an endpoint that takes requests and says nothing.
+/// More windows than threads, and an endpoint that accepts requests and never replies.
 #[test]
-fn one_that_hangs_is_waited_for_once() {
+fn an_endpoint_that_hangs_is_waited_for_once() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let mut settings = server.pipeline(home.path(), "scripted+slow=60000", READS);
@@ -207,12 +206,12 @@ fn one_that_hangs_is_waited_for_once() {
     let done = finish(&mut service);
     assert_eq!((done.read, done.left), (0, 8));
     assert!(done.problem.unwrap().contains("no reply in time"));
-    assert!(server.requests().len() <= 3, "nothing is sent after it was found to hang: {}", server.requests().len());
+    assert!(server.requests().len() <= 3, "no request follows the first timeouts: {}", server.requests().len());
 }
 
-/// Said differently, and then as at first: the first response went when the turn changed.
+/// An edit and its reversal cost three requests: the edit evicted the first response.
 #[test]
-fn a_response_goes_with_the_turn_that_it_was_made_of() {
+fn an_edited_turn_evicts_the_response_made_from_it() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let mut service = open(&server.pipeline(home.path(), "scripted", READS));
@@ -228,12 +227,12 @@ fn a_response_goes_with_the_turn_that_it_was_made_of() {
     }
 }
 
-/// A dead endpoint, and a dead process: the windows wait, and the next start goes on.
+/// The windows wait through an outage and a restart; then the model reads them.
 #[test]
-fn an_endpoint_that_is_away_delays_only_its_own_units() {
+fn an_unavailable_endpoint_delays_only_the_models_units() {
     let home = tempfile::tempdir().unwrap();
-    let settings = super::support::pipeline(home.path(), &format!("{READS}\n{AWAY}"));
-    let mut service = begun(&settings);
+    let settings = super::support::pipeline(home.path(), &format!("{READS}\n{UNREACHABLE}"));
+    let mut service = ingested(&settings);
     assert_eq!(ask(&service, "b", "Who plays the bassoon?").units.len(), 1);
     let done = finish(&mut service);
     assert_eq!((done.read, done.left), (0, 1));
@@ -246,14 +245,14 @@ fn an_endpoint_that_is_away_delays_only_its_own_units() {
     assert!(extractors(&service)[0].starts_with("llm/1"));
 }
 
-/// A snapshot knows which windows wait, and holds what the model made as it stands.
+/// A snapshot records which windows still wait, and holds the model's units unchanged.
 #[test]
-fn a_restored_memory_goes_on_reading_and_pays_once() {
+fn a_restored_memory_continues_extraction_and_pays_once() {
     let home = tempfile::tempdir().unwrap();
     let snapshots = home.path().join("snapshots").to_string_lossy().into_owned();
-    let mut away = super::support::pipeline(home.path(), &format!("{READS}\n{AWAY}"));
-    away.snapshot.directory.clone_from(&snapshots);
-    let mut service = begun(&away);
+    let mut unreachable = super::support::pipeline(home.path(), &format!("{READS}\n{UNREACHABLE}"));
+    unreachable.snapshot.directory.clone_from(&snapshots);
+    let mut service = ingested(&unreachable);
     assert_eq!(finish(&mut service).left, 1);
     assert!(service.snapshot().unwrap().is_some());
     drop(service);
@@ -271,12 +270,12 @@ fn a_restored_memory_goes_on_reading_and_pays_once() {
     assert_eq!((census(&again), ask(&again, "b", "Where is the red kayak?")), (made, evidence));
 }
 
-/// Edited while the model reads: what it made of the older turns is dropped.
+/// An edit while the model reads discards what it made of the older turns.
 #[test]
-fn a_result_for_a_window_that_changed_is_dropped() {
+fn a_result_for_a_window_that_changed_is_discarded() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
-    let mut service = begun(&server.pipeline(home.path(), "scripted+slow=500", READS));
+    let mut service = ingested(&server.pipeline(home.path(), "scripted+slow=500", READS));
     let edit = r#"{"bank":"b","turn":"4","version":1,"speaker":"Bo","text":"My sister plays the cello","time":"2024-05-01T10:03:00Z","session":"s"}"#;
     service.log().append_turns(&[TurnEvent::from_json(edit.as_bytes()).unwrap()]).unwrap();
     let done = finish(&mut service);
@@ -286,16 +285,20 @@ fn a_result_for_a_window_that_changed_is_dropped() {
         let old = record.units.iter().any(|u| u.restatement.contains("bassoon"));
         assert!(!(old && record.extractor.starts_with("llm")), "the late result was written");
     }
-    let said: Vec<String> = records(&service).into_values().flat_map(|r| r.units).map(|u| u.restatement).collect();
-    assert!(said.iter().any(|s| s.contains("cello")) && !said.iter().any(|s| s.contains("bassoon")), "{said:?}");
+    let restatements: Vec<String> =
+        records(&service).into_values().flat_map(|r| r.units).map(|u| u.restatement).collect();
+    assert!(
+        restatements.iter().any(|s| s.contains("cello")) && !restatements.iter().any(|s| s.contains("bassoon")),
+        "{restatements:?}"
+    );
 }
 
 #[test]
-fn reextract_pays_again_and_replaces() {
+fn reextract_bypasses_the_cache_and_replaces_units() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let settings = server.pipeline(home.path(), "scripted", READS);
-    let mut service = begun(&settings);
+    let mut service = ingested(&settings);
     service.log().append_turns(&events("t", &[("5", "Ann", "The ferry leaves at noon")])).unwrap();
     service.log().append_turns(&[end("t")]).unwrap();
     assert_eq!(finish(&mut service).read, 2);
@@ -304,19 +307,19 @@ fn reextract_pays_again_and_replaces() {
     assert_eq!((done.read, server.requests().len()), (2, paid + 2));
     assert_eq!(census(&service), before, "the same words make the same units");
     drop(service);
-    // One that cannot be used this time takes nothing away.
+    // An invalid reply this time removes nothing.
     let worse = server.pipeline(home.path(), "scripted+outside", READS);
     let mut service = open(&worse);
     let done = service.reextract(&Bank::parse("b").unwrap(), &mut |_| {}).unwrap();
     assert_eq!((done.read, done.refused), (0, 2));
-    assert_eq!(census(&service), before, "what was made before stays");
+    assert_eq!(census(&service), before, "the earlier units stay");
     assert!(letters(&service)[0].reason.contains("made of it before stays"), "{}", letters(&service)[0].reason);
     drop(service);
     let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
     let toml = toml.to_str().unwrap();
     let output = ripplemem(&["reextract", "--bank", "b", "--pipeline", toml]);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && told.contains("scripted: 2 windows read, 0 not usable, 0 left"), "{told}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && stdout.contains("scripted: 2 windows read, 0 not usable, 0 left"), "{stdout}");
     let output = ripplemem(&["cost", "--json", "--pipeline", toml]);
     let expenses: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
@@ -328,7 +331,7 @@ fn reextract_pays_again_and_replaces() {
 }
 
 #[test]
-fn a_build_is_estimated_before_anything_is_spent() {
+fn estimate_predicts_the_cost_without_a_request() {
     let home = tempfile::tempdir().unwrap();
     let server = ScriptedModel::start(&[]);
     let settings = server.pipeline(home.path(), "scripted", "extract.extractor = \"llm\"");
@@ -342,7 +345,7 @@ fn a_build_is_estimated_before_anything_is_spent() {
     let output = ripplemem(&["cost", "--json", "--pipeline", toml]);
     let cost: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(estimate[0]["calls"], cost[0]["calls"], "{estimate} {cost}");
-    // The scripted model counts four letters a token, so only about as many.
+    // The scripted model counts four characters per token, so the counts are only similar.
     let ratio = cost[0]["prompt_tokens"].as_f64().unwrap() / estimate[0]["prompt_tokens"].as_f64().unwrap();
     assert!((0.7..1.6).contains(&ratio), "{ratio}: {estimate} {cost}");
     let output = ripplemem(&["cost", "--pipeline", toml]);
@@ -355,8 +358,8 @@ fn a_build_is_estimated_before_anything_is_spent() {
         (cost[0]["calls"].as_u64().unwrap(), cost[0]["prompt_tokens"].as_u64().unwrap())
     );
     let output = ripplemem(&["validate", toml]);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains("language model: scripted at http://127.0.0.1:"), "{told}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout.contains("language model: scripted at http://127.0.0.1:"), "{stdout}");
 }
 
 fn planned(server: &ScriptedModel, home: &Path, model: &str) -> Service {
@@ -367,7 +370,7 @@ fn planned(server: &ScriptedModel, home: &Path, model: &str) -> Service {
 }
 
 #[test]
-fn a_model_plans_and_reads_cues_and_is_asked_once() {
+fn a_model_makes_cues_and_plans_once_for_equal_questions() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let service = planned(&server, home.path(), "scripted");
@@ -383,13 +386,13 @@ fn a_model_plans_and_reads_cues_and_is_asked_once() {
     assert!(evidence.units.iter().any(|u| u.id == plan.anchors[0]));
     assert_eq!((server.requests().len(), evidence.trace.llm.unwrap().calls), (2, 2));
     assert_eq!(ask(&service, "sample/harbour", question), evidence);
-    assert_eq!(server.requests().len(), 2, "the same question of the same memory is not paid for twice");
+    assert_eq!(server.requests().len(), 2, "the same question of the same memory is answered from the cache");
     for request in server.requests() {
-        assert!(!request.to_string().contains("sample/"), "a model is told no bank");
+        assert!(!request.to_string().contains("sample/"), "no request names the bank");
     }
 }
 
-/// Anchors outside the evidence, nonsense, silence: the rules take over, and the trace says so.
+/// Anchors outside the evidence, an invalid reply, no reply: the rules plan instead, and the trace says why.
 #[test]
 fn where_the_model_fails_the_rules_plan_with_a_note() {
     let home = tempfile::tempdir().unwrap();
@@ -425,9 +428,9 @@ fn where_the_model_fails_the_rules_plan_with_a_note() {
     }
 }
 
-/// Whoever asks says how long; the model's own patience does not hold the answer back.
+/// The question's deadline counts, however long the model's timeout is.
 #[test]
-fn a_deadline_of_the_question_binds_the_planner() {
+fn a_questions_deadline_limits_the_planner() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let extra = "recall.planner = \"llm\"\nrecall.sufficient = 2.0";
@@ -446,7 +449,7 @@ fn a_deadline_of_the_question_binds_the_planner() {
 }
 
 #[test]
-fn ask_answers_in_words_with_what_it_rests_on() {
+fn ask_prints_an_answer_with_its_citations() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let settings = server.pipeline(home.path(), "scripted", "");
@@ -454,22 +457,22 @@ fn ask_answers_in_words_with_what_it_rests_on() {
     let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
     let question = ["ask", "Which books has Marta recommended to Elias?", "--bank", "sample/harbour", "--answer"];
     let output = ripplemem(&[&question[..], &["--pipeline", toml.to_str().unwrap()]].concat());
-    let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}");
-    let mut printed = out.lines();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    let mut printed = stdout.lines();
     let answer = printed.next().unwrap();
-    let rests_on = printed.next().unwrap();
-    assert!(rests_on.starts_with("  [") && rests_on.ends_with(answer), "{out}");
-    assert!(told.contains("The first line says so.") && told.contains("scripted: 1 calls, "), "{told}");
+    let citation = printed.next().unwrap();
+    assert!(citation.starts_with("  [") && citation.ends_with(answer), "{stdout}");
+    assert!(stderr.contains("The first line says so.") && stderr.contains("scripted: 1 calls, "), "{stderr}");
     assert_eq!(server.requests()[0]["stream"], true);
-    // Without a model: the evidence, and how to configure one.
+    // Without a model, it prints the evidence and how to configure a model.
     let data = settings.log.directory.to_str().unwrap();
     let output =
         ripplemem(&[&question[..], &["--data", data, "--pipeline", plain(home.path()).to_str().unwrap()]].concat());
-    let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && out.contains("## "), "{out}{told}");
-    assert!(told.contains("no language model is configured") && told.contains("[llm]"), "{told}");
-    // A wrong model name is an error with the endpoint's words.
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && stdout.contains("## "), "{stdout}{stderr}");
+    assert!(stderr.contains("no language model is configured") && stderr.contains("[llm]"), "{stderr}");
+    // A wrong model name is an error with the endpoint's message.
     let wrong = server.pipeline(home.path(), "gpt-17", "");
     let toml = write(&home.path().join("w.toml"), toml::to_string(&wrong).unwrap());
     let output = ripplemem(&[&question[..], &["--pipeline", toml.to_str().unwrap()]].concat());

@@ -1,4 +1,4 @@
-//! Vectors from an endpoint, by OpenAI's embeddings protocol, against a scripted one.
+//! Vectors from an endpoint that speaks OpenAI's embeddings protocol, here a scripted one.
 
 use ripplemem::{config::Pipeline, embed, model::SpannedText, pipeline::Service};
 
@@ -7,7 +7,7 @@ use super::{
     support::{ask, census, data, ingest},
 };
 
-/// A pipeline whose model, by its script, is served there.
+/// A pipeline whose embedding model, named by its script, is served by `server`.
 fn settings(server: &ScriptedModel, home: &std::path::Path, model: &str, extra: &str) -> Pipeline {
     let endpoint = &server.endpoint;
     let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6";
@@ -22,7 +22,7 @@ fn open(settings: &Pipeline) -> Result<Service, ripplemem::pipeline::PipelineErr
 }
 
 #[test]
-fn a_memory_with_the_vectors_of_an_endpoint() {
+fn a_memory_with_served_vectors_embeds_each_text_once() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let settings = settings(&server, home.path(), "scripted", "");
@@ -32,11 +32,11 @@ fn a_memory_with_the_vectors_of_an_endpoint() {
     let (made, evidence) = (census(&service), ask(&service, "sample/harbour", question));
     assert!(made.units > 5 && evidence.units.iter().any(|u| u.restatement.contains("book")), "{}", evidence.context);
     drop(service);
-    let asked = server.requests().len();
+    let before = server.requests().len();
     let again = open(&settings).unwrap();
     assert_eq!((census(&again), ask(&again, "sample/harbour", question)), (made, evidence));
-    // What is remembered is asked for once; a question, its own form and a target each by itself.
-    let later = &server.requests()[asked..];
+    // After a restart only the question, its first-person wording and targets are embedded, one a request.
+    let later = &server.requests()[before..];
     assert!(
         (2..6).contains(&later.len()) && later.iter().all(|r| r["input"].as_array().unwrap().len() == 1),
         "{later:?}"
@@ -46,7 +46,7 @@ fn a_memory_with_the_vectors_of_an_endpoint() {
 }
 
 #[test]
-fn what_an_endpoint_does_wrong_is_told() {
+fn an_endpoints_faults_are_retried_or_named() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let texts = [SpannedText { text: "a boat".to_owned(), spans: Vec::new() }];
@@ -65,10 +65,10 @@ fn what_an_endpoint_does_wrong_is_told() {
     check("gpt-17", "", Some("status 404: The model `gpt-17` does not exist"));
     check("scripted+fewer", "retries = 0", Some("0 vectors for 1 texts"));
     check("scripted", "key_env = \"NO_SUCH_KEY_HERE\"", Some("NO_SUCH_KEY_HERE is not set"));
-    let told = |text: &str| Pipeline::parse(&format!("version = 1\nembed.model = \"m\"\n{text}")).unwrap_err();
+    let refused = |text: &str| Pipeline::parse(&format!("version = 1\nembed.model = \"m\"\n{text}")).unwrap_err();
     let entry = "[embed.models.m]\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6\nrunner = ";
-    assert!(told(&format!("{entry}\"endpoint\"")).contains("embed.models.m.served: missing"));
+    assert!(refused(&format!("{entry}\"endpoint\"")).contains("embed.models.m.served: missing"));
     let served = "served = { endpoint = \"ftp://x\", model = \"m\" }";
-    assert!(told(&format!("{entry}\"endpoint\"\n{served}")).contains("served.endpoint: \"ftp://x\" is not a URL"));
-    assert!(told(&format!("{entry}\"onnx\"\n{served}")).contains("only runner = \"endpoint\""));
+    assert!(refused(&format!("{entry}\"endpoint\"\n{served}")).contains("served.endpoint: \"ftp://x\" is not a URL"));
+    assert!(refused(&format!("{entry}\"onnx\"\n{served}")).contains("only runner = \"endpoint\""));
 }

@@ -1,9 +1,8 @@
-//! The worked trace through the five contracts of the paper, after the paper's case
-//! study, in our own words: extraction, cues, plan, answer, judge.
+//! The worked trace through the paper's five contracts, after the paper's case study with other
+//! text: extraction, cues, plan, answer, judge.
 //!
-//! The model's answers are a script (`tests/data/readers_replies.json`). The golden file is
-//! what it was sent, what it said, and what came of it; `REWRITE=1` writes it anew, then read
-//! the change.
+//! The model's replies are a script (`tests/data/readers_replies.json`). The golden file holds
+//! every request, the trace and the answer; `REWRITE=1` rewrites it, then read the diff.
 
 use std::{fmt::Write, fs};
 
@@ -19,8 +18,8 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     let replies = data("readers_replies.json");
     let server = ScriptedModel::start(&["--replies", replies.to_str().unwrap()]);
     let home = tempfile::tempdir().unwrap();
-    // A first hop as narrow beside seven units as the paper's is beside a whole dialogue; the
-    // deterministic embedder finds no meaning, so that nothing is too far for a link.
+    // The first hop is as narrow for seven units as the paper's is for a whole dialogue. The
+    // deterministic embedder finds no meaning, so no floor on similarity may apply.
     let extra = "profile = \"paper\"\nwindow.sessions = true\nextract.extractor = \"llm\"\nrecall.planner = \"llm\"\n\
                  recall.cues_by = \"llm\"\nrecall.semantic = 2\nrecall.lexical = 2\nrecall.cue = 1\nrecall.support_floor = -1.0";
     let request = eval::EvalRequest {
@@ -38,18 +37,18 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
         answers: true,
     };
     let run = eval::evaluate(&request, &mut |_| {}).unwrap();
-    let asked = server.requests();
-    assert_eq!(asked.len(), 7, "three windows, cues, plan, answer, judge");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 7, "three windows, cues, plan, answer, judge");
 
     let mut page = String::new();
-    let mut sent: Vec<(String, String)> = asked
+    let mut sent: Vec<(String, String)> = requests
         .iter()
         .map(|request| {
             let text = |pointer: &str| request.pointer(pointer).and_then(|v| v.as_str()).unwrap().to_owned();
             (text("/response_format/json_schema/name"), text("/messages/1/content"))
         })
         .collect();
-    // Windows are read side by side.
+    // Windows are read in parallel, so their order varies.
     sent[..3].sort();
     for (contract, input) in sent {
         writeln!(page, "==== {contract}\n{}", input.trim_end()).unwrap();
@@ -71,11 +70,11 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     for title in ["The Glass Orchard", "Salt Road", "The Ninth Lantern", "Harbour of Crows"] {
         assert!(question.answer.context.contains(title), "{title} was not found");
     }
-    assert!(!page.contains("zoe") && !page.contains("atlantis"), "what nobody said is no cue");
+    assert!(!page.contains("zoe") && !page.contains("atlantis"), "a name that nobody mentioned is no cue");
     assert_eq!((run.result.build.llm_calls, run.result.reading.llm_calls), (3, 1));
     assert!(run.result.build.llm_tokens > 1_000);
     assert_eq!(question.llm.llm_calls, 4, "cues, plan, answer, judge");
-    // The same evaluation again: everything is known, and counts as it did.
+    // A second evaluation uses the cache only, and reports the same cost.
     let again = eval::evaluate(&request, &mut |_| {}).unwrap();
     assert_eq!(again.result.build.llm_tokens, run.result.build.llm_tokens);
     assert_eq!((again.questions[0].generated.as_ref(), server.requests().len()), (Some(generated), 7));

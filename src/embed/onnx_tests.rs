@@ -143,8 +143,8 @@ fn the_end_of_a_long_text_has_a_vector_of_its_content() {
     let text = format!("{filler}{last}");
     let spans = vec![0..filler.len() - 1, filler.len()..text.len()];
     let found = model.embed(&[SpannedText { text, spans }]).expect("vectors").remove(0);
-    let asked = model.embed_query("Who keeps bees?").expect("a vector");
-    let near = [0, 1].map(|i| cosine(&found.spans[i], &asked));
+    let question = model.embed_query("Who keeps bees?").expect("a vector");
+    let near = [0, 1].map(|i| cosine(&found.spans[i], &question));
     assert!(near[1] > near[0] + 0.25, "{near:?}");
     for vector in found.spans.iter().chain([&found.whole]) {
         assert!((cosine(vector, vector) - 1.0).abs() < 1e-6);

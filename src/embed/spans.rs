@@ -1,4 +1,4 @@
-//! Spans of a text: checked, or embedded as texts of their own.
+//! Spans of a text: checked, or embedded as separate texts.
 //!
 //! In: texts with byte ranges. Out: an error for a range that splits a character; and, for a
 //! model that pools a text as a whole, vectors from one pass for the text and one for each span.

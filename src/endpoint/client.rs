@@ -120,8 +120,9 @@ impl Endpoint {
         message: &str,
         response: &Response<Body>,
     ) -> RequestFailure {
-        let said = error_message(&self.without_key(message));
-        let problem = if said.is_empty() { format!("status {status}") } else { format!("status {status}: {said}") };
+        let message = error_message(&self.without_key(message));
+        let problem =
+            if message.is_empty() { format!("status {status}") } else { format!("status {status}: {message}") };
         match status {
             300..400 => {
                 let to = response.headers().get("location").and_then(|v| v.to_str().ok()).unwrap_or("elsewhere");

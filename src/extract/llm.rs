@@ -1,25 +1,25 @@
 //! A window to units by a language model (paper, section 3.2 and its extraction contract).
 //!
-//! In: a window. Out: units in the model's words, each with the turns that it rests on. The
-//! turns are sent as data, one JSON array a line, so that nothing that was said can pass for
-//! a turn of its own or for an instruction. A unit that cites a turn outside the window, a
-//! deleted one, or leading context alone is refused; a person or a place that the window
-//! does not name is left out. The same window is the same request, and is paid for once.
+//! In: a window. Out: units in the model's words, each with its source turns. The turns are sent
+//! as data, one JSON array per line, so that no text can pass for another turn or for an
+//! instruction. A unit that cites a turn outside the window, a deleted turn, or only leading
+//! context is refused; a person or place that the window does not name is left out. Equal
+//! windows are equal requests, and are paid for once.
 
 use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
 use serde::Deserialize;
 
-use super::{DraftPart, DraftUnit, ExtractError, Extractor, draft::shared_thing};
+use super::{DraftPart, DraftUnit, ExtractError, Extractor, compose::caption};
 use crate::{
     language::grounding::Grounding,
     llm::{self, Contract, DependsOn, Llm, LlmRequest, Meter, TimeSpan},
     model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
 
-/// Characters of a restatement, at most.
-const MOST_CHARACTERS: usize = 2_000;
-/// Version of how turns are sent and units are read; the prompt has its own hash.
+/// The longest restatement.
+const MAX_RESTATEMENT_CHARACTERS: usize = 2_000;
+/// The version of how turns are sent and replies are read; the prompt has its own hash.
 const VERSION: &str = "llm/1";
 
 /// The extractor that asks a language model.
@@ -31,14 +31,14 @@ pub struct LlmExtractor {
 }
 
 impl LlmExtractor {
-    /// An extractor that asks `llm`; with `bypass_cache`, also for what was paid for before.
+    /// An extractor that asks `llm`; with `bypass_cache`, also for windows whose replies are cached.
     #[must_use]
     pub fn new(llm: Arc<Llm>, bypass_cache: bool) -> Self {
         let name = format!("{VERSION} {} {}", llm.settings().model, Contract::Extract.hash());
         Self { llm, name, bypass_cache, meter: Meter::default() }
     }
 
-    /// What the windows took that it has read.
+    /// What the windows cost that it has read.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.meter.total()
@@ -62,29 +62,29 @@ impl Extractor for LlmExtractor {
             cacheable: true,
             meter: &self.meter,
         };
-        Ok(self.llm.ask(&request, &mut |found: ExtractionReply| read(window, &found))?)
+        Ok(self.llm.ask(&request, &mut |reply: ExtractionReply| read(window, &reply))?)
     }
 }
 
-/// What a model is sent for a window: its turns by their place in it, from 1. Deleted ones
-/// are left out.
+/// The text that the model is sent for a window: its turns, numbered from 1. Deleted turns are
+/// left out, and keep their numbers.
 #[must_use]
 pub fn input(window: &Window) -> String {
     let mut out = String::from("context\n");
-    let mut own = false;
-    for (number, held) in (1..).zip(&window.turns) {
-        if !held.context && !std::mem::replace(&mut own, true) {
+    let mut past_context = false;
+    for (number, window_turn) in (1..).zip(&window.turns) {
+        if !window_turn.context && !std::mem::replace(&mut past_context, true) {
             out.push_str("turns\n");
         }
-        if held.deleted {
+        if window_turn.deleted {
             continue;
         }
-        let shared: Vec<String> = held.turn.attachments.iter().filter_map(shared_thing).collect();
+        let shared: Vec<String> = window_turn.turn.attachments.iter().filter_map(caption).collect();
         let mut line = vec![
             serde_json::Value::from(number),
-            held.turn.time.to_string().into(),
-            held.turn.speaker.as_str().into(),
-            held.turn.text.as_str().into(),
+            window_turn.turn.time.to_string().into(),
+            window_turn.turn.speaker.as_str().into(),
+            window_turn.turn.text.as_str().into(),
         ];
         if !shared.is_empty() {
             line.push(shared.join(" ").into());
@@ -95,13 +95,13 @@ pub fn input(window: &Window) -> String {
     out
 }
 
-/// Whether a window has a turn that could make a unit.
+/// Whether a window has a turn that could make a unit: neither context nor deleted.
 #[must_use]
 pub fn has_turns(window: &Window) -> bool {
     window.turns.iter().any(|t| !t.context && !t.deleted)
 }
 
-/// What a window's request would take: its prompt, and as many tokens back as its turns have.
+/// The estimated cost of a window's request: its prompt, and a reply as long as its turns.
 #[must_use]
 pub fn estimate(window: &Window) -> Usage {
     let input = input(window);
@@ -114,7 +114,7 @@ pub fn estimate(window: &Window) -> Usage {
     }
 }
 
-/// What a model gives back.
+/// The model's reply.
 #[derive(Debug, Deserialize)]
 struct ExtractionReply {
     units: Vec<UnitReply>,
@@ -129,15 +129,15 @@ struct UnitReply {
     time: Option<TimeSpan>,
 }
 
-/// The drafts, each once; or everything that is wrong with what was found.
-fn read(window: &Window, found: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
+/// The drafts, without repetition; or everything that is wrong with the reply.
+fn read(window: &Window, reply: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
     let (mut drafts, mut problems) = (Vec::<DraftUnit>::new(), Vec::new());
     let grounds = grounds(window);
-    for (place, unit) in (1..).zip(&found.units) {
+    for (number, unit) in (1..).zip(&reply.units) {
         match draft(window, unit, &grounds) {
             Ok(draft) if drafts.contains(&draft) => {}
             Ok(draft) => drafts.push(draft),
-            Err(problem) => problems.push(format!("unit {place}: {problem}")),
+            Err(problem) => problems.push(format!("unit {number}: {problem}")),
         }
     }
     if problems.is_empty() {
@@ -152,8 +152,8 @@ fn draft(window: &Window, unit: &UnitReply, grounds: &Grounding) -> Result<Draft
     if restatement.is_empty() {
         return Err("restatement: empty".to_owned());
     }
-    if restatement.chars().count() > MOST_CHARACTERS {
-        return Err(format!("restatement: longer than {MOST_CHARACTERS} characters; make several units"));
+    if restatement.chars().count() > MAX_RESTATEMENT_CHARACTERS {
+        return Err(format!("restatement: longer than {MAX_RESTATEMENT_CHARACTERS} characters; make several units"));
     }
     let sources = sources(window, &unit.sources)?;
     let (Some(first), Some(last)) = (sources.first(), sources.last()) else {
@@ -164,7 +164,7 @@ fn draft(window: &Window, unit: &UnitReply, grounds: &Grounding) -> Result<Draft
     }
     let time = unit.time.as_ref().map(|span| span.interval(last.turn.time.offset_seconds)).transpose()?;
     let said_at = last.turn.time;
-    // Never of the leading context: that comes first.
+    // The last source is never context: context comes first.
     let part = DraftPart {
         turn: last.turn.turn.clone(),
         ordinal: last.ordinal,
@@ -177,7 +177,7 @@ fn draft(window: &Window, unit: &UnitReply, grounds: &Grounding) -> Result<Draft
         cues: Cues {
             participants: grounds.grounded(&unit.participants),
             locations: grounds.grounded(&unit.locations),
-            time: time.map(|t| point(t, said_at)),
+            time: time.map(|t| exact_moment(t, said_at)),
         },
         restatement,
         said_at,
@@ -189,13 +189,13 @@ fn draft(window: &Window, unit: &UnitReply, grounds: &Grounding) -> Result<Draft
     })
 }
 
-/// The very moment of saying, where a model wrote it without its fraction of a second.
-fn point(time: Interval, said_at: EventTime) -> Interval {
+/// The exact moment of speaking, where the model wrote it without its fraction of a second.
+fn exact_moment(time: Interval, said_at: EventTime) -> Interval {
     let same = time.start_ms == time.end_ms && time.start_ms == said_at.unix_ms - said_at.unix_ms.rem_euclid(1_000);
     if same { Interval::at(said_at) } else { time }
 }
 
-/// The turns of these numbers, each once, in their order.
+/// The turns with these numbers, each once, in order.
 fn sources<'w>(window: &'w Window, numbers: &[i64]) -> Result<Vec<&'w WindowTurn>, String> {
     let numbers: BTreeSet<i64> = numbers.iter().copied().collect();
     let turn = |number: i64| {
@@ -205,13 +205,13 @@ fn sources<'w>(window: &'w Window, numbers: &[i64]) -> Result<Vec<&'w WindowTurn
     numbers.into_iter().map(|n| turn(n).ok_or_else(|| format!("sources: {n} is no turn of the message"))).collect()
 }
 
-/// What a window says, for names that must stand in it.
+/// The window's text, to check that it names a person or place.
 fn grounds(window: &Window) -> Grounding {
     let mut grounds = Grounding::default();
-    for held in window.turns.iter().filter(|t| !t.deleted) {
-        grounds.add(&held.turn.speaker);
-        grounds.add(&held.turn.text);
-        held.turn.attachments.iter().filter_map(shared_thing).for_each(|thing| grounds.add(&thing));
+    for window_turn in window.turns.iter().filter(|t| !t.deleted) {
+        grounds.add(&window_turn.turn.speaker);
+        grounds.add(&window_turn.turn.text);
+        window_turn.turn.attachments.iter().filter_map(caption).for_each(|thing| grounds.add(&thing));
     }
     grounds
 }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_keeps_its_sources_and_what_the_window_grounds() {
+    fn a_unit_keeps_its_sources_and_only_grounded_names() {
         let units = read(&talk(), &found(&[2, 1], Some(("2024-05-01T00:00:00", "2024-05-01T23:59:59")))).unwrap();
         assert_eq!(units.len(), 1, "each once");
         let unit = &units[0];
@@ -285,11 +285,15 @@ mod tests {
         assert_eq!(unit.said_at.to_string(), "2024-05-01T10:01:00+02:00");
         assert_eq!((unit.parts.len(), unit.parts[0].text.as_str()), (1, "Ann moved to Lisbon."));
         let part = &unit.parts[0];
-        assert_eq!((part.turn.as_str(), part.ordinal, part.speaker.as_str()), ("t1", 1, "Ann"), "not who asked");
+        assert_eq!(
+            (part.turn.as_str(), part.ordinal, part.speaker.as_str()),
+            ("t1", 1, "Ann"),
+            "the last source, not the one who asked"
+        );
     }
 
     #[test]
-    fn what_is_not_grounded_is_refused_by_name() {
+    fn an_ungrounded_unit_is_refused_with_the_reason() {
         let check = |sources: &[i64], time, word: &str| {
             let problem = read(&talk(), &found(sources, time)).unwrap_err();
             assert!(problem.starts_with("unit 1: ") && problem.contains(word), "{problem}");

@@ -1,15 +1,15 @@
 //! A window to units by rules of English; no language model, no network.
 //!
-//! In: a window. Out: units of consecutive turns, whose parts are the turns; or, where a unit
-//! holds one turn, a unit for each turn of its own that has content, an answer together with
-//! the question it answers. Then a question that was answered makes no second unit unless
-//! its turn tells something besides. A context turn serves only as the question of an
-//! answer, and as what was said before the first unit. The same window always gives the
-//! same units, and a deleted turn changes no unit but its own.
+//! In: a window. Out: with `unit_turns` above 1, units of that many consecutive turns, whose
+//! parts are the turns. With `unit_turns` = 1, a unit for each turn with content, and an answer
+//! forms one unit with its question; the question then makes no second unit, unless its turn
+//! also makes a statement. A context turn only serves as the question of an answer, and as the
+//! turn before the first unit. The same window always gives the same units, and a deleted turn
+//! changes only its own unit.
 
 use super::{
     DraftPart, DraftUnit, ExtractError, Extractor,
-    draft::{Piece, draft, informative, split_questions},
+    compose::{Utterance, compose, informative, split_questions},
 };
 use crate::{
     config::ExtractSettings,
@@ -25,7 +25,7 @@ pub struct RulesExtractor {
 }
 
 impl RulesExtractor {
-    /// An extractor by its settings.
+    /// An extractor with these settings.
     #[must_use]
     pub fn new(settings: &ExtractSettings) -> Self {
         Self { unit_turns: settings.unit_turns, least_content_words: settings.least_content_words }
@@ -46,19 +46,20 @@ impl Extractor for RulesExtractor {
             return Ok(groups(window, self.unit_turns, &people, &informs));
         }
 
-        let read: Vec<Reading<'_>> = (0..turns.len()).filter_map(|i| read(&turns, i, &informs)).collect();
-        let mut units: Vec<DraftUnit> = Vec::with_capacity(read.len());
-        for reading in &read {
-            let answered = || read.iter().any(|r| r.question.is_some_and(|q| std::ptr::eq(q, reading.held)));
-            if reading.question.is_none() && reading.asks && !reading.tells && answered() {
+        let candidates: Vec<Candidate<'_>> = (0..turns.len()).filter_map(|i| candidate(&turns, i, &informs)).collect();
+        let mut units: Vec<DraftUnit> = Vec::with_capacity(candidates.len());
+        for candidate in &candidates {
+            let answered =
+                || candidates.iter().any(|r| r.question.is_some_and(|q| std::ptr::eq(q, candidate.window_turn)));
+            if candidate.question.is_none() && candidate.asks && !candidate.states && answered() {
                 continue;
             }
-            let mut answer = Piece::whole(reading.held);
-            answer.replies_to = reading.replies_to;
-            answer.answers = reading.question.is_some();
-            let unit = match reading.question {
-                Some(question) => draft(&[question_piece(question, &informs), answer], &people),
-                None => draft(&[answer], &people),
+            let mut answer = Utterance::whole(candidate.window_turn);
+            answer.replies_to = candidate.replies_to;
+            answer.answers = candidate.question.is_some();
+            let unit = match candidate.question {
+                Some(question) => compose(&[question_of(question, &informs), answer], &people),
+                None => compose(&[answer], &people),
             };
             units.extend(unit.filter(|u| !units.contains(u)));
         }
@@ -66,8 +67,8 @@ impl Extractor for RulesExtractor {
     }
 }
 
-/// Units of `unit_turns` turns that follow each other, counted from the window's first turn
-/// of its own, deleted or not.
+/// Units of `unit_turns` consecutive turns, counted from the window's first turn outside the
+/// context, deleted or not.
 fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn(&str) -> bool) -> Vec<DraftUnit> {
     let Some(start) = window.turns.iter().find(|t| !t.context).map(|t| t.ordinal) else { return Vec::new() };
     let live: Vec<&WindowTurn> = window.turns.iter().filter(|t| !t.deleted).collect();
@@ -75,28 +76,28 @@ fn groups(window: &Window, unit_turns: u32, people: &[String], informs: &impl Fn
     let group = |t: &WindowTurn| t.ordinal.saturating_sub(start) / unit_turns;
     let mut units: Vec<DraftUnit> = Vec::new();
     for turns in live.get(own..).unwrap_or_default().chunk_by(|a, b| group(a) == group(b)) {
-        let pieces: Vec<Piece<'_>> = turns.iter().map(|t| reply(Piece::whole(t), &live)).collect();
-        if !pieces.iter().any(|p| !p.shared.is_empty() || informs(&p.words)) {
+        let utterances: Vec<Utterance<'_>> = turns.iter().map(|t| with_reply(Utterance::whole(t), &live)).collect();
+        if !utterances.iter().any(|p| !p.shared.is_empty() || informs(&p.words)) {
             continue;
         }
         let first = turns.first().map_or(start, |t| t.ordinal);
-        let before = said_before(&live, first);
-        units.extend(draft(&pieces, people).map(|unit| DraftUnit { before, ..unit }));
+        let before = part_before(&live, first);
+        units.extend(compose(&utterances, people).map(|unit| DraftUnit { before, ..unit }));
     }
     units
 }
 
-/// The turn before a unit that begins at an ordinal, where the window holds it.
-fn said_before(live: &[&WindowTurn], first: u32) -> Option<DraftPart> {
-    live.iter().rev().find(|t| t.ordinal < first).map(|t| Piece::whole(t).part())
+/// The turn before the ordinal `first`, where the window holds one.
+fn part_before(live: &[&WindowTurn], first: u32) -> Option<DraftPart> {
+    live.iter().rev().find(|t| t.ordinal < first).map(|t| Utterance::whole(t).part())
 }
 
-/// The unit of a window's record as it was drafted, without its vectors.
+/// The draft that a stored unit was made from.
 #[must_use]
 pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractSettings) -> DraftUnit {
     let live: Vec<&WindowTurn> = record.turns.iter().filter(|t| !t.deleted).collect();
     let grouped = settings.unit_turns > 1 && record.state == WindowState::Final;
-    // In a model's words: those of nobody's turn.
+    // Only a language model's unit has its restatement as its part.
     let restated = matches!(unit.parts.as_slice(), [only] if only.text == unit.restatement);
     let part = |part: &Part| DraftPart {
         turn: part.turn.clone(),
@@ -112,72 +113,72 @@ pub fn draft_from_record(unit: &Unit, record: &MemoryRecord, settings: &ExtractS
         said_at: unit.said_at,
         sources: unit.sources.clone(),
         ordinal: unit.ordinal,
-        before: if grouped && !restated { said_before(&live, unit.ordinal) } else { None },
+        before: if grouped && !restated { part_before(&live, unit.ordinal) } else { None },
         parts: unit.parts.iter().map(part).collect(),
         restated,
     }
 }
 
-/// The piece with the speaker that the platform says it answers.
-fn reply<'w>(mut piece: Piece<'w>, live: &[&'w WindowTurn]) -> Piece<'w> {
-    let held = piece.held;
-    piece.replies_to = held.turn.reply_to.as_deref().and_then(|id| {
-        let target = live.iter().find(|t| t.ordinal < held.ordinal && t.turn.turn == id)?;
-        (target.turn.speaker != held.turn.speaker).then_some(target.turn.speaker.as_str())
+/// Adds the speaker that the turn replies to.
+fn with_reply<'w>(mut utterance: Utterance<'w>, live: &[&'w WindowTurn]) -> Utterance<'w> {
+    let window_turn = utterance.window_turn;
+    utterance.replies_to = window_turn.turn.reply_to.as_deref().and_then(|id| {
+        let target = live.iter().find(|t| t.ordinal < window_turn.ordinal && t.turn.turn == id)?;
+        (target.turn.speaker != window_turn.turn.speaker).then_some(target.turn.speaker.as_str())
     });
-    piece
+    utterance
 }
 
-/// What is known of a turn that makes a unit.
-struct Reading<'w> {
-    held: &'w WindowTurn,
+/// A turn that may make a unit.
+struct Candidate<'w> {
+    window_turn: &'w WindowTurn,
     /// The turn whose question it answers.
     question: Option<&'w WindowTurn>,
     replies_to: Option<&'w str>,
     /// Whether its last sentence asks.
     asks: bool,
-    /// Whether it tells something besides what it asks.
-    tells: bool,
+    /// Whether it makes a statement besides its questions.
+    states: bool,
 }
 
-/// A turn of the window's own that has content, by itself or as the answer to a question.
-fn read<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> bool) -> Option<Reading<'w>> {
-    let held = *turns.get(i)?;
-    if held.context {
+/// A turn outside the context that has content, alone or as the answer to a question.
+fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> bool) -> Option<Candidate<'w>> {
+    let window_turn = *turns.get(i)?;
+    if window_turn.context {
         return None;
     }
-    let reply = held.turn.reply_to.as_deref();
+    let reply = window_turn.turn.reply_to.as_deref();
     let target = match reply {
         Some(id) => turns.iter().take(i).find(|t| t.turn.turn == id).copied(),
         None => i.checked_sub(1).and_then(|j| turns.get(j)).copied(),
     }
-    .filter(|t| t.turn.speaker != held.turn.speaker);
-    let piece = Piece::whole(held);
-    let (_, told) = split_questions(&piece.words);
-    // A turn that only asks back answers nothing.
-    let answers = !told.is_empty() || !piece.shared.is_empty();
+    .filter(|t| t.turn.speaker != window_turn.turn.speaker);
+    let utterance = Utterance::whole(window_turn);
+    let (_, statements) = split_questions(&utterance.words);
+    // A turn that only asks back is no answer.
+    let answers = !statements.is_empty() || !utterance.shared.is_empty();
     let question = target.filter(|t| answers && is_question(&t.turn.text)).filter(|q| {
-        let whole = Piece::whole(q);
-        informs(&whole.words) || !whole.shared.is_empty() || informs(&piece.words)
+        let whole = Utterance::whole(q);
+        informs(&whole.words) || !whole.shared.is_empty() || informs(&utterance.words)
     });
-    let informative = !piece.shared.is_empty() || informs(&piece.words);
-    (informative || question.is_some()).then(|| Reading {
-        held,
+    let informative = !utterance.shared.is_empty() || informs(&utterance.words);
+    (informative || question.is_some()).then(|| Candidate {
+        window_turn,
         question,
         replies_to: target.filter(|_| reply.is_some()).map(|t| t.turn.speaker.as_str()),
-        asks: is_question(&piece.words),
-        tells: !piece.shared.is_empty() || informs(&told),
+        asks: is_question(&utterance.words),
+        states: !utterance.shared.is_empty() || informs(&statements),
     })
 }
 
-/// The whole turn of a question, or only what it asks where it tells something besides.
-fn question_piece<'w>(question: &'w WindowTurn, informs: &impl Fn(&str) -> bool) -> Piece<'w> {
-    let whole = Piece::whole(question);
-    let (asked, told) = split_questions(&whole.words);
-    if informs(&told) && !asked.is_empty() { Piece::questions(question) } else { whole }
+/// The whole turn of a question, or only its questions where it also makes a statement.
+fn question_of<'w>(question: &'w WindowTurn, informs: &impl Fn(&str) -> bool) -> Utterance<'w> {
+    let whole = Utterance::whole(question);
+    let (asked, statements) = split_questions(&whole.words);
+    if informs(&statements) && !asked.is_empty() { Utterance::questions(question) } else { whole }
 }
 
-/// The speakers of a window, in the order in which they first speak.
+/// The speakers of a window, in the order of their first turns.
 fn speakers(turns: &[&WindowTurn]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for turn in turns {
@@ -202,4 +203,5 @@ fn check_order(window: &Window) -> Result<(), ExtractError> {
 }
 
 #[cfg(test)]
+#[path = "rules_tests.rs"]
 mod tests;

@@ -46,7 +46,7 @@ pub struct Llm {
     warnings: Mutex<Vec<String>>,
     /// Responses that this process paid for.
     spent: Ledger,
-    /// Responses that this process used, whoever paid for them.
+    /// Responses that this process used, cached ones included.
     used: Ledger,
 }
 

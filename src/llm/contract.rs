@@ -1,4 +1,4 @@
-//! The six things that a language model is asked for.
+//! The six contracts: what a language model is asked for, and the form of its reply.
 //!
 //! Out: for each, its instructions and the JSON Schema of its reply, both files in `prompts`.
 //! Dialogue is never part of the instructions. A hash covers both files: it is recorded with

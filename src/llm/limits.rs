@@ -206,8 +206,8 @@ mod tests {
         let first = limits.acquire(&settings, spent, 20, soon()).expect("76 of 100");
         let waited = limits.acquire(&settings, spent, 20, soon()).err();
         assert_eq!(waited, Some(LlmError::Deadline), "112 of 100 while the first is in flight");
-        let told = limits.acquire(&settings, spent, 50, soon()).err().expect("106 of 100").to_string();
-        assert!(told.contains("llm.cap_tokens") && told.contains("40 tokens"), "{told}");
+        let error = limits.acquire(&settings, spent, 50, soon()).err().expect("106 of 100").to_string();
+        assert!(error.contains("llm.cap_tokens") && error.contains("40 tokens"), "{error}");
         let long = Instant::now() + Duration::from_secs(60);
         std::thread::scope(|scope| {
             let second = scope.spawn(|| limits.acquire(&settings, spent, 20, long).is_ok());
@@ -218,8 +218,8 @@ mod tests {
             "cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0\nmost_completion_tokens = 16",
         );
         assert!(Limits::new(&priced).acquire(&priced, Usage::default, 10, soon()).is_ok(), "0.00042");
-        let told =
+        let error =
             Limits::new(&priced).acquire(&priced, Usage::default, 100, soon()).err().expect("0.00132").to_string();
-        assert!(told.contains("llm.cap_cost"), "{told}");
+        assert!(error.contains("llm.cap_cost"), "{error}");
     }
 }

@@ -7,7 +7,7 @@
 //! for twice. Never: the text is data, so no reply is run, and no tool is offered to the model.
 //!
 //! The files, from the outside in:
-//! - `client`: the cache, the repair, and eviction when turns change; `request`, `error`: its words.
+//! - `client`: cache, repair, and eviction when turns change; `request`, `error`: its input and failures.
 //! - `contract`: prompts and schemas; `reply`: a response checked against its schema;
 //!   `stream_field`: a field of a reply that is still being written; `span`: times as models write them.
 //! - `cache`: responses on disk; `in_flight`: one request at a time for the same content.

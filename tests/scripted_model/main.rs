@@ -1,28 +1,30 @@
-//! A scripted model behind the protocol of OpenAI's chat endpoint: for tests, for
-//! `pipelines/llm.toml`, and for trying out the language-model path without one.
+//! A stand-in for a language model that returns canned replies over OpenAI's protocol: for tests,
+//! for `pipelines/llm.toml`, and for trying out the language-model path without a model.
 //!
-//! In: HTTP requests; the model's name is the script. `scripted` answers each of the six
-//! contracts plainly: it repeats turns as units, starts at the first memory, answers with the
-//! first line. Faults follow the name, each with how many requests it meets (all without):
+//! In: HTTP requests; the model's name is the script. `scripted` returns a fixed reply for each of
+//! the six contracts: it repeats turns as units, plans from the first memory, answers with the
+//! first line. Faults follow the name, each with the number of requests that it applies to; without
+//! a number it applies to all:
 //!
 //! | name | what it does |
 //! |---|---|
-//! | `scripted+malformed=1` | says something that is not JSON |
-//! | `scripted+truncated=1` | is cut off at the limit of its length |
-//! | `scripted+violating=1` | JSON that its schema does not allow |
-//! | `scripted+outside=1` | cites a turn that is not there |
-//! | `scripted+limited=1` | 429, to be asked again after a second |
-//! | `scripted+limited_date=1` | the same, by a date |
-//! | `scripted+hour=1` | 429, to be asked again after an hour |
+//! | `scripted+malformed=1` | replies with text that is not JSON |
+//! | `scripted+truncated=1` | is cut off at the token limit |
+//! | `scripted+violating=1` | replies with JSON that breaks the schema |
+//! | `scripted+outside=1` | cites a turn that does not exist |
+//! | `scripted+limited=1` | 429 with `Retry-After: 1` |
+//! | `scripted+limited_date=1` | the same, as a date |
+//! | `scripted+hour=1` | 429 with `Retry-After: 3600` |
 //! | `scripted+error=1` | 500 |
-//! | `scripted+dropped=1` | breaks the connection half-way |
-//! | `scripted+broke` | 429, because the money is gone |
-//! | `scripted+fewer` | one vector too few |
-//! | `scripted+picky` | 400 to whatever says "forbidden" |
-//! | `scripted+slow=800` | waits so many milliseconds before every reply |
+//! | `scripted+dropped=1` | breaks the connection halfway |
+//! | `scripted+broke` | 429 because the quota is used up |
+//! | `scripted+fewer` | returns one vector too few |
+//! | `scripted+picky` | 400 for a request that contains "forbidden" |
+//! | `scripted+slow=800` | waits 800 milliseconds before every reply |
 //!
-//! `/v1/embeddings` answers by the words of a text. Every other name is 404. `GET /requests` shows what was asked. `--replies FILE` answers
-//! from a file first: `[{"contract": …, "when": part of the text, "reply": {…}}]`.
+//! `/v1/embeddings` returns word counts as vectors. Every other model name is 404. `GET /requests`
+//! returns the requests so far. `--replies FILE` takes replies from a file first:
+//! `[{"contract": …, "when": part of the text, "reply": {…}}]`.
 
 #![allow(clippy::print_stdout)]
 
@@ -41,8 +43,8 @@ use ripplemem::sync;
 struct Server {
     key: Option<String>,
     replies: Vec<Value>,
-    asked: Mutex<Vec<Value>>,
-    met: Mutex<HashMap<String, u64>>,
+    requests: Mutex<Vec<Value>>,
+    applied: Mutex<HashMap<String, u64>>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,15 +56,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--listen" => listen = value,
             "--key" => key = Some(value),
             "--replies" => replies = serde_json::from_slice(&std::fs::read(value)?)?,
-            _ => return Err(format!("{name}: not known; --listen, --key and --replies are").into()),
+            _ => return Err(format!("{name}: unknown option; use --listen, --key or --replies").into()),
         }
     }
     let listener = TcpListener::bind(&listen)?;
     println!("http://{}/v1", listener.local_addr()?);
-    let server = Arc::new(Server { key, replies, asked: Mutex::default(), met: Mutex::default() });
+    let server = Arc::new(Server { key, replies, requests: Mutex::default(), applied: Mutex::default() });
     for stream in listener.incoming().flatten() {
         let server = Arc::clone(&server);
-        // A client that goes away ends its own connection and nothing else.
+        // A client that disconnects ends only its connection.
         std::thread::spawn(move || drop(server.serve(stream)));
     }
     Ok(())
@@ -94,20 +96,20 @@ impl Server {
         let path = first.split(' ').nth(1).unwrap_or_default();
         match path {
             "/requests" => {
-                let asked = sync::lock(&self.asked).clone();
-                reply(&mut stream, "200 OK", &[], &json!(asked))
+                let requests = sync::lock(&self.requests).clone();
+                reply(&mut stream, "200 OK", &[], &json!(requests))
             }
             "/v1/models" => {
                 let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]});
                 reply(&mut stream, "200 OK", &[], &models)
             }
             "/v1/chat/completions" | "/v1/embeddings" if self.key.is_some() && self.key != key => {
-                let told = format!("Incorrect API key provided: {}", key.unwrap_or_default());
-                reply(&mut stream, "401 Unauthorized", &[], &error(&told, "invalid_api_key"))
+                let message = format!("Incorrect API key provided: {}", key.unwrap_or_default());
+                reply(&mut stream, "401 Unauthorized", &[], &error(&message, "invalid_api_key"))
             }
             "/v1/chat/completions" | "/v1/embeddings" => {
                 let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-                sync::lock(&self.asked).push(request.clone());
+                sync::lock(&self.requests).push(request.clone());
                 if self.fails(&mut stream, &request)? {
                     return Ok(());
                 }
@@ -121,54 +123,54 @@ impl Server {
         }
     }
 
-    /// Whether this request meets a fault of the script.
-    fn meets(&self, model: &str, fault: &str) -> bool {
+    /// Whether a fault of the script applies to this request.
+    fn applies(&self, model: &str, fault: &str) -> bool {
         let Some(script) = model.split('+').skip(1).find(|s| s.split('=').next() == Some(fault)) else { return false };
         let Some(times) = script.split_once('=').and_then(|(_, n)| n.parse::<u64>().ok()) else { return true };
-        let mut met = sync::lock(&self.met);
+        let mut met = sync::lock(&self.applied);
         let met = met.entry(format!("{model} {fault}")).or_default();
         *met += 1;
         *met <= times
     }
 
-    /// Whether the request met a fault before anything was thought about, and was answered so.
+    /// Whether the request ended with a fault, which then was sent as the reply.
     fn fails(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<bool> {
         let model = request["model"].as_str().unwrap_or_default();
         if model != "scripted" && !model.starts_with("scripted+") {
-            let told = format!("The model `{model}` does not exist or you do not have access to it.");
-            return reply(stream, "404 Not Found", &[], &error(&told, "model_not_found")).map(|()| true);
+            let message = format!("The model `{model}` does not exist or you do not have access to it.");
+            return reply(stream, "404 Not Found", &[], &error(&message, "model_not_found")).map(|()| true);
         }
         if let Some(wait) = model.split('+').find_map(|s| s.strip_prefix("slow=")?.parse().ok()) {
             std::thread::sleep(Duration::from_millis(wait));
         }
         let busy = error("Rate limit reached", "rate_limit_exceeded");
-        if self.meets(model, "broke") {
-            let told = error("You exceeded your current quota", "insufficient_quota");
-            return reply(stream, "429 Too Many Requests", &[], &told).map(|()| true);
+        if self.applies(model, "broke") {
+            let body = error("You exceeded your current quota", "insufficient_quota");
+            return reply(stream, "429 Too Many Requests", &[], &body).map(|()| true);
         }
-        if self.meets(model, "limited") {
+        if self.applies(model, "limited") {
             return reply(stream, "429 Too Many Requests", &["Retry-After: 1".to_owned()], &busy).map(|()| true);
         }
-        if self.meets(model, "hour") {
+        if self.applies(model, "hour") {
             return reply(stream, "429 Too Many Requests", &["Retry-After: 3600".to_owned()], &busy).map(|()| true);
         }
-        if self.meets(model, "limited_date") {
-            // A date has whole seconds: one and a half from now is at least one.
+        if self.applies(model, "limited_date") {
+            // A date has whole seconds: 1.5 seconds from now is at least one.
             let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_millis(1_500));
             return reply(stream, "429 Too Many Requests", &[format!("Retry-After: {date}")], &busy).map(|()| true);
         }
         if model.contains("+picky") && request["messages"].to_string().contains("forbidden") {
-            let told = error("The response was filtered", "content_filter");
-            return reply(stream, "400 Bad Request", &[], &told).map(|()| true);
+            let body = error("The response was filtered", "content_filter");
+            return reply(stream, "400 Bad Request", &[], &body).map(|()| true);
         }
-        if self.meets(model, "error") {
-            let told = error("The server had an error", "server_error");
-            return reply(stream, "500 Internal Server Error", &[], &told).map(|()| true);
+        if self.applies(model, "error") {
+            let body = error("The server had an error", "server_error");
+            return reply(stream, "500 Internal Server Error", &[], &body).map(|()| true);
         }
         Ok(false)
     }
 
-    /// A vector a text: how often each word stands in it, by a hash of its letters.
+    /// One vector for each text: its words counted in 64 buckets by a hash of their letters.
     fn embed(&self, stream: &mut TcpStream, request: &Value) -> std::io::Result<()> {
         let model = request["model"].as_str().unwrap_or_default();
         let texts = request["input"].as_array().cloned().unwrap_or_default();
@@ -181,7 +183,7 @@ impl Server {
             }
             json!({"object": "embedding", "index": index, "embedding": vector.to_vec()})
         });
-        let fewer = usize::from(self.meets(model, "fewer"));
+        let fewer = usize::from(self.applies(model, "fewer"));
         let vectors: Vec<Value> = vectors.skip(fewer).collect();
         reply(stream, "200 OK", &[], &json!({"object": "list", "model": model, "data": vectors}))
     }
@@ -190,29 +192,31 @@ impl Server {
         let model = request["model"].as_str().unwrap_or_default();
         let contract = request["response_format"]["json_schema"]["name"].as_str().unwrap_or_default();
         let input = request["messages"][1]["content"].as_str().unwrap_or_default();
-        let told = |r: &&Value| r["contract"] == contract && r["when"].as_str().is_none_or(|when| input.contains(when));
-        let mut said = self.replies.iter().find(told).map_or_else(|| plainly(contract, input), |r| r["reply"].clone());
-        if self.meets(model, "outside") {
-            said["units"][0]["sources"] = json!([9_999]);
+        let matches =
+            |r: &&Value| r["contract"] == contract && r["when"].as_str().is_none_or(|when| input.contains(when));
+        let mut content =
+            self.replies.iter().find(matches).map_or_else(|| canned_reply(contract, input), |r| r["reply"].clone());
+        if self.applies(model, "outside") {
+            content["units"][0]["sources"] = json!([9_999]);
         }
-        if self.meets(model, "violating") {
-            said = json!({"units": "none", "label": "perhaps", "decision": "maybe"});
+        if self.applies(model, "violating") {
+            content = json!({"units": "none", "label": "perhaps", "decision": "maybe"});
         }
-        let mut text = said.to_string();
-        if self.meets(model, "malformed") {
+        let mut text = content.to_string();
+        if self.applies(model, "malformed") {
             text = "Certainly! Here is what you asked for.".to_owned();
         }
         let mut reason = "stop";
-        if self.meets(model, "truncated") {
+        if self.applies(model, "truncated") {
             text.truncate((0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default());
             reason = "length";
         }
-        let dropped = self.meets(model, "dropped");
+        let dropped = self.applies(model, "dropped");
         let prompt: usize = request["messages"].to_string().len() / 4;
         let usage = json!({"prompt_tokens": prompt, "completion_tokens": text.len() / 4,
             "total_tokens": prompt + text.len() / 4});
         if request["stream"] == true {
-            return streamed(stream, model, &text, reason, usage, dropped);
+            return stream_reply(stream, model, &text, reason, usage, dropped);
         }
         let whole = json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": model, "usage": usage,
             "choices": [{"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}]});
@@ -238,8 +242,8 @@ fn reply(stream: &mut TcpStream, status: &str, headers: &[String], body: &Value)
     stream.flush()
 }
 
-/// Events of a few letters each, chunked.
-fn streamed(
+/// Sends the text as server-sent events of a few letters each.
+fn stream_reply(
     stream: &mut TcpStream,
     model: &str,
     text: &str,
@@ -274,9 +278,9 @@ fn streamed(
     stream.flush()
 }
 
-/// What a dutiful model without a thought would say.
-fn plainly(contract: &str, input: &str) -> Value {
-    let asked: Value = serde_json::from_str(input).unwrap_or_default();
+/// The canned reply of a contract.
+fn canned_reply(contract: &str, input: &str) -> Value {
+    let question: Value = serde_json::from_str(input).unwrap_or_default();
     match contract {
         "extract" => {
             let turns = input.split("turns\n").last().unwrap_or_default().lines();
@@ -288,11 +292,11 @@ fn plainly(contract: &str, input: &str) -> Value {
             json!({"units": units.collect::<Vec<_>>()})
         }
         "cues" => {
-            let question = asked["question"].as_str().unwrap_or_default();
-            let words = question.split(|c: char| !c.is_alphanumeric()).filter(|w| w.len() > 4);
+            let text = question["question"].as_str().unwrap_or_default();
+            let words = text.split(|c: char| !c.is_alphanumeric()).filter(|w| w.len() > 4);
             json!({"keywords": words.take(6).collect::<Vec<_>>(), "participants": [], "locations": [], "time": null})
         }
-        "plan" => match asked["evidence"][0][0].as_str() {
+        "plan" => match question["evidence"][0][0].as_str() {
             Some(label) => json!({"decision": "continue", "anchors": [label], "target": {"goal": "find_more",
                 "sentence": "Somebody said more about the same matter.", "participants": [], "locations": [],
                 "time": null}}),
@@ -304,14 +308,14 @@ fn plainly(contract: &str, input: &str) -> Value {
             json!({"reasoning": "The first line says so.", "lines": lines,
                 "answer": first.unwrap_or("The memories do not say.")})
         }
-        // Every second one.
+        // Links every second candidate.
         "edges" => {
-            let labels = asked["candidates"].as_array().cloned().unwrap_or_default();
+            let labels = question["candidates"].as_array().cloned().unwrap_or_default();
             let links = labels.iter().step_by(2).map(|c| json!({"label": c["label"], "kind": "both"}));
             json!({"links": links.collect::<Vec<_>>()})
         }
         _ => {
-            let text = |name: &str| asked[name].as_str().unwrap_or_default().to_lowercase();
+            let text = |name: &str| question[name].as_str().unwrap_or_default().to_lowercase();
             json!({"label": if text("answer").contains(&text("reference")) { "correct" } else { "wrong" }})
         }
     }

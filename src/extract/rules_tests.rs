@@ -1,4 +1,4 @@
-//! Hand-written windows and what is made of them.
+//! Windows written by hand, and the units that the rules make of them.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ fn turn(ordinal: u32, speaker: &str, text: &str) -> WindowTurn {
     WindowTurn { turn: Arc::new(turn), ordinal, context: false, deleted: false, source_offset: 0 }
 }
 
-fn with(mut held: WindowTurn, change: impl FnOnce(&mut Turn)) -> WindowTurn {
-    change(Arc::make_mut(&mut held.turn));
-    held
+fn with(mut window_turn: WindowTurn, change: impl FnOnce(&mut Turn)) -> WindowTurn {
+    change(Arc::make_mut(&mut window_turn.turn));
+    window_turn
 }
 
 fn window(turns: Vec<WindowTurn>) -> Window {
@@ -43,7 +43,7 @@ fn rules() -> RulesExtractor {
     RulesExtractor::new(&ExtractSettings { extractor: "rules".to_owned(), unit_turns: 1, least_content_words: 1 })
 }
 
-/// Restatements and participants of each unit.
+/// Checks the restatement, sources and participants of each unit.
 fn check(turns: Vec<WindowTurn>, expected: &[(&str, &[&str], &[&str])]) {
     let units = extract(turns);
     let found: Vec<(&str, Vec<&str>, Vec<&str>)> = units
@@ -78,7 +78,7 @@ fn an_answer_without_content_still_answers() {
 }
 
 #[test]
-fn a_question_that_also_tells_keeps_a_unit_of_its_own() {
+fn a_question_with_a_statement_keeps_its_own_unit() {
     let units = extract(vec![turn(0, "Ann", "I adopted a cat. Do you have pets?"), turn(1, "Bo", "Two dogs.")]);
     assert_eq!(units.len(), 2);
     assert_eq!(units[0].sources, ["t0"]);
@@ -89,7 +89,7 @@ fn a_question_that_also_tells_keeps_a_unit_of_its_own() {
 }
 
 #[test]
-fn a_question_nobody_answered_is_a_unit() {
+fn an_unanswered_question_is_a_unit() {
     check(vec![turn(0, "Ann", "Who baked this cake?")], &[("Ann asked: \"Who baked this cake?\"", &["t0"], &["ann"])]);
 }
 
@@ -113,16 +113,16 @@ fn a_context_question_is_only_a_source() {
 }
 
 #[test]
-fn a_deleted_turn_is_not_there() {
-    let mut gone = turn(1, "Cy", "");
-    gone.deleted = true;
-    let units = extract(vec![turn(0, "Ann", "What do you paint?"), gone, turn(2, "Bo", "Mostly sunsets.")]);
+fn a_deleted_turn_makes_no_unit() {
+    let mut deleted = turn(1, "Cy", "");
+    deleted.deleted = true;
+    let units = extract(vec![turn(0, "Ann", "What do you paint?"), deleted, turn(2, "Bo", "Mostly sunsets.")]);
     assert_eq!(units.len(), 1);
     assert_eq!(units[0].sources, ["t0", "t2"]);
 }
 
 #[test]
-fn a_reply_joins_across_other_turns_and_only_there() {
+fn a_reply_joins_its_target_across_other_turns() {
     let reply = with(turn(2, "Bo", "Mostly sunsets."), |t| t.reply_to = Some("t0".to_owned()));
     let units = extract(vec![turn(0, "Ann", "What paintings?"), turn(1, "Cy", "Which bus?"), reply]);
     assert_eq!(units.iter().map(|u| u.sources.join(" ")).collect::<Vec<_>>(), ["t1", "t0 t2"]);
@@ -131,7 +131,7 @@ fn a_reply_joins_across_other_turns_and_only_there() {
 }
 
 #[test]
-fn you_is_a_person_only_between_two() {
+fn you_names_a_person_only_between_two_people() {
     let pair = vec![turn(0, "Ann", "Your garden looks green."), turn(1, "Bo", "Roses grow slowly.")];
     check(
         pair,
@@ -167,7 +167,7 @@ fn nicknames_and_companions_are_participants() {
 }
 
 #[test]
-fn captions_count_as_said() {
+fn captions_count_as_content() {
     let photo = |text: &str, caption: &str| {
         with(turn(0, "Ann", text), |t| {
             t.attachments =
@@ -204,7 +204,7 @@ fn times_are_resolved_in_words_and_cues() {
 }
 
 #[test]
-fn the_question_dates_an_answer_that_does_not() {
+fn an_undated_answer_has_the_time_of_its_question() {
     let units = extract(vec![turn(0, "Ann", "What was cooked last night?"), turn(1, "Bo", "We made soup.")]);
     assert_eq!(units[0].cues.time.map(|i| render_interval(&i)).as_deref(), Some("evening of 7 May 2023"));
     assert!(units[0].restatement.contains("last night [evening of 7 May 2023]?"));
@@ -264,15 +264,15 @@ proptest::proptest! {
             .iter()
             .enumerate()
             .map(|(i, (who, text, reply, flags))| {
-                let mut held = with(turn(i as u32, speakers[*who], text), |t| {
+                let mut window_turn = with(turn(i as u32, speakers[*who], text), |t| {
                     t.reply_to = reply.map(|r| format!("t{r}"));
                     if *flags == 3 {
                         t.attachments = vec![Attachment { kind: None, caption: Some(text.clone()), url: None }];
                     }
                 });
-                held.context = i < 2;
-                held.deleted = *flags == 0;
-                held
+                window_turn.context = i < 2;
+                window_turn.deleted = *flags == 0;
+                window_turn
             })
             .collect();
         let settings = ExtractSettings { extractor: "rules".to_owned(), unit_turns: 1, least_content_words: least };
@@ -289,9 +289,9 @@ proptest::proptest! {
             proptest::prop_assert_eq!(unit.parts.len(), sources.len());
             proptest::prop_assert!(unit.cues.participants.is_sorted() && unit.cues.locations.is_sorted());
         }
-        for held in &turns {
-            if let Some(unit) = plain_unit(held, &[], least) {
-                proptest::prop_assert_eq!(&unit.sources, std::slice::from_ref(&held.turn.turn));
+        for window_turn in &turns {
+            if let Some(unit) = plain_unit(window_turn, &[], least) {
+                proptest::prop_assert_eq!(&unit.sources, std::slice::from_ref(&window_turn.turn.turn));
             }
         }
     }
@@ -307,7 +307,7 @@ fn sources(units: &[DraftUnit]) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn turns_that_follow_each_other_are_one_unit_with_a_part_each() {
+fn consecutive_turns_are_one_unit_with_a_part_each() {
     let mut turns: Vec<WindowTurn> =
         (0..8).map(|i| turn(i, if i % 2 == 0 { "Ann" } else { "Bo" }, "I sold a boat.")).collect();
     turns[0].context = true;
@@ -323,7 +323,7 @@ fn turns_that_follow_each_other_are_one_unit_with_a_part_each() {
         units[0].restatement
     );
 
-    // A deletion changes its own unit only; the one after it names another turn before it.
+    // A deletion changes only its own unit; the next unit has another turn before it.
     turns[4].deleted = true;
     let after = grouped(turns);
     assert_eq!(sources(&after), [vec!["t1", "t2", "t3"], vec!["t5", "t6", "t7"]]);
@@ -332,7 +332,7 @@ fn turns_that_follow_each_other_are_one_unit_with_a_part_each() {
 }
 
 #[test]
-fn turns_without_content_ride_along_but_make_no_unit() {
+fn turns_without_content_join_units_but_make_none() {
     let units = grouped(vec![
         turn(0, "Ann", "Hey Bo!"),
         turn(1, "Bo", "I sold a boat."),
