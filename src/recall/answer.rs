@@ -1,9 +1,8 @@
 //! Evidence to an answer in words, by a language model (paper, the answer contract).
 //!
-//! In: evidence. Out: a concise answer, the reasoning before it, and the units whose lines it
-//! rests on. The model reads the question and the context, line by line as an answerer gets
-//! it, with numbers; it sees nothing else, and a line that it names must be there. Where the
-//! memory holds nothing, nothing is asked.
+//! In: evidence. Out: a concise answer, its reasoning, and the lines of the context that it
+//! cites, with their units and turns. The model reads the question and the context with its lines
+//! numbered, and nothing else. A cited line must exist. Without evidence the model is not asked.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,44 +18,44 @@ use crate::{
 
 use super::context::{day_name, one_line, quote};
 
-/// What is said where the memory is empty.
+/// The answer where there is no evidence.
 const NOTHING: &str = "Nothing in memory supports an answer.";
 
 /// An answer in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// The answer, as short as it can be.
+    /// The answer, concise.
     pub text: String,
-    /// Why.
+    /// The reasoning that led to it.
     pub reasoning: String,
-    /// What it rests on, in the order of the context; empty when there is no answer.
+    /// The lines that it cites, in the order of the context; empty when there is no answer.
     #[serde(rename = "standing")]
     pub citations: Vec<Citation>,
-    /// What the language model took for it, also when it was paid for before.
+    /// The language model's usage for it; a cached reply counts with what it cost.
     #[serde(rename = "took")]
     pub usage: Usage,
 }
 
-/// A line of the context that an answer rests on.
+/// A line of the context that an answer cites.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Citation {
     /// The line, as the model read it.
     pub line: String,
-    /// The units that it was taken from.
+    /// The units that the line quotes.
     pub units: Vec<UnitId>,
-    /// Their turns.
+    /// The ids of their turns.
     pub sources: Vec<String>,
 }
 
-/// Answers from evidence, until `until` where there is a limit; `show` sees the answer's
-/// words while they are written.
+/// Answers from evidence, before `deadline` where there is one. `show` receives the answer's words
+/// as they are generated.
 ///
 /// # Errors
-/// [`LlmError`]; what was shown then is void.
+/// [`LlmError`]; what was shown before it is void.
 pub fn answer(
     llm: &Llm,
     evidence: &Evidence,
-    until: Option<Instant>,
+    deadline: Option<Instant>,
     show: &mut dyn FnMut(Streamed<'_>),
 ) -> Result<Answer, LlmError> {
     if evidence.units.is_empty() {
@@ -72,7 +71,7 @@ pub fn answer(
         bank: &evidence.question.bank,
         depends_on: DependsOn::Turns(&turns),
         input: &input,
-        deadline: until,
+        deadline,
         bypass_cache: false,
         cacheable: true,
         meter: &meter,
@@ -92,7 +91,7 @@ pub fn answer(
     })
 }
 
-/// What the model reads, and its lines with their units.
+/// What the model reads, and its numbered lines with their units.
 fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (String, Vec<Citation>) {
     let mut input = format!("question: {}\n", serde_json::Value::from(question.text.trim()));
     if let Some(at) = question.asked_at {
@@ -103,7 +102,7 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
     for line in context.lines() {
         heading = line.strip_prefix("## ").unwrap_or(heading);
         let before = times_seen.entry((heading, line)).or_insert(0);
-        // None: a heading, an empty line, or the note that nothing supports the question.
+        // A heading, an empty line and the note that nothing supports the question quote no unit.
         match citation(heading, line, *before, units) {
             None => input.push_str(&format!("{line}\n")),
             Some(citation) => {
@@ -116,7 +115,8 @@ fn numbered(question: &Question, context: &str, units: &[EvidenceUnit]) -> (Stri
     (input, lines)
 }
 
-/// What a line of the context below a heading was made from; `before` lines there read the same.
+/// The units that a line of the context below a heading quotes, where `before` identical lines come
+/// before it there.
 fn citation(heading: &str, line: &str, before: usize, units: &[EvidenceUnit]) -> Option<Citation> {
     let mut turns: BTreeMap<(EventTime, &str), Vec<UnitId>> = BTreeMap::new();
     for unit in units {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_for_what_it_was_made_from_and_nothing_else() {
+    fn a_line_cites_the_units_that_it_quotes_and_no_others() {
         let yes = |turn: &str, said_at: &str| Excerpt {
             turn: turn.to_owned(),
             speaker: "Ann".to_owned(),

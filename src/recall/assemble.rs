@@ -2,7 +2,7 @@
 //!
 //! In: candidates, possibly several for one unit. Out: one candidate a unit with merged
 //! provenance, ordered by ρ, at most the budget. The order of the input never matters:
-//! provenance is put in a fixed order before it is summed, and equal ρ goes by id.
+//! provenance is sorted before it is summed, and ties of ρ are broken by id.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -12,7 +12,7 @@ use crate::{
     model::{Channel, Provenance, UnitId},
 };
 
-/// A candidate with its place in the answer.
+/// A candidate with the figure by which it is ranked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
     /// The candidate.
@@ -33,8 +33,8 @@ pub fn assemble(candidates: Vec<Candidate>, settings: &RecallSettings) -> Vec<Ra
     ranked
 }
 
-/// One candidate a unit, in the order of ids: provenance united, the better alignment
-/// kept, an anchor wherever one of them was.
+/// One candidate a unit, in the order of ids: with the provenance of all, the best alignment and
+/// familiarity, and an anchor where one of them was.
 #[must_use]
 pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut by_unit: BTreeMap<UnitId, Candidate> = BTreeMap::new();
@@ -64,10 +64,10 @@ pub fn consolidate(candidates: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// ρ of each candidate, in their order:
-/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`; where the first hop asks
-/// for familiarity, that.
+/// `λq · max(cosine, 0) + λp · π + λa · [it was an anchor]`. Where the first hop ranks by
+/// familiarity, ρ is the familiarity.
 ///
-/// Candidates are expected consolidated; the normalisation in π is over all of them.
+/// Candidates must be consolidated: π is normalised over all of them.
 #[must_use]
 pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
     let best = best_scores(candidates);
@@ -102,14 +102,14 @@ fn pi(provenance: &[Provenance], best: &BTreeMap<Source, f64>, settings: &Recall
         .map(|p| {
             let (source, rank, score) = parts(p);
             let weight = match source {
-                // Its place is the part's own score: see `rho`.
+                // Ranked by familiarity instead, see `rho`.
                 Source::Familiar => 0.0,
                 Source::Semantic => settings.semantic_source,
                 Source::Lexical => settings.lexical_source,
                 Source::Cue => settings.cue_source,
                 Source::Expansion => settings.expansion_source,
             };
-            // Where even the best score is not positive, a quotient would mean nothing.
+            // With a best score of 0 or less the quotient would mean nothing.
             let best = best.get(&source).copied().filter(|b| *b > 0.0);
             let normalised = best.map_or(0.0, |best| (score / best).clamp(0.0, 1.0));
             weight / (settings.rank_offset + f64::from(rank)) * (1.0 + normalised) / 2.0
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_by_hand() {
+    fn rho_equals_the_figure_worked_out_by_hand() {
         let mut first = reached(1, 0.8, vec![hop(Channel::Semantic, 1, 0.8), hop(Channel::Lexical, 2, 0.3)]);
         first.anchor = true;
         let second = reached(2, 0.4, vec![hop(Channel::Semantic, 3, 0.4), hop(Channel::Structural, 1, 0.9)]);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_best_score_that_is_not_positive_normalises_to_nothing() {
+    fn a_best_score_that_is_not_positive_normalises_to_zero() {
         let below = reached(1, 0.0, vec![hop(Channel::Semantic, 1, -0.1)]);
         let zero = reached(2, 0.0, vec![hop(Channel::Lexical, 1, 0.0)]);
         let figures = rho(&[below, zero], &settings());
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_rho_goes_by_id_and_the_budget_cuts() {
+    fn ties_of_rho_are_broken_by_id_and_the_budget_cuts() {
         let same = |id| reached(id, 0.5, vec![hop(Channel::Semantic, 1, 0.5)]);
         let ranked = assemble(vec![same(9), same(3), same(7)], &RecallSettings { budget: 2, ..settings() });
         assert_eq!(ranked.iter().map(|r| r.candidate.unit.id.0).collect::<Vec<_>>(), [3, 7]);
     }
 
     #[test]
-    fn a_unit_reached_twice_is_one_unit_with_both_ways() {
+    fn a_unit_reached_twice_is_one_unit_with_both_provenances() {
         let mut anchor = reached(1, 0.2, vec![hop(Channel::Lexical, 1, 0.5)]);
         anchor.anchor = true;
         let merged = consolidate(vec![reached(1, 0.3, vec![hop(Channel::Semantic, 2, 0.3)]), anchor.clone(), anchor]);
@@ -245,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn within_budget_reasoned_and_independent_of_order(
+        fn evidence_is_within_budget_explained_and_independent_of_order(
             (given, shuffled) in prop::collection::vec(any_candidate(), 0..40)
                 .prop_flat_map(|v| (Just(v.clone()), Just(v).prop_shuffle())),
             budget in 1usize..15,

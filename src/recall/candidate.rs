@@ -1,7 +1,7 @@
 //! A unit on its way into the evidence.
 //!
 //! In: a unit that a probe returned. Out: the unit with every way in which it was reached, and
-//! the parts of it that are quoted. Never changes the unit.
+//! which of its parts are quoted. Never changes the unit.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,10 +21,9 @@ pub struct Candidate {
     pub provenance: Vec<Provenance>,
     /// Whether an expansion started from it.
     pub anchor: bool,
-    /// How far its best part lies on the way from the zero of the scale (0) to the bank's best
-    /// (1); below 0 for what is background.
+    /// Familiarity of its best part, scaled so that 0 is the zero of the scale and 1 the bank's
+    /// best part; below 0 for background.
     pub familiarity: f64,
-    /// The parts that are quoted, by their place; absent when the whole unit is, in the
-    /// words of its restatement.
+    /// Indexes of the parts that are quoted; absent when the restatement is quoted instead.
     pub excerpt: Option<BTreeSet<usize>>,
 }

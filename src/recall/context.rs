@@ -1,11 +1,11 @@
-//! Evidence to the text that an answerer reads.
+//! Evidence to the text from which an answer is written.
 //!
 //! In: the units of the answer, whole or in excerpts. Out: plain text in the order of time.
 //! Whole units: one heading a local day, one line a unit in the words of its restatement,
 //! with the event's own time where it differs from the time of saying. Excerpts: one
 //! heading a session and day with the time of its first quoted turn, one line a turn,
-//! `Name: words`. What was said never makes a line or a heading of its own. When nothing
-//! supports the question the first line says so (decision 17).
+//! `Name: words`. The words of a turn never start a line or a heading. When recollection
+//! abstains, the first line says that nothing supports the question (decision 17).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::{
     model::{EventTime, Interval},
 };
 
-/// A unit with the places of its quoted parts; all of it, as restated, without them.
+/// A unit with the indexes of its quoted parts; without them its restatement is quoted.
 pub type Quoted<'u> = (&'u UnitBody, Option<&'u BTreeSet<usize>>);
 
 /// Renders units; `unsupported` is the stop reason when nothing supports the question.
@@ -49,7 +49,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A quoted turn. No name makes it look like a heading.
+/// A quoted turn. A speaker's name cannot make it look like a heading.
 pub(super) fn quote(speaker: &str, text: &str) -> String {
     format!("{}: {}", one_line(speaker).trim_start_matches(['#', ' ']), one_line(text))
 }
@@ -71,7 +71,7 @@ fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
 }
 
 fn quoted(units: &[Quoted<'_>], out: &mut String) {
-    // A turn that two units quote is one line.
+    // A turn that two units quote makes one line.
     let mut days: BTreeMap<(Date, &str), Lines<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
         let Some(excerpt) = excerpt else { continue };
@@ -102,7 +102,7 @@ pub(super) fn day_name(day: Date) -> String {
     day.strftime("%-d %B %Y").to_string()
 }
 
-/// An event's time in words; absent when the line already tells it.
+/// An event's time in words; absent when it is the time of saying.
 fn event_time(time: Interval, said_at: EventTime) -> Option<String> {
     let (start, end): (EventTime, EventTime) = time.into();
     if start.unix_ms == said_at.unix_ms && end.unix_ms == said_at.unix_ms {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn excerpts_by_session_and_turn_each_once() {
+    fn excerpts_are_grouped_by_session_and_each_turn_stands_once() {
         let part = |turn: &str, ordinal, at: &str, text: &str| PartBody {
             turn: turn.to_owned(),
             ordinal,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn by_day_and_time_with_events_resolved() {
+    fn restatements_are_grouped_by_day_with_the_times_of_their_events() {
         let units = [
             said(
                 3,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_said_first() {
+    fn an_abstention_stands_in_the_first_line() {
         assert_eq!(
             context([], Some("no evidence to start from")),
             "Nothing in memory supports this question (no evidence to start from).\n"

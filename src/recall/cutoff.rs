@@ -1,10 +1,10 @@
-//! How much is enough: where the list of familiar parts is cut.
+//! Where the list of familiar parts is cut off.
 //!
-//! In: the most familiar parts in order, the zero of their scale, the form of the question. Out:
-//! the parts that an answer quotes, best first. A part belongs to it while it lies far
-//! enough on the way from that zero to the bank's best part; a form of question that one
-//! part rarely answers goes further down. Costs are estimated from lengths: no vocabulary
-//! is loaded to answer a question.
+//! In: the most familiar parts in order, the zero of their scale, the type of the question. Out:
+//! the parts that an answer quotes, best first. A part is quoted while its share, 0 at the zero of
+//! the scale and 1 at the bank's best part, reaches the cutoff of the question's type. Types that
+//! one part rarely answers have a lower cutoff. Tokens are estimated from lengths: no vocabulary is
+//! loaded to answer a question.
 
 use std::collections::BTreeSet;
 
@@ -21,21 +21,21 @@ const HEADING_TOKENS: f64 = 14.0;
 /// Tokens of a line besides its words and its speaker.
 const LINE_TOKENS: f64 = 2.0;
 
-/// Places in `familiar.best`, each with its share of the way from the zero to the best.
-pub(super) fn enough(
+/// The quoted parts: indexes in `familiar.best`, each with its share.
+pub(super) fn above_cutoff(
     familiar: &FamiliarParts,
     question_type: QuestionType,
     settings: &RecallSettings,
 ) -> Vec<(usize, f64)> {
     let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
-    let least = least_share(question_type, &settings.stop);
+    let cutoff = cutoff(question_type, &settings.stop);
     let mut out = Vec::new();
     let mut units = BTreeSet::new();
     let mut headings = BTreeSet::new();
     let mut tokens = 0.0;
     for (at, part) in familiar.best.iter().enumerate() {
         let share = familiar.share(part.score);
-        if tokens >= most_tokens as f64 || (share < least && tokens >= least_tokens as f64) {
+        if tokens >= most_tokens as f64 || (share < cutoff && tokens >= least_tokens as f64) {
             break;
         }
         if !units.contains(&part.unit.id) && units.len() >= settings.budget {
@@ -51,8 +51,8 @@ pub(super) fn enough(
     out
 }
 
-/// The least share of a question of this type.
-pub(super) fn least_share(question_type: QuestionType, stop: &StopSettings) -> f64 {
+/// The share that a part must reach for a question of this type.
+pub(super) fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
     let offset = match question_type {
         QuestionType::Time => stop.time_offset,
         QuestionType::Single => 0.0,

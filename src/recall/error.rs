@@ -1,7 +1,7 @@
 //! Why a question has no evidence.
 //!
-//! In: what a memory, an embedder or a question's wording got wrong. Out: an error that names
-//! the bank or the step that failed, with its cause as source.
+//! In: a question that cannot be asked, or the failure of a memory or an embedder. Out: an error
+//! that names the bank or the step, with its cause as source.
 
 use crate::model::MAX_TEXT_BYTES;
 
@@ -11,10 +11,10 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Why a question has no evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum RecallError {
-    /// There is no word in the question.
+    /// The question holds no word.
     #[error("question: empty; ask with at least one word")]
     EmptyQuestion,
-    /// The question is longer than a turn may be.
+    /// The question is longer than a turn may be: `MAX_TEXT_BYTES`.
     #[error("question: {bytes} bytes long; ask in at most {MAX_TEXT_BYTES}")]
     LongQuestion {
         /// Its length in bytes of UTF-8.
@@ -23,7 +23,7 @@ pub enum RecallError {
     /// A text could not be embedded.
     #[error("the {what} could not be embedded; check the model with `ripplemem validate`")]
     Embed {
-        /// `question`, or `target` with its round.
+        /// `question`, `question in the first person`, or `target` with its round.
         what: String,
         /// Why.
         #[source]

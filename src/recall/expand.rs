@@ -1,14 +1,14 @@
-//! Neighbours to support: which of what was reached enters the evidence (section 3.4).
+//! Neighbours to support: which of the reached units enter the evidence (section 3.4).
 //!
 //! In: units reached from the anchors, the ids already in the evidence, how familiar the
 //! bank's parts are. Out: at most five units a channel whose familiarity reaches the floor,
-//! merged by unit, and everything that was looked at for the trace. The order is total and
-//! on integers (decision 14): "nearly equal" means the same bucket, never a difference.
+//! merged by unit; and all that were considered, for the trace. The order is total and compares
+//! integers (decision 14): "nearly equal" means the same bucket, never a small difference.
 //! The support may be empty.
 //!
-//! The rules rank by familiarity with the question, not by the match with the target: a
-//! sentence made by rules says less than the question does, and cues alone tie most of a
-//! session. The match stays in the trace.
+//! Units are ranked by familiarity with the question, not by the match with the target: a
+//! sentence made by rules says less than the question, and by cues alone most units of a session
+//! tie. The match stays in the trace.
 
 use std::{
     cmp::Reverse,
@@ -23,14 +23,14 @@ use crate::{
     model::{Channel, Provenance, Score, Step, UnitId},
 };
 
-/// What a round of expansion found.
+/// The result of a round of expansion.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Support {
-    /// Units that were reached and not in the evidence yet.
+    /// Units that were reached and are not in the evidence.
     pub reached: usize,
-    /// What enters the evidence, in the order of ids; empty ends the loop.
+    /// The units that enter the evidence, in the order of ids; none ends the loop.
     pub candidates: Vec<Candidate>,
-    /// What was looked at: the best of each channel in order, those below the floor too.
+    /// The best of each channel in order, also those below the floor.
     pub considered: Vec<Considered>,
 }
 
@@ -45,9 +45,9 @@ pub struct Considered {
 
 /// Chooses the support of a round.
 ///
-/// Behind the channels' first hop the floor is a setting and the whole unit enters. Behind
-/// a familiar one it lies below what the question of this form asks of a part, by what a
-/// link is worth, and only the parts that reach it are quoted.
+/// After a first hop by channels the floor is `support_floor` and the whole unit enters. After one
+/// by familiarity the floor is the cutoff of the question's type less `link_worth`, and only the
+/// parts that reach it are quoted.
 #[must_use]
 pub(super) fn expand(
     neighbours: &[Neighbour],
@@ -59,7 +59,7 @@ pub(super) fn expand(
     let fresh: Vec<&Neighbour> = neighbours.iter().filter(|n| !evidence.contains(&n.unit.id)).collect();
     let quotes = settings.first_hop == FirstHop::Familiarity;
     let floor = if quotes {
-        cutoff::least_share(question_type, &settings.stop) - settings.link_worth
+        cutoff::cutoff(question_type, &settings.stop) - settings.link_worth
     } else {
         settings.support_floor
     };
@@ -100,14 +100,15 @@ struct Channelled<'i> {
 type Key = (Reverse<i64>, usize, Reverse<Score>, Reverse<Score>, UnitId);
 
 impl Channelled<'_> {
-    /// The best units of the channel, at most `most`, above the floor or not.
+    /// The best units of the channel, at most `most`; those below the floor come last.
     fn best(&self, fresh: &[&Neighbour]) -> Vec<Considered> {
         let mut ranked: Vec<(Key, &Neighbour)> =
             fresh.iter().filter(|n| n.channel == self.channel).map(|n| (self.key(n), *n)).collect();
         ranked.sort_by_key(|a| a.0);
         let mut seen = BTreeSet::new();
         ranked.retain(|(_, n)| seen.insert(n.unit.id));
-        // A bucket may straddle the floor: above it first, so that ranks stay those of the support.
+        // A bucket may straddle the floor. Units above the floor come first, so that ranks count
+        // within the support.
         ranked.sort_by_key(|(_, n)| self.share(n) < self.floor);
         (1u32..).zip(ranked).take(self.most).map(|(rank, (_, n))| self.considered(n, rank)).collect()
     }
@@ -215,7 +216,7 @@ mod tests {
     use Channel::{Semantic, Structural};
 
     #[test]
-    fn a_better_path_goes_first_inside_a_bucket_of_matches() {
+    fn inside_a_bucket_the_better_path_comes_first() {
         // 0.415 and 0.402 share the bucket [0.40, 0.42): the shorter path wins over the score.
         check(
             &[reached(1, Semantic, Some(0.415), &[0.9, 0.9]), reached(2, Semantic, Some(0.402), &[0.8])],
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn nearness_is_not_chained() {
+    fn nearly_equal_familiarities_give_one_order() {
         // Each neighbour lies within 0.02 of the next, so comparing by difference would
         // prefer 3 to 2, 2 to 1, and 1 to 3: a circle. Buckets give one order.
         check(
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_comes_before_the_bucket() {
+    fn units_above_the_floor_come_before_those_below_in_one_bucket() {
         // 0.605 and 0.5990 are neighbours of one bucket when it is wide.
         let wide = RecallSettings { match_bucket: 0.5, structural_support: 1, support_floor: 0.6, ..settings() };
         let near = reached(1, Structural, Some(0.599), &[0.9]);
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_left_out_and_both_channels_meet_in_one_unit() {
+    fn known_units_are_left_out_and_both_channels_merge_in_one_unit() {
         let neighbours = [
             reached(1, Semantic, Some(0.7), &[0.9]),
             reached(2, Semantic, Some(0.8), &[0.9]),
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn five_a_channel() {
+    fn at_most_five_units_a_channel_enter() {
         let many: Vec<Neighbour> = (1..=8).map(|i| reached(i, Semantic, Some(0.9 - 0.03 * i as f64), &[0.9])).collect();
         let support = chosen(&many, &BTreeSet::new(), &settings());
         assert_eq!(support.candidates.iter().map(|c| c.unit.id.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);

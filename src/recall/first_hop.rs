@@ -1,9 +1,9 @@
-//! What comes to mind first (paper, section 3.4): the channels' best units, or the most
-//! familiar parts of the whole bank.
+//! The first hop (paper, section 3.4): the best units of each channel, or the most familiar parts
+//! of the whole bank; `recall.first_hop` chooses.
 //!
-//! In: the question's cues and vector. Out: candidates with their provenance, in the order
-//! in which a trace shows them, not consolidated; and how familiar the bank's parts are,
-//! by which anchors and support are chosen in either case. Which of the two is a setting.
+//! In: the question as read, its cues and vectors. Out: candidates with their provenance, in the
+//! order of the trace, not consolidated; and how familiar the bank's parts are, by which anchors
+//! and support are chosen in both cases.
 
 use std::collections::BTreeMap;
 
@@ -19,50 +19,50 @@ use crate::{
     model::{Position, Provenance, QuestionCues, UnitId},
 };
 
-/// The parts that a familiarity probe gives: more than any answer or walk holds.
+/// Parts that a familiarity probe returns, at most: more than any answer or expansion uses.
 const MOST_PARTS: usize = 2_048;
 
-/// What the first hop found.
-pub(super) struct First {
-    /// What came to mind.
+/// The result of the first hop.
+pub(super) struct FirstHopResult {
+    /// The candidates.
     pub(super) candidates: Vec<Candidate>,
     /// How familiar the bank's parts are.
     pub(super) impressions: Impressions,
-    /// The offsets that it reflects.
+    /// The log offsets that it reflects.
     pub(super) reflects: Vec<Position>,
 }
 
-/// A question on its way into a probe.
+/// A question with everything by which the first hop looks it up.
 pub(super) struct FirstHopQuestion<'q> {
     /// The question.
     pub(super) read: &'q ReadQuestion<'q>,
-    /// What it is looked up by.
+    /// Its cues.
     pub(super) cues: &'q QuestionCues,
     /// Its vector.
     pub(super) vector: &'q FixedVector,
-    /// The vector of the question as the one who is asked about would put it.
+    /// The vector of its wording in the first person; for questions of a gathered type only.
     pub(super) first_person_vector: Option<FixedVector>,
 }
 
-/// Asks the memory.
+/// Probes the memory.
 pub(super) fn first_hop(
     memory: &dyn Memory,
     asked: &FirstHopQuestion<'_>,
     settings: &RecallSettings,
-) -> Result<First, Failure> {
+) -> Result<FirstHopResult, Failure> {
     let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
-        return Ok(First {
+        return Ok(FirstHopResult {
             candidates: candidates(&familiar, asked.read.question_type(), settings),
             impressions,
             reflects,
         });
     }
-    // Asked later, the channels include at least what the familiarity does: its offsets hold for both.
+    // This probe comes later, so it reflects at least the offsets of the first.
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
-    Ok(First { candidates, impressions, reflects })
+    Ok(FirstHopResult { candidates, impressions, reflects })
 }
 
 fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
@@ -74,7 +74,7 @@ fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHop
         cues: cues.cues.clone(),
         semantic: settings.semantic,
         lexical: if cues.keywords.is_empty() { 0 } else { settings.lexical },
-        // Without a cue there is nothing to be scored by: no cue channel.
+        // No cue, no cue channel: there is nothing to score by.
         cue: if cues.cues.is_empty() { 0 } else { settings.cue },
     }
 }
@@ -111,7 +111,7 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
     }
 }
 
-/// The order in which a trace shows hits: semantic, lexical, cue; by rank.
+/// The order of the trace: semantic, lexical, cue; by rank.
 fn in_order(mut hits: Vec<Hit>) -> Vec<Hit> {
     hits.sort_by_key(|h| (h.channel.order(), h.rank, h.unit.id));
     hits
@@ -128,13 +128,13 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
     }
 }
 
-/// The parts that are enough, as one candidate a unit, in the order of its best part.
+/// The parts above the cutoff, as one candidate a unit, in the order of its best part.
 fn candidates(familiar: &FamiliarParts, question_type: QuestionType, settings: &RecallSettings) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
-    let mut place: BTreeMap<UnitId, usize> = BTreeMap::new();
-    for (at, share) in cutoff::enough(familiar, question_type, settings) {
+    let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();
+    for (at, share) in cutoff::above_cutoff(familiar, question_type, settings) {
         let Some(part) = familiar.best.get(at) else { continue };
-        let known = *place.entry(part.unit.id).or_insert(out.len());
+        let known = *index.entry(part.unit.id).or_insert(out.len());
         if let Some(candidate) = out.get_mut(known) {
             candidate.excerpt.get_or_insert_default().insert(part.part);
             continue;

@@ -1,13 +1,13 @@
-//! How familiar a bank's parts are to a question, as anchors and support are chosen by it.
+//! How familiar a bank's parts are to a question. Anchors and support are chosen by it.
 //!
-//! In: the answer of a familiarity probe. Out: for each unit, the parts that the probe gave,
-//! each with its share of the way from the zero of the scale (0) to the bank's best (1).
+//! In: the answer of a familiarity probe. Out: for each unit, the parts that the probe returned,
+//! each with its share: 0 at the zero of the scale, 1 at the bank's best part.
 
 use std::collections::BTreeMap;
 
 use crate::{memory::FamiliarParts, model::UnitId};
 
-/// The share of a unit of which the probe gave no part: below every other.
+/// The share of a unit of which the probe returned no part: below every other.
 const UNKNOWN: f64 = -1.0;
 
 /// Shares by unit.

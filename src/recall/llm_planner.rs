@@ -1,11 +1,10 @@
-//! Cues and plans by a language model, with the rules beside it (paper, section 3.4).
+//! Cues and plans by a language model, with rules as the fallback (paper, section 3.4).
 //!
-//! In: a question, the evidence so far. Out: cues of which every name and keyword stands in
-//! the question, and plans whose anchors are units of the evidence. Where the model fails, is
-//! too slow, or breaks these rules also when it was told so, the rules take its place, and
-//! the trace notes why. The wording that is embedded is always the question's own; how well
-//! the evidence covers it is always the rules' figure. The model sees the evidence of this
-//! question and of no other bank.
+//! In: a question, the evidence so far. Out: cues whose every name and keyword stands in the
+//! question, and plans whose anchors are units of the evidence. Where the model fails, times out,
+//! or breaks these conditions again after it was told, the rules take its place and the trace
+//! notes why. Recollection always embeds the question's own wording, and the sufficiency is
+//! always the figure of the rules. The model sees only this question's evidence.
 
 use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Instant};
 
@@ -27,32 +26,39 @@ use crate::{
 
 /// Keywords of a question, at least and at most (the cue contract of the paper's appendix).
 const KEYWORDS: std::ops::RangeInclusive<usize> = 2..=6;
-/// Why it stops where the model sees no way on.
+/// The stop reason where the model sees no way on.
 const HOPELESS: &str = "nothing found so far leads on";
 
-/// The planner that asks a language model.
+/// The planner by a language model.
 pub struct LlmPlanner {
     llm: Arc<Llm>,
     rules: RulesPlanner,
-    plans: bool,
-    reads_cues: bool,
-    until: Instant,
-    keep: bool,
+    makes_plans: bool,
+    makes_cues: bool,
+    deadline: Instant,
+    cacheable: bool,
     meter: Meter,
 }
 
 impl LlmPlanner {
-    /// A planner for one question. It asks `llm` for what the settings leave to it, until the
-    /// moment `until`; then the rules take its place. With `keep` the answers are kept, for the same question again.
+    /// A planner for one question. It asks `llm` for the cues, the plans or both, as the settings
+    /// say. After `deadline` the rules answer. With `cacheable` the replies are cached for the same
+    /// question.
     #[must_use]
-    pub fn new(llm: Arc<Llm>, rules: RulesPlanner, settings: &RecallSettings, until: Instant, keep: bool) -> Self {
+    pub fn new(
+        llm: Arc<Llm>,
+        rules: RulesPlanner,
+        settings: &RecallSettings,
+        deadline: Instant,
+        cacheable: bool,
+    ) -> Self {
         Self {
             llm,
             rules,
-            plans: settings.planner == LLM,
-            reads_cues: settings.cues_by == LLM,
-            until,
-            keep,
+            makes_plans: settings.planner == LLM,
+            makes_cues: settings.cues_by == LLM,
+            deadline,
+            cacheable,
             meter: Meter::default(),
         }
     }
@@ -69,9 +75,9 @@ impl LlmPlanner {
             bank: &question.question().bank,
             depends_on,
             input,
-            deadline: Some(self.until),
+            deadline: Some(self.deadline),
             bypass_cache: false,
-            cacheable: self.keep,
+            cacheable: self.cacheable,
             meter: &self.meter,
         }
     }
@@ -80,22 +86,22 @@ impl LlmPlanner {
         Some(format!("{} (prompt {})", self.llm.settings().model, contract.hash()))
     }
 
-    fn asked_for_cues(&self, question: &ReadQuestion<'_>, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
+    fn ask_cues(&self, question: &ReadQuestion<'_>, rules: &QuestionCues) -> Result<QuestionCues, LlmError> {
         let input = json!({"question": question.text(), "asked_at": question.question().asked_at}).to_string();
         let request = self.request(Contract::Cues, question, DependsOn::Nothing, &input);
         let offset = question.question().asked_at.map_or(0, |at| at.offset_seconds);
-        self.llm.ask(&request, &mut |found: CuesReply| {
-            let time = found.time.as_ref().map(|span| span.interval(offset)).transpose()?;
-            let mut said = Grounding::default();
-            said.add(question.text());
+        self.llm.ask(&request, &mut |reply: CuesReply| {
+            let time = reply.time.as_ref().map(|span| span.interval(offset)).transpose()?;
+            let mut wording = Grounding::default();
+            wording.add(question.text());
             let mut keywords: Vec<String> = Vec::new();
-            for keyword in found.keywords.iter().map(|k| k.trim()) {
+            for keyword in reply.keywords.iter().map(|k| k.trim()) {
                 let new = !keywords.iter().any(|k| k.eq_ignore_ascii_case(keyword));
-                if said.contains(keyword) && new && keywords.len() < *KEYWORDS.end() {
+                if wording.contains(keyword) && new && keywords.len() < *KEYWORDS.end() {
                     keywords.push(keyword.to_owned());
                 }
             }
-            // A question of one word has no two.
+            // A question of one word cannot have two keywords.
             if keywords.len() < (*KEYWORDS.start()).min(rules.keywords.len()) {
                 return Err(format!(
                     "keywords: {} stand in the question, two to six are wanted, as they stand there",
@@ -106,8 +112,8 @@ impl LlmPlanner {
                 semantic_query: rules.semantic_query.clone(),
                 keywords,
                 cues: Cues {
-                    participants: said.grounded(&found.participants),
-                    locations: said.grounded(&found.locations),
+                    participants: wording.grounded(&reply.participants),
+                    locations: wording.grounded(&reply.locations),
                     time,
                 },
                 note: self.by_model(Contract::Cues),
@@ -115,7 +121,7 @@ impl LlmPlanner {
         })
     }
 
-    fn asked_for_plan(
+    fn ask_plan(
         &self,
         question: &ReadQuestion<'_>,
         cues: &QuestionCues,
@@ -123,7 +129,7 @@ impl LlmPlanner {
         round: u32,
         settings: &RecallSettings,
     ) -> Result<Plan, LlmError> {
-        // The best first, as far as is known without the model.
+        // Best first, by the figure that does not need the model.
         let mut best: Vec<(f64, &Candidate)> = assemble::rho(evidence, settings).into_iter().zip(evidence).collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.unit.id.cmp(&b.1.unit.id)));
         let (mut labels, mut shown) = (BTreeMap::new(), Vec::with_capacity(best.len()));
@@ -150,15 +156,15 @@ impl LlmPlanner {
             target: None,
             note: self.by_model(Contract::Plan),
         };
-        self.llm.ask(&request, &mut |found: PlanReply| {
-            let target = match (found.decision.as_str(), &found.target) {
+        self.llm.ask(&request, &mut |reply: PlanReply| {
+            let target = match (reply.decision.as_str(), &reply.target) {
                 ("enough", _) => return Ok(stop(COVERED)),
                 ("hopeless", _) => return Ok(stop(HOPELESS)),
                 (_, None) => return Err("target: null; with \"continue\" it says what is missing".to_owned()),
                 (_, Some(target)) => target,
             };
             let mut anchors = Vec::new();
-            for label in &found.anchors {
+            for label in &reply.anchors {
                 let id = labels.get(label).ok_or_else(|| format!("anchors: {label:?} is no label of the evidence"))?;
                 if !anchors.contains(id) {
                     anchors.push(*id);
@@ -200,10 +206,10 @@ impl LlmPlanner {
 impl Planner for LlmPlanner {
     fn cues(&self, question: &ReadQuestion<'_>) -> QuestionCues {
         let rules = cues::cues(question);
-        if !self.reads_cues {
+        if !self.makes_cues {
             return rules;
         }
-        self.asked_for_cues(question, &rules).unwrap_or_else(|error| QuestionCues { note: instead(&error), ..rules })
+        self.ask_cues(question, &rules).unwrap_or_else(|error| QuestionCues { note: fallback_note(&error), ..rules })
     }
 
     fn plan(
@@ -215,12 +221,12 @@ impl Planner for LlmPlanner {
         settings: &RecallSettings,
     ) -> Plan {
         let rules = || self.rules.plan(question, cues, evidence, round, settings);
-        // Where there is nothing to decide, nothing is asked.
-        if !self.plans || evidence.is_empty() || settings.anchors == 0 || round > settings.rounds {
+        // Nothing to decide: save the call.
+        if !self.makes_plans || evidence.is_empty() || settings.anchors == 0 || round > settings.rounds {
             return rules();
         }
-        self.asked_for_plan(question, cues, evidence, round, settings)
-            .unwrap_or_else(|error| Plan { note: instead(&error), ..rules() })
+        self.ask_plan(question, cues, evidence, round, settings)
+            .unwrap_or_else(|error| Plan { note: fallback_note(&error), ..rules() })
     }
 
     fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
@@ -232,11 +238,11 @@ impl Planner for LlmPlanner {
     }
 }
 
-fn instead(error: &dyn Display) -> Option<String> {
+fn fallback_note(error: &dyn Display) -> Option<String> {
     Some(format!("the rules, because: {error}"))
 }
 
-/// What a unit says: the parts that are quoted of it, or its restatement.
+/// The words of a unit: its quoted parts, or its restatement.
 fn words(candidate: &Candidate) -> String {
     match &candidate.excerpt {
         Some(excerpt) if !candidate.unit.is_restated() => {

@@ -6,23 +6,23 @@
 use super::Failure;
 use crate::memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe};
 
-/// A memory that can be asked.
+/// A memory that answers the probes of recollection.
 pub trait Memory {
-    /// What comes to mind first.
+    /// The best units of each channel for a question.
     ///
     /// # Errors
-    /// Why the memory did not answer.
+    /// The reason why the memory did not answer.
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure>;
 
-    /// The most familiar parts of a bank.
+    /// The parts of a bank that are most familiar to a question.
     ///
     /// # Errors
-    /// Why the memory did not answer.
+    /// The reason why the memory did not answer.
     fn familiar(&self, probe: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure>;
 
-    /// What those memories lead to.
+    /// The units that can be reached from the anchors over the edges of the graph.
     ///
     /// # Errors
-    /// Why the memory did not answer.
+    /// The reason why the memory did not answer.
     fn neighbourhood(&self, probe: NeighbourhoodProbe) -> Result<Answered<Vec<Neighbour>>, Failure>;
 }

@@ -4,7 +4,12 @@
 //! evidence with the whole way to it. Evidence is a function of the memory's log, the
 //! question's vector, its cues and the plan, and the trace records all four (decision 16).
 //! Reads no clock, opens nothing; only `memory` and `embed` can fail.
+//!
+//! A question's way: `recollect` (the loop), `cues`, `first_hop` with `cutoff`, then each round a
+//! plan (`planner`: `rules_planner`, `llm_planner` or `unplanned`, with `target`) and `expand`; then
+//! `assemble`, `abstain` and `context`. `answer` turns evidence into words, `trace` into a page.
 
+mod abstain;
 mod answer;
 mod assemble;
 mod candidate;

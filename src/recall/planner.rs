@@ -1,4 +1,4 @@
-//! The planner: who reads a question, and decides after each look at the evidence (section 3.4).
+//! The planner: it makes a question's cues and decides after each look at the evidence (section 3.4).
 //!
 //! In: the question, its cues, the evidence so far, the round. Out: cues, a plan whose
 //! anchors are units of the evidence, and how well the evidence covers the question.
@@ -10,13 +10,13 @@ use crate::{
     model::{Plan, QuestionCues, Usage},
 };
 
-/// Why recollection ended, in the words of the trace.
+/// Why recollection stopped, in the words of the trace.
 pub(super) const COVERED: &str = "the evidence covers the question";
 pub(super) const NO_START: &str = "no evidence to start from";
 pub(super) const ROUNDS_SPENT: &str = "round budget reached";
 pub(super) const NO_SUPPORT: &str = "no new support";
 
-/// Reads the question, and decides after each look at the evidence.
+/// Makes cues and plans.
 pub trait Planner {
     /// What the question is looked up by.
     fn cues(&self, question: &ReadQuestion<'_>) -> QuestionCues {
@@ -33,11 +33,11 @@ pub trait Planner {
         settings: &RecallSettings,
     ) -> Plan;
 
-    /// How well the evidence covers the question, 0 to 1, without deciding anything:
-    /// asked once more when the last round has brought its support.
+    /// How well the evidence covers the question, 0 to 1. Called once more after the last round,
+    /// for the figure by which recollection abstains.
     fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64;
 
-    /// What a language model took for the question so far; None where none is asked.
+    /// The language model's usage for the question so far; `None` where none is asked.
     fn usage(&self) -> Option<Usage> {
         None
     }

@@ -1,32 +1,34 @@
 //! The loop of recollection: first hop, then plan and expand, then assemble (paper, algorithm 1).
 //!
 //! In: a question, a memory that answers probes, and a function that embeds a text. Out:
-//! evidence with its whole trace. Reads no clock, opens nothing; only `memory` and `embed`
+//! evidence with its whole trace. Reads no clock and opens nothing; only `memory` and `embed`
 //! can fail.
 
 use std::collections::BTreeSet;
 
 use super::{
-    Candidate, Failure, Memory, Ranked, RecallError, assemble, context, cues, expand,
+    Candidate, Failure, Memory, Ranked, RecallError,
+    abstain::abstains,
+    assemble, context, cues, expand,
     expand::Support,
     first_hop,
     planner::{self, Planner},
 };
 use crate::{
     config::RecallSettings,
+    language::question::ReadQuestion,
     memory::{self, NeighbourhoodProbe},
     model::{
-        Channel, Evidence, EvidenceUnit, Excerpt, ModelRef, Plan, Provenance, Question, Round, SCHEMA_VERSION, Seen,
-        Target, Trace, UnitId, Vector,
+        Channel, Evidence, EvidenceUnit, Excerpt, ModelRef, Plan, Provenance, Question, QuestionCues, Round,
+        SCHEMA_VERSION, Seen, Target, Trace, UnitId, Vector,
     },
 };
 
 /// Answers a question with evidence (paper, algorithm 1).
 ///
-/// `embed` turns a question or a target's sentence into a vector of the bank's model,
-/// which `model_ref` names. At most `settings.rounds` rounds follow the
-/// first hop; the loop ends when the plan stops, has no anchor in the evidence, or
-/// brings no new support.
+/// `embed` turns a question or a target's sentence into a vector of the bank's model, which
+/// `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends when
+/// the plan stops, names no anchor of the evidence, or brings no new support.
 ///
 /// # Errors
 /// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
@@ -43,15 +45,7 @@ pub fn recollect(
     let vector =
         embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
     let fixed = memory::quantise(&vector.0);
-    let first_person_vector =
-        match (read.question_type().gathered(), read.first_person_wording(&cues.cues.participants)) {
-            (false, _) => None,
-            (true, None) => Some(fixed.clone()),
-            (true, Some(text)) => {
-                let failed = |source| RecallError::Embed { what: "question in the first person".to_owned(), source };
-                Some(memory::quantise(&embed(&text).map_err(failed)?.0))
-            }
-        };
+    let first_person_vector = first_person_vector(&read, &cues, &fixed, embed)?;
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
@@ -63,7 +57,7 @@ pub fn recollect(
     let mut rounds = Vec::new();
     let mut stop_reason = planner::ROUNDS_SPENT.to_owned();
     for round in 1..=settings.rounds {
-        let plan = within(planner.plan(&read, &cues, &evidence, round, settings), &evidence, settings);
+        let plan = checked(planner.plan(&read, &cues, &evidence, round, settings), &evidence, settings);
         let Some(target) = plan.target.clone().filter(|_| plan.proceed) else {
             stop_reason.clone_from(&plan.reason);
             rounds.push((plan, Support::default(), Vec::new()));
@@ -89,8 +83,7 @@ pub fn recollect(
 
     let sufficiency = planner.sufficiency(&read, &cues, &evidence).clamp(0.0, 1.0);
     let ranked = assemble::assemble(evidence, settings);
-    // A planner that finds the question covered says more than the figure does.
-    let supported = !ranked.is_empty() && (stop_reason == planner::COVERED || sufficiency >= settings.supported);
+    let supported = !abstains(&ranked, &stop_reason, sufficiency, settings);
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let trace = Trace {
         cues,
@@ -123,6 +116,23 @@ pub fn recollect(
     })
 }
 
+/// The vector of the question in the first person, for questions whose answer is put together
+/// from several turns: people say "I", not their name. Where the question names no person, its
+/// own vector.
+fn first_person_vector(
+    read: &ReadQuestion<'_>,
+    cues: &QuestionCues,
+    vector: &memory::FixedVector,
+    embed: &mut dyn FnMut(&str) -> Result<Vector, Failure>,
+) -> Result<Option<memory::FixedVector>, RecallError> {
+    if !read.question_type().gathered() {
+        return Ok(None);
+    }
+    let Some(text) = read.first_person_wording(&cues.cues.participants) else { return Ok(Some(vector.clone())) };
+    let failed = |source| RecallError::Embed { what: "question in the first person".to_owned(), source };
+    Ok(Some(memory::quantise(&embed(&text).map_err(failed)?.0)))
+}
+
 fn neighbourhood_probe(
     question: &Question,
     plan: &Plan,
@@ -142,9 +152,9 @@ fn neighbourhood_probe(
     }
 }
 
-/// A plan that keeps to the rules, whoever made it: anchors of the evidence only, each
-/// once, at most as many as are allowed; without one it stops.
-fn within(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> Plan {
+/// A plan with its rules enforced, for every planner: anchors are units of the evidence, each
+/// once, at most `settings.anchors`. A plan without an anchor stops.
+fn checked(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> Plan {
     let mut seen = BTreeSet::new();
     plan.anchors.retain(|a| evidence.iter().any(|c| c.unit.id == *a) && seen.insert(*a));
     plan.anchors.truncate(settings.anchors);
@@ -159,8 +169,8 @@ fn within(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) -> 
     plan
 }
 
-/// A candidate of one provenance, as the trace shows it: kept when this way let it in and
-/// the budget holds it.
+/// A candidate of one provenance, as the trace shows it: kept when it entered this way and is
+/// within the budget.
 fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
     Seen {
         id: candidate.unit.id,

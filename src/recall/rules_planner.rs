@@ -1,8 +1,9 @@
-//! Evidence to a plan: is it enough, and if not, where to look for what (section 3.4).
+//! The planner by rules: is the evidence enough, and if not, where to look for what (section 3.4).
 //!
 //! In: the question, its cues, the evidence so far, the round. Out: a plan whose anchors
-//! are units of the evidence. The rules planner is pure: it reads no clock and calls no
-//! model, and more or better evidence never lowers its sufficiency.
+//! are units of the evidence, and the sufficiency by which recollection abstains (`abstain.rs`).
+//! Pure: it reads no clock and calls no model. More or better evidence never lowers the
+//! sufficiency.
 
 use std::collections::BTreeSet;
 
@@ -18,22 +19,23 @@ use crate::{
     model::{Plan, QuestionCues, canonical_name},
 };
 
-/// Weight of the question's keywords in a unit's fit. Words and vector mostly agree; the
-/// vector weighs more because it also sees other words for the same thing.
+/// Weight of the question's keywords in a unit's fit. The cosine weighs more, because a vector
+/// also recognises other words for the same thing.
 const COVERAGE: f64 = 0.40;
 /// Weight of the unit's cosine with the question.
 const ALIGNMENT: f64 = 0.50;
-/// Weight of a grounded time, for questions that ask for one.
+/// Weight of a resolved time, for questions that ask for one.
 const TIME: f64 = 0.10;
-/// What is left of the fit of a unit that involves none of the persons who are named: the
+/// Factor on the fit of a unit that involves none of the persons whom the question names: the
 /// right topic of the wrong person is half an answer at best.
 const WRONG_PERSON: f64 = 0.50;
-/// How much the one best unit counts against the keywords that the best few hold together.
+/// Weight of the best unit's fit in the sufficiency. The rest is the share of the keywords that a
+/// few units hold together.
 const ONE_UNIT: f64 = 0.85;
-/// Units that may share the keywords between them.
+/// Units that may hold the keywords together.
 const FEW_UNITS: usize = 3;
-/// Part of the way from `sufficient` to 1 that a question after several things asks on
-/// top: a list is complete only when almost nothing is missing.
+/// How far the bar rises from `sufficient` towards 1 for a question that asks for several things: a
+/// list is complete only when almost nothing is missing.
 const SEVERAL_DEMAND: f64 = 0.60;
 /// Share of common stems at which two units count as the same starting point.
 const NEAR_IDENTICAL: f64 = 0.80;
@@ -46,8 +48,8 @@ pub struct RulesPlanner {
 }
 
 impl RulesPlanner {
-    /// A planner for a model's cosines: at the floor a unit says nothing of the question, at
-    /// the ceiling it says what is asked.
+    /// A planner for a model's cosines. At the model's floor a unit is unrelated to the question;
+    /// at its ceiling it answers it.
     #[must_use]
     pub fn new(model: &ModelSettings) -> Self {
         Self { low: model.question_floor, high: model.question_ceiling }
@@ -73,8 +75,8 @@ impl Planner for RulesPlanner {
         settings: &RecallSettings,
     ) -> Plan {
         let question_type = question.question_type();
-        let view = View::of(self, cues, question_type, evidence);
-        let sufficiency = view.sufficiency();
+        let fits = EvidenceFit::of(self, cues, question_type, evidence);
+        let sufficiency = fits.sufficiency();
         let stop = |reason: &str| Plan {
             proceed: false,
             sufficiency,
@@ -92,8 +94,8 @@ impl Planner for RulesPlanner {
         if round > settings.rounds {
             return stop(ROUNDS_SPENT);
         }
-        let anchors = view.anchors(evidence, settings);
-        let uncovered = view.uncovered();
+        let anchors = fits.anchors(evidence, settings);
+        let uncovered = fits.uncovered();
         Plan {
             proceed: true,
             sufficiency,
@@ -105,11 +107,11 @@ impl Planner for RulesPlanner {
     }
 
     fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
-        View::of(self, cues, question.question_type(), evidence).sufficiency()
+        EvidenceFit::of(self, cues, question.question_type(), evidence).sufficiency()
     }
 }
 
-/// The sufficiency at which a question of this form is answered.
+/// The sufficiency at which a question of this type counts as answered.
 fn demand(question_type: QuestionType, settings: &RecallSettings) -> f64 {
     let extra = if question_type.several() { SEVERAL_DEMAND * (1.0 - settings.sufficient).max(0.0) } else { 0.0 };
     settings.sufficient + extra
@@ -125,24 +127,24 @@ fn reason(question_type: QuestionType, uncovered: &[String]) -> String {
     }
 }
 
-/// One unit of the evidence, as the question sees it.
-struct Seen {
-    /// One bit a topic: whether the unit holds all its stems.
+/// How well one unit of the evidence fits the question.
+struct UnitFit {
+    /// One bit for each topic: whether the unit holds all its stems.
     topics: u8,
     fit: f64,
-    /// Whether it involves one of the persons who are named, or none is named.
+    /// Whether it involves one of the persons whom the question names; true where it names none.
     involved: bool,
     stems: BTreeSet<String>,
 }
 
-/// The evidence, as the question sees it.
-struct View {
+/// How well the evidence fits the question.
+struct EvidenceFit {
     /// Keywords that name no person of the question.
     topics: Vec<String>,
-    seen: Vec<Seen>,
+    units: Vec<UnitFit>,
 }
 
-impl View {
+impl EvidenceFit {
     fn of(planner: &RulesPlanner, cues: &QuestionCues, question_type: QuestionType, evidence: &[Candidate]) -> Self {
         let mut stems = Stems::english();
         let persons: BTreeSet<&String> = cues.cues.participants.iter().collect();
@@ -154,7 +156,7 @@ impl View {
             .filter(|(_, s)| !s.is_empty())
             .take(8)
             .collect();
-        let seen = evidence
+        let units = evidence
             .iter()
             .map(|c| {
                 let held = stems.of(&c.unit.restatement);
@@ -172,25 +174,26 @@ impl View {
                 let weight: f64 = parts.iter().map(|(w, _)| w).sum();
                 let base = parts.iter().map(|(w, x)| w * x).sum::<f64>() / weight;
                 let fit = base * (WRONG_PERSON + (1.0 - WRONG_PERSON) * involved);
-                Seen { topics: bits, fit, involved: involved > 0.0, stems: held }
+                UnitFit { topics: bits, fit, involved: involved > 0.0, stems: held }
             })
             .collect();
-        Self { topics: topics.into_iter().map(|(k, _)| k).collect(), seen }
+        Self { topics: topics.into_iter().map(|(k, _)| k).collect(), units }
     }
 
     /// `0.85 · fit of the best unit + 0.15 · share of the keywords that the best few hold`.
     fn sufficiency(&self) -> f64 {
-        let one = self.seen.iter().map(|s| s.fit).fold(0.0, f64::max);
-        if self.topics.is_empty() || self.seen.is_empty() {
+        let one = self.units.iter().map(|s| s.fit).fold(0.0, f64::max);
+        if self.topics.is_empty() || self.units.is_empty() {
             return one;
         }
         ONE_UNIT * one + (1.0 - ONE_UNIT) * self.jointly()
     }
 
-    /// The greatest share of the topics that [`FEW_UNITS`] units about the right persons hold together. The sets
-    /// of topics are few, so all unions are tried: a greedy choice would not be monotone.
+    /// The greatest share of the topics that [`FEW_UNITS`] units about the right persons hold
+    /// together. All unions are tried: the sets of topics are few, and a greedy choice could lower
+    /// the figure when evidence is added.
     fn jointly(&self) -> f64 {
-        let single: BTreeSet<u8> = self.seen.iter().filter(|s| s.involved).map(|s| s.topics).collect();
+        let single: BTreeSet<u8> = self.units.iter().filter(|s| s.involved).map(|s| s.topics).collect();
         let mut unions = single.clone();
         for _ in 1..FEW_UNITS {
             unions = unions.iter().flat_map(|a| single.iter().map(move |b| a | b)).collect();
@@ -198,33 +201,34 @@ impl View {
         unions.iter().map(|u| share(*u, self.topics.len())).fold(0.0, f64::max)
     }
 
-    /// The keywords that none of the few units with the best fit holds.
+    /// The keywords that none of the [`FEW_UNITS`] best units holds.
     fn uncovered(&self) -> Vec<String> {
-        let mut by_fit: Vec<&Seen> = self.seen.iter().collect();
+        let mut by_fit: Vec<&UnitFit> = self.units.iter().collect();
         by_fit.sort_by(|a, b| b.fit.total_cmp(&a.fit));
         let held = by_fit.iter().take(FEW_UNITS).fold(0u8, |held, s| held | s.topics);
         self.topics.iter().enumerate().filter(|(i, _)| held & (1 << i) == 0).map(|(_, k)| k.clone()).collect()
     }
 
-    /// The most familiar units, none twice, each of another session while there are more.
+    /// The most familiar units. Near-identical units count once; each anchor comes from another
+    /// session until every session has one.
     fn anchors<'e>(&self, evidence: &'e [Candidate], settings: &RecallSettings) -> Vec<&'e Candidate> {
-        let mut ranked: Vec<(&Candidate, &Seen)> = evidence.iter().zip(&self.seen).collect();
+        let mut ranked: Vec<(&Candidate, &UnitFit)> = evidence.iter().zip(&self.units).collect();
         ranked
             .sort_by(|(a, _), (b, _)| b.familiarity.total_cmp(&a.familiarity).then_with(|| a.unit.id.cmp(&b.unit.id)));
-        let mut chosen: Vec<(&Candidate, &Seen)> = Vec::new();
+        let mut chosen: Vec<(&Candidate, &UnitFit)> = Vec::new();
         let mut sessions = BTreeSet::new();
         for spread in [true, false] {
-            for (candidate, seen) in &ranked {
+            for (candidate, fit) in &ranked {
                 if chosen.len() >= settings.anchors {
                     break;
                 }
-                let place = (&candidate.unit.session, candidate.unit.said_at.local().date());
-                let again = chosen.iter().any(|(c, s)| c.unit.id == candidate.unit.id || alike(&s.stems, &seen.stems));
-                if again || (spread && sessions.contains(&place)) {
+                let session = (&candidate.unit.session, candidate.unit.said_at.local().date());
+                let again = chosen.iter().any(|(c, s)| c.unit.id == candidate.unit.id || alike(&s.stems, &fit.stems));
+                if again || (spread && sessions.contains(&session)) {
                     continue;
                 }
-                sessions.insert(place);
-                chosen.push((candidate, seen));
+                sessions.insert(session);
+                chosen.push((candidate, fit));
             }
         }
         chosen.into_iter().map(|(c, _)| c).collect()
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions() {
+    fn the_plan_stops_or_goes_on_by_the_evidence() {
         let answer = unit(1, "Omar repaired the copper kettle with Priya", &["omar", "priya"], 0.74, "s");
         let wrong = unit(2, "Leo repaired a copper kettle", &["leo"], 0.60, "s");
         let far = unit(3, "Priya swam in the lake", &["priya"], 0.20, "s");
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_asks_for_more_than_a_single_thing() {
+    fn a_question_for_several_things_has_a_higher_bar() {
         let near = unit(1, "Omar repaired a kettle", &["omar"], 0.64, "s");
         assert!(!plan("What kettle did Omar repair?", std::slice::from_ref(&near)).proceed);
         assert!(plan("What kettles did Omar repair?", std::slice::from_ref(&near)).proceed);
@@ -306,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_question_wants_a_grounded_time() {
+    fn a_time_question_prefers_a_unit_with_a_resolved_time() {
         let vague = unit(1, "Omar repaired a kettle", &["omar"], 0.60, "s");
         let mut dated = vague.clone();
         std::sync::Arc::make_mut(&mut dated.unit).cues.time = Some(crate::model::Interval::at(vague.unit.said_at));
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_spread_over_sessions_and_are_never_twins() {
+    fn anchors_spread_over_sessions_and_are_never_near_identical() {
         let evidence = [
             unit(1, "Omar mended the blue bowl for the market", &["omar"], 0.60, "a"),
             unit(2, "Omar mended the blue bowl for a market", &["omar"], 0.59, "a"),
@@ -334,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_round_budget_ends_it() {
+    fn the_plan_stops_when_the_round_budget_is_spent() {
         let question =
             Question { bank: Bank::parse("b").unwrap(), text: "Where is the violin?".into(), asked_at: None };
         let question = read(&question).unwrap();

@@ -10,13 +10,13 @@ use tantivy::tokenizer::{Language, LowerCaser, SimpleTokenizer, Stemmer, TextAna
 
 use crate::language::sentences::is_function_word;
 
-/// Reduces words to the stems by which texts are compared.
+/// Reduces texts to sets of stems.
 pub(super) struct Stems {
     analyzer: TextAnalyzer,
 }
 
 impl Stems {
-    /// The stemmer that the lexical channel uses for English.
+    /// English stems, as the lexical channel has them.
     pub(super) fn english() -> Self {
         let analyzer = TextAnalyzer::builder(SimpleTokenizer::default())
             .filter(LowerCaser)

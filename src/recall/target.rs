@@ -1,9 +1,8 @@
-//! What is missing, as a target: a label, a sentence, and cues (paper, section 3.4).
+//! The missing support as a target: a label, a sentence, and cues (paper, section 3.4).
 //!
-//! In: the question, its cues, what the evidence leaves uncovered, and the anchors. Out:
-//! one target whose sentence has the word order of a fact, so that it lies near the
-//! units that are looked for rather than near other questions. The sentence is built
-//! from the question's own words and grammar; it names no answer and asks nothing.
+//! In: the question, its cues, the keywords that the evidence does not cover, and the anchors.
+//! Out: one target whose sentence has the word order of a fact, so that its vector is close to
+//! the missing units rather than to other questions. It names no answer and asks nothing.
 
 use super::Candidate;
 use crate::{
@@ -20,8 +19,8 @@ const LABEL_WORDS: usize = 4;
 
 /// Describes the missing support.
 ///
-/// `uncovered` are the keywords that the best units do not hold; empty, or for a
-/// question after several things, more of the same kind is looked for.
+/// `uncovered` are the keywords that the best units do not hold. Where there are none, and for a
+/// question that asks for several things, the target asks for more of the same kind.
 pub(super) fn target(
     question: &ReadQuestion<'_>,
     cues: &QuestionCues,
@@ -55,7 +54,7 @@ fn topics(cues: &QuestionCues) -> Vec<&String> {
     cues.keywords.iter().filter(|k| !cues.cues.participants.contains(&canonical_name(k))).collect()
 }
 
-/// A sentence for questions whose grammar is not plain: who spoke of what, where, when.
+/// A sentence for questions whose grammar is not plain: who talked about what, where and when.
 fn mention(cues: &QuestionCues, uncovered: &[String], more: bool) -> String {
     let people: Vec<String> = cues.cues.participants.iter().map(|p| capitals(p)).collect();
     let who = if people.is_empty() { "Someone".to_owned() } else { people.join(" and ") };
@@ -82,7 +81,8 @@ fn capitals(canonical: &str) -> String {
     canonical.split(' ').map(sentence_case).collect::<Vec<_>>().join(" ")
 }
 
-/// The local day on which all anchors were said, from its first to its last millisecond.
+/// The local day on which all anchors were said, from its first to its last millisecond; absent
+/// when they were said on several.
 fn common_day(anchors: &[&Candidate]) -> Option<Interval> {
     let (first, rest) = anchors.split_first()?;
     let said = first.unit.said_at;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_asks_nothing_and_is_not_the_question() {
+    fn a_target_asks_nothing_and_does_not_repeat_the_question() {
         for text in ["Which songs has Omar taught?", "What?", "Is it Omar?", "Who? When?", "Omar", "Why did Omar?"] {
             let made = made(text, &[]);
             assert!(!made.sentence.contains('?'), "{}", made.sentence);
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn labels() {
+    fn labels_name_the_goal_and_its_topics() {
         assert_eq!(made("Which songs has Omar taught?", &[]).goal, "find_other_songs_taught");
         assert_eq!(made("When did Omar visit the museum?", &["museum"]).goal, "find_time_of_museum");
         assert_eq!(made("What did Omar glaze?", &["glaze"]).goal, "find_missing_glaze");
     }
 
     #[test]
-    fn anchors_of_one_day_lend_it_to_the_target() {
+    fn a_target_takes_the_day_that_all_anchors_share() {
         let (a, b) = (candidate(1, "a", "2023-05-08T23:30:00+02:00"), candidate(2, "b", "2023-05-08T09:00:00+02:00"));
         let day = common_day(&[&a, &b]).unwrap();
         let (start, end) = day.into();

@@ -1,5 +1,5 @@
-//! The whole way from a question to evidence, through a memory whose answers are set by
-//! hand, and the makers of test values that the room's files share.
+//! From a question to evidence through a memory with canned answers; and the makers of test
+//! values that this room's tests share.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -66,12 +66,12 @@ fn answered<T>(value: T) -> Answered<T> {
 impl Memory for ScriptedMemory {
     fn first_hop(&self, probe: FirstHopProbe) -> Result<Answered<Vec<Hit>>, Failure> {
         self.first.borrow_mut().push(probe);
-        if self.fails { Err("the dataflow is gone".into()) } else { Ok(answered(self.hits.clone())) }
+        if self.fails { Err("the dataflow has stopped".into()) } else { Ok(answered(self.hits.clone())) }
     }
 
     fn familiar(&self, _: FamiliarityProbe) -> Result<Answered<FamiliarParts>, Failure> {
         if self.fails {
-            return Err("the dataflow is gone".into());
+            return Err("the dataflow has stopped".into());
         }
         let hits = self.hits.iter().map(|h| (&h.unit, h.alignment));
         let known = hits.chain(self.neighbours.iter().map(|n| (&n.unit, n.semantic_match)));
@@ -120,7 +120,7 @@ fn hit(unit: &Arc<UnitBody>, channel: Channel, rank: u32, score: f64, alignment:
 
 const QUESTION: &str = "Which books has Mira recommended to Tom?";
 
-/// Who said what when; participants as decision 9 has them, times of saying.
+/// A unit with participants as in decision 9 and the time of saying as its time.
 fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<UnitBody> {
     let mut made = body(id, said, at);
     let unit = Arc::make_mut(&mut made);
@@ -130,7 +130,7 @@ fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<U
     made
 }
 
-/// Four recommended titles: one in the first hop, three behind a question and its thanks.
+/// Four recommended titles: one in the first hop, three only linked to a question about books.
 fn library() -> ScriptedMemory {
     let orchard = unit(
         0x11,
@@ -216,7 +216,7 @@ fn library() -> ScriptedMemory {
 }
 
 #[test]
-fn three_titles_come_by_expansion() {
+fn three_titles_are_only_reached_by_expansion() {
     let memory = library();
     let evidence = ask(&memory, QUESTION);
     let first: Vec<&Seen> = evidence.trace.first_hop.iter().collect();
@@ -232,7 +232,7 @@ fn three_titles_come_by_expansion() {
 }
 
 #[test]
-fn the_walk_starts_from_the_evidence_with_the_target() {
+fn expansion_starts_at_anchors_of_the_evidence_and_carries_the_target() {
     let memory = library();
     let evidence = ask(&memory, QUESTION);
     let probe = &memory.first.borrow()[0];
@@ -252,7 +252,7 @@ fn the_walk_starts_from_the_evidence_with_the_target() {
 // ---------------------------------------------------------------- how the loop ends
 
 #[test]
-fn no_cue_no_cue_channel() {
+fn without_cues_the_cue_channel_is_not_asked() {
     let memory = library();
     ask(&memory, "Which books were recommended?");
     assert_eq!(memory.first.borrow()[0].cue, 0);
@@ -261,7 +261,7 @@ fn no_cue_no_cue_channel() {
 }
 
 #[test]
-fn empty_support_ends_the_loop() {
+fn the_loop_ends_when_a_round_brings_no_support() {
     let mut memory = library();
     for n in &mut memory.neighbours {
         n.semantic_match = Score::from_f64(0.1);
@@ -276,7 +276,7 @@ fn empty_support_ends_the_loop() {
 }
 
 #[test]
-fn rounds_go_on_until_the_budget_or_nothing_new() {
+fn rounds_end_with_the_budget_or_without_new_support() {
     let memory = library();
     let one = ask(&memory, QUESTION);
     assert_eq!(one.stop_reason, "round budget reached");
@@ -302,7 +302,7 @@ fn a_direct_answer_stops_after_the_first_hop() {
 }
 
 #[test]
-fn an_empty_memory_supports_nothing_and_says_so() {
+fn recollection_abstains_on_an_empty_memory() {
     let evidence = ask(&ScriptedMemory::default(), QUESTION);
     assert!(!evidence.supported && evidence.units.is_empty());
     assert_eq!(evidence.stop_reason, "no evidence to start from");
@@ -310,7 +310,7 @@ fn an_empty_memory_supports_nothing_and_says_so() {
     assert!(trace(&evidence).contains("not supported by memory"));
 }
 
-/// A planner that does not keep to the rules.
+/// A planner that breaks the rules of a plan.
 struct Unruly;
 
 impl Planner for Unruly {
@@ -346,13 +346,16 @@ fn an_anchor_outside_the_evidence_is_impossible() {
 // ---------------------------------------------------------------- errors and identity
 
 #[test]
-fn errors_name_what_failed_and_keep_the_cause() {
+fn errors_name_the_step_that_failed_and_keep_the_cause() {
     use std::error::Error;
-    let gone = ScriptedMemory { fails: true, ..ScriptedMemory::default() };
-    let error = ask_with(&gone, QUESTION, &RulesPlanner::new(&model()), &settings()).unwrap_err();
+    let failing = ScriptedMemory { fails: true, ..ScriptedMemory::default() };
+    let error = ask_with(&failing, QUESTION, &RulesPlanner::new(&model()), &settings()).unwrap_err();
     assert_eq!(error.to_string(), "bank readers: the memory did not answer the first hop");
-    assert_eq!(error.source().unwrap().to_string(), "the dataflow is gone");
-    assert!(matches!(ask_with(&gone, " ", &RulesPlanner::new(&model()), &settings()), Err(RecallError::EmptyQuestion)));
+    assert_eq!(error.source().unwrap().to_string(), "the dataflow has stopped");
+    assert!(matches!(
+        ask_with(&failing, " ", &RulesPlanner::new(&model()), &settings()),
+        Err(RecallError::EmptyQuestion)
+    ));
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! An answer to a page that a reader can follow.
+//! Evidence to a page that explains it.
 //!
-//! In: evidence with its trace. Out: plain text: what came to mind first, why it went
-//! on, from where and towards what, what each hop brought over which edge, what was
-//! kept. Units are named m1, m2, … in the order in which they came up, and quoted in
-//! full once. The same evidence always gives the same text.
+//! In: evidence with its trace. Out: plain text: the first hop, each round's plan with its anchors
+//! and target, the units that each round reached and over which edges, and the evidence in its
+//! final order. Units are named m1, m2, … in the order in which they appear, and quoted in full
+//! once. The same evidence always gives the same text.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -12,7 +12,7 @@ use crate::{
     model::{Cues, Evidence, FamiliarityTerms, Provenance, Round, Seen, Step, UnitId},
 };
 
-/// Renders the way to an answer.
+/// Renders a trace.
 #[must_use]
 pub fn trace(evidence: &Evidence) -> String {
     let mut page = Page { out: String::new(), names: BTreeMap::new() };
@@ -40,7 +40,7 @@ impl Page {
         self.names.get(&id).map_or_else(|| format!("({id})"), |n| format!("m{n}"))
     }
 
-    /// The unit's name, with its words where it comes up for the first time.
+    /// The unit's name, with its words where it appears for the first time.
     fn introduce(&mut self, id: UnitId, restatement: &str) -> String {
         if self.names.contains_key(&id) {
             return self.name(id);
@@ -173,7 +173,7 @@ pub fn way(provenance: &Provenance) -> String {
     }
 }
 
-/// A unit may be kept all the same: by another channel, or by the first hop.
+/// A unit that did not enter this way may be kept by another channel or by the first hop.
 fn dropped(seen: &Seen) -> &'static str {
     if seen.kept { "" } else { "  [not let in this way]" }
 }

@@ -1,7 +1,7 @@
-//! A round without a plan, for comparison (paper, section 4.3: without planned recollection).
+//! Expansion without planning, for comparison (paper, section 4.3: without planned recollection).
 //!
-//! In: the evidence so far. Out: a plan that never asks whether the evidence is enough, starts
-//! at the best of it, and looks for the question itself. The budget of a round is the same.
+//! In: the evidence so far. Out: a plan that always goes on, starts at the best units and takes
+//! the question itself as its target. The budgets of rounds and anchors are the same.
 
 use super::{
     Candidate, assemble,
@@ -14,7 +14,7 @@ use crate::{
     model::{Plan, QuestionCues, Target},
 };
 
-/// The planner that does not plan.
+/// The planner that never asks whether the evidence is enough.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unplanned(pub RulesPlanner);
 
