@@ -1,7 +1,7 @@
-//! Why an evaluation, a sample or a calibration failed.
+//! Why an evaluation stopped.
 //!
-//! In: the errors of the rooms below. Out: one enum for each of the three entry points.
-//! Every message says where it happened and what to do; causes stand in `source`.
+//! In: the errors of the rooms below. Out: one enum. Every message says where it happened and
+//! what to do; causes stand in `source`.
 
 use super::dataset::DatasetError;
 use crate::{embed::EmbedError, llm::LlmError, log::LogError, pipeline::PipelineError, source::SourceError};
@@ -72,54 +72,4 @@ pub enum EvalError {
     /// The settings have no JSON form.
     #[error("the settings could not be written as JSON")]
     Settings(#[source] serde_json::Error),
-}
-
-/// Why the units of a memory could not be sampled.
-#[derive(Debug, thiserror::Error)]
-pub enum SampleError {
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// A question could not be embedded.
-    #[error(transparent)]
-    Embed(#[from] EmbedError),
-    /// A record of the memory topic cannot be parsed.
-    #[error("memory partition {partition}, offset {offset}: not a memory record; restore the log from a copy")]
-    Record {
-        /// The partition.
-        partition: u32,
-        /// The offset.
-        offset: u64,
-        /// What the parser found.
-        #[source]
-        source: serde_json::Error,
-    },
-}
-
-/// Why a model's thresholds cannot be set.
-#[derive(Debug, thiserror::Error)]
-pub enum CalibrateError {
-    /// No bank has two units.
-    #[error("calibrate: {units} units and no two of them in one bank; give it a longer dialogue")]
-    NoPairs {
-        /// Units in all banks.
-        units: usize,
-    },
-    /// No turn asks a question.
-    #[error("calibrate: no question in {units} units; give it a dialogue in which people ask each other")]
-    NoQuestions {
-        /// Units in all banks.
-        units: usize,
-    },
-    /// No threshold reaches the target.
-    #[error(
-        "calibrate: a unit has at most {most:.2} choices in this dialogue, fewer than the target of {target}; give it \
-         more dialogue, or lower memory.target_semantic_choices"
-    )]
-    OutOfReach {
-        /// Mean choices a unit without a threshold.
-        most: f64,
-        /// The target.
-        target: f64,
-    },
 }

@@ -5,15 +5,14 @@
 //! comparisons that the request names follow on the same bench. Leaves no file behind.
 
 use super::{
-    ablation_rows, bank_scaling, baselines,
     bench::{Bench, MeasuredEvidence},
+    comparisons::{ablations, bank_scaling, baselines, vectors},
     dataset::{self, Answerability, BenchmarkFormat, DatasetError, DatasetQuestion},
     error::EvalError,
     memory_contents::MemoryContents,
     request::EvalRequest,
     result::{Build, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Latency, ModelUse, QuestionResult},
     score::{QuestionScore, auc, by_second_round, figures, figures_by, percentile},
-    vectors,
 };
 use crate::{llm::Contract, model::EventTime, pipeline::Progress};
 
@@ -63,7 +62,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let scored: Vec<QuestionScore> = questions.iter().map(QuestionScore::from).collect();
     let baselines = if request.baselines { baselines::rows(&bench, &contents, &scored, progress)? } else { Vec::new() };
     drop(contents);
-    let ablations = ablation_rows::rows(&bench, &scored, progress)?;
+    let ablations = ablations::rows(&bench, &scored, progress)?;
     let vectors = if request.vectors { vectors::rows(&bench, progress)? } else { Vec::new() };
     let sizes = bank_scaling::rows(&bench, &build, progress)?;
     let result = EvalResult { reading, ..eval_result(&bench, build, &questions, &scored)? };

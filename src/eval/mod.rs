@@ -6,42 +6,35 @@
 //! silently.
 //!
 //! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
-//! `answer_metrics` and `generated_answer` score; `recording_source` and `merged_source` feed the
-//! memory; `bench` is the built memory that is asked; `baselines`, `ablation_rows`, `llm_edges`,
-//! `vectors` and `bank_scaling` compare on a bench; `evaluate` runs it all. `samples` and
-//! `calibrate` set a model's thresholds; `table` and `report` show results beside `paper`.
+//! `answer_metrics` and `generated_answer` score; `recording_source` feeds the memory; `bench` is
+//! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
+//! `calibration` sets a model's thresholds; `table` and `report` show results beside `paper`.
 
 mod ablation;
-mod ablation_rows;
 pub mod answer_metrics;
-mod bank_scaling;
-mod baselines;
 mod bench;
-mod calibrate;
+mod calibration;
+mod comparisons;
 mod dataset;
 mod delivery;
 mod error;
 mod evaluate;
 mod generated_answer;
-mod llm_edges;
 mod memory_contents;
-mod merged_source;
 mod paper;
 mod problems;
 mod recording_source;
 pub mod report;
 mod request;
 mod result;
-mod samples;
 mod score;
 mod table;
 pub mod tokens;
-mod vectors;
 
 pub use ablation::Ablation;
-pub use calibrate::{CHANCE, Calibration, Sample, SweepRow, calibrate};
+pub use calibration::{CHANCE, CalibrateError, Calibration, Sample, SampleError, SweepRow, calibrate, samples};
 pub use dataset::{BenchmarkFormat, DatasetError};
-pub use error::{CalibrateError, EvalError, SampleError};
+pub use error::EvalError;
 pub use evaluate::evaluate;
 pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use request::EvalRequest;
@@ -49,6 +42,5 @@ pub use result::{
     Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
     GeneratedAnswer, Latency, ModelUse, Problem, QuestionResult, SizeRow, VectorRow,
 };
-pub use samples::samples;
 pub use score::{auc, percentile};
 pub use table::{budget, table};

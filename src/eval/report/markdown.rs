@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use super::question::{fenced, line};
 use crate::eval::{
-    calibrate::Calibration,
+    calibration::Calibration,
     paper::{Paper, PaperRow, paper},
     result::{ComparisonRow, EvalResult, EvalRun, Figures, QuestionResult, SizeRow, VectorRow},
     table::{budget, recall_gain},

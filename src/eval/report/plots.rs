@@ -9,7 +9,7 @@ use std::error::Error;
 use plotters::{coord::Shift, prelude::*};
 
 use crate::eval::{
-    calibrate::Calibration,
+    calibration::Calibration,
     result::{EvalResult, Figures},
     table::budget,
 };

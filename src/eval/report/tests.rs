@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use super::write;
 use crate::{
     eval::{
-        calibrate::{CHANCE, Calibration, SweepRow},
+        calibration::{CHANCE, Calibration, SweepRow},
         result::{
             Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn,
             Figures, Latency, ModelUse, Problem, QuestionResult, SizeRow, VectorRow,

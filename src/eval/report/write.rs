@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{error::ReportError, markdown, plots, question};
 use crate::eval::{
-    calibrate::Calibration,
+    calibration::Calibration,
     result::{EvalResult, EvalRun, Figures},
 };
 

@@ -20,8 +20,9 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{error::CalibrateError, score::percentile};
+use super::error::CalibrateError;
 use crate::{
+    eval::score::percentile,
     memory::{FixedVector, dot_reference, quantise},
     model::{Bank, Score, Unit},
 };

@@ -6,10 +6,10 @@
 
 use std::time::Instant;
 
-use super::{bench::Bench, error::EvalError, memory_contents::MemoryContents, result::VectorRow, score::figures};
 use crate::{
     config::Pipeline,
     embed::{self, render_parts},
+    eval::{bench::Bench, error::EvalError, memory_contents::MemoryContents, result::VectorRow, score::figures},
     model::SpannedText,
     pipeline::Progress,
 };

@@ -6,16 +6,16 @@
 
 use serde::Deserialize;
 
-use super::{
-    ablation::Ablation,
-    bench::Bench,
-    error::EvalError,
-    llm_edges::{LlmEdges, decide_edges},
-    result::{Budget, ComparisonRow},
-    score::{QuestionScore, figures, figures_by},
-};
+use super::llm_edges::{LlmEdges, decide_edges};
 use crate::{
     config::Pipeline,
+    eval::{
+        ablation::Ablation,
+        bench::Bench,
+        error::EvalError,
+        result::{Budget, ComparisonRow},
+        score::{QuestionScore, figures, figures_by},
+    },
     log::{Log, Topic, Transaction},
     model::WindowState,
     pipeline::{Progress, Service},

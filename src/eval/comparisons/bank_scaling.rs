@@ -6,17 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    ablation::Ablation,
-    bench::{Bench, MeasuredEvidence, finish},
-    dataset::Dataset,
-    error::EvalError,
-    merged_source::{MergedSource, merged_name},
-    recording_source::RecordedTurns,
-    result::{Build, Latency, SizeRow},
-    score::{QuestionScore, RecollectionScore, figures, figures_by, percentile, share},
-};
+use super::merged_source::{MergedSource, merged_name};
 use crate::{
+    eval::{
+        ablation::Ablation,
+        bench::{Bench, MeasuredEvidence, finish},
+        dataset::Dataset,
+        error::EvalError,
+        recording_source::RecordedTurns,
+        result::{Build, Latency, SizeRow},
+        score::{QuestionScore, RecollectionScore, figures, figures_by, percentile, share},
+    },
     model::Bank,
     pipeline::{Progress, Service},
 };

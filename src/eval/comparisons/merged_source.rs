@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::request::EvalRequest;
 use crate::{
+    eval::request::EvalRequest,
     model::{Bank, Deletion, Idle, MAX_NAME_BYTES, SessionEnd, Turn, TurnEvent},
     source::{Batch, Progress, Source, SourceError},
 };

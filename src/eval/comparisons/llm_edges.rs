@@ -20,9 +20,9 @@ use crossbeam_channel::unbounded;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{bench::Bench, error::EvalError};
 use crate::{
     config::{MemorySettings, Pipeline},
+    eval::{bench::Bench, error::EvalError},
     llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter},
     log::partition_of,
     memory::{
