@@ -11,7 +11,7 @@ use ripplemem::{
     memory::{GraphEdge, LiveUnit, UnitBody},
     model::Bank,
     pipeline,
-    snapshot::{AsOf, Diff as Difference},
+    snapshot::{AsOf, BankDiff},
 };
 
 use super::{
@@ -55,8 +55,8 @@ impl Diff {
     }
 }
 
-fn print_json(bank: &Bank, difference: &Difference) -> Result<()> {
-    let Difference { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
+fn print_json(bank: &Bank, difference: &BankDiff) -> Result<()> {
+    let BankDiff { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
     let units = |units: &[Arc<LiveUnit>]| units.iter().map(|unit| (*unit.body).clone()).collect::<Vec<UnitBody>>();
     let edge =
         |e: &GraphEdge| serde_json::json!({ "channel": e.channel, "a": e.a, "b": e.b, "weight": e.weight.as_f64() });
@@ -69,8 +69,8 @@ fn print_json(bank: &Bank, difference: &Difference) -> Result<()> {
     print(&format!("{}\n", serde_json::to_string_pretty(&value)?))
 }
 
-fn print_lines(difference: &Difference) -> Result<()> {
-    let Difference { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
+fn print_lines(difference: &BankDiff) -> Result<()> {
+    let BankDiff { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
     for (sign, units) in [("+", units_added), ("-", units_removed)] {
         for unit in units {
             print(&format!("{sign} unit {} {}\n", unit.id, unit.body.restatement))?;

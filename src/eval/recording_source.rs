@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::delivery::RequiredText;
 use crate::{
     model::{Bank, DeadLetter, Turn, TurnEvent},
-    source::{Batch, Progress, Source, SourceError},
+    source::{Source, SourceBatch, SourceError, SourceProgress},
 };
 
 /// The turns and rejects of a source.
@@ -68,7 +68,7 @@ impl<'s> RecordingSource<'s> {
 }
 
 impl Source for RecordingSource<'_> {
-    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         loop {
             let Some(mut batch) = self.inner.next(limit)? else { return Ok(None) };
             for event in &batch.events {
@@ -91,7 +91,7 @@ impl Source for RecordingSource<'_> {
         self.inner.describe()
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> SourceProgress {
         self.inner.progress()
     }
 

@@ -1,6 +1,6 @@
 //! The interface that both logs implement.
 
-use super::{Batch, KeyedValue, LiveKey, LogError, Record, Topic, Transaction, TransactionEnd};
+use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd};
 use crate::model::{DeadLetter, ModelRef, TurnEvent};
 
 /// A durable log.
@@ -22,7 +22,7 @@ pub trait Log: Send + Sync {
     /// Reads up to `limit` live records from offset `from` on. A shorter read has reached the end:
     /// it includes everything that the log held when it was opened, and everything written through
     /// this value since. Records of other writers appear once the broker delivers them.
-    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError>;
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError>;
     /// The offset that the partition's next record will get.
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError>;
     /// Where the last complete transaction of a partition of either memory topic ends.

@@ -26,6 +26,6 @@ pub use error::LogError;
 pub use interface::Log;
 pub use kafka::{KafkaLog, RawRecord};
 pub use open::open;
-pub use record::{Batch, KeyedValue, LiveKey, Record, Transaction, TransactionEnd};
+pub use record::{KeyedValue, LiveKey, ReadBatch, Record, Transaction, TransactionEnd};
 pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};
 pub use view::TopicView;

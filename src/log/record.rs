@@ -17,7 +17,7 @@ pub struct Record {
 
 /// The records of one read, and the input that they cover.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Batch {
+pub struct ReadBatch {
     /// Records in offset order.
     pub records: Vec<Record>,
     /// Memory topics only: read positions (turns partition, first offset that is not covered) as

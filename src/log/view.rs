@@ -13,9 +13,9 @@ use crate::config::{LogKind, LogSettings};
 const READ_AT_ONCE: usize = 1_024;
 
 /// A read-only view of a topic.
-pub struct TopicView(Source);
+pub struct TopicView(Backend);
 
-enum Source {
+enum Backend {
     Embedded { log: EmbeddedLog, topic: Topic, name: String },
     Kafka { cluster: Cluster, readers: Vec<PartitionReader>, name: String },
 }
@@ -35,7 +35,7 @@ impl TopicView {
                     "memory" => Topic::Memory,
                     _ => Topic::DeadLetters,
                 };
-                Source::Embedded { log, topic, name }
+                Backend::Embedded { log, topic, name }
             }
             LogKind::Kafka => {
                 let cluster = Cluster::new(&settings.kafka)?;
@@ -44,7 +44,7 @@ impl TopicView {
                 let readers = (0..partitions)
                     .map(|p| PartitionReader::open(&cluster, &name, p, false))
                     .collect::<Result<_, _>>()?;
-                Source::Kafka { cluster, readers, name }
+                Backend::Kafka { cluster, readers, name }
             }
         }))
     }
@@ -53,7 +53,7 @@ impl TopicView {
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.0 {
-            Source::Embedded { name, .. } | Source::Kafka { name, .. } => name,
+            Backend::Embedded { name, .. } | Backend::Kafka { name, .. } => name,
         }
     }
 
@@ -61,9 +61,9 @@ impl TopicView {
     #[must_use]
     pub fn partitions(&self) -> u32 {
         match &self.0 {
-            Source::Embedded { topic: Topic::DeadLetters, .. } => 1,
-            Source::Embedded { log, .. } => log.partitions(),
-            Source::Kafka { readers, .. } => readers.len() as u32,
+            Backend::Embedded { topic: Topic::DeadLetters, .. } => 1,
+            Backend::Embedded { log, .. } => log.partitions(),
+            Backend::Kafka { readers, .. } => readers.len() as u32,
         }
     }
 
@@ -73,8 +73,8 @@ impl TopicView {
     /// [`LogError`].
     pub fn span(&mut self, partition: u32) -> Result<(u64, u64), LogError> {
         match &mut self.0 {
-            Source::Embedded { log, topic, .. } => Ok((0, log.end(*topic, partition)?)),
-            Source::Kafka { cluster, readers, .. } => {
+            Backend::Embedded { log, topic, .. } => Ok((0, log.end(*topic, partition)?)),
+            Backend::Kafka { cluster, readers, .. } => {
                 readers.get_mut(partition as usize).map_or(Ok((0, 0)), |reader| reader.span(cluster))
             }
         }
@@ -86,11 +86,11 @@ impl TopicView {
     /// [`LogError`]; [`LogError::Expired`] when the record at `from` is no longer stored.
     pub fn read(&mut self, partition: u32, from: u64, limit: usize) -> Result<Vec<RawRecord>, LogError> {
         match &mut self.0 {
-            Source::Embedded { log, topic, .. } => {
+            Backend::Embedded { log, topic, .. } => {
                 let records = log.read(*topic, partition, from, limit)?.records;
                 Ok(records.into_iter().map(|record| RawRecord { record, headers: Vec::new() }).collect())
             }
-            Source::Kafka { cluster, readers, .. } => match readers.get_mut(partition as usize) {
+            Backend::Kafka { cluster, readers, .. } => match readers.get_mut(partition as usize) {
                 Some(reader) => reader.read(cluster, from, limit),
                 None => Ok(Vec::new()),
             },
@@ -103,7 +103,7 @@ impl TopicView {
     /// # Errors
     /// [`LogError`].
     pub fn offset_at(&mut self, partition: u32, append_ms: i64) -> Result<u64, LogError> {
-        if let Source::Kafka { cluster, readers, .. } = &mut self.0 {
+        if let Backend::Kafka { cluster, readers, .. } = &mut self.0 {
             return readers.get_mut(partition as usize).map_or(Ok(0), |reader| reader.offset_at(cluster, append_ms));
         }
         let mut from = 0;

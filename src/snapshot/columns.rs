@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::{
-    Row, Table,
+    Table, TopicRow,
     row::{RecordHead, RowContent},
     statement::{StatedColumn, statement},
 };
@@ -34,12 +34,12 @@ pub struct Column {
 enum Cells {
     Topic,
     Headers,
-    Text(fn(&Row) -> Option<&str>),
-    Bytes(fn(&Row) -> Option<&[u8]>),
-    Millis(fn(&Row) -> Option<i64>),
-    I32(fn(&Row) -> Option<i32>),
-    I64(fn(&Row) -> Option<i64>),
-    U64(fn(&Row) -> Option<u64>),
+    Text(fn(&TopicRow) -> Option<&str>),
+    Bytes(fn(&TopicRow) -> Option<&[u8]>),
+    Millis(fn(&TopicRow) -> Option<i64>),
+    I32(fn(&TopicRow) -> Option<i32>),
+    I64(fn(&TopicRow) -> Option<i64>),
+    U64(fn(&TopicRow) -> Option<u64>),
 }
 
 const fn always(name: &'static str, about: &'static str, cells: Cells) -> Column {
@@ -92,7 +92,7 @@ static TURNS: [Column; 11] = [
             })
         }),
     ),
-    column(BANK, "The bank.", Cells::Text(Row::bank)),
+    column(BANK, "The bank.", Cells::Text(TopicRow::bank)),
     column(
         "turn",
         "The id of the turn, said or deleted.",
@@ -145,7 +145,7 @@ static TURNS: [Column; 11] = [
 ];
 
 static MEMORY: [Column; 11] = [
-    column(BANK, "The bank; null for a read position.", Cells::Text(Row::bank)),
+    column(BANK, "The bank; null for a read position.", Cells::Text(TopicRow::bank)),
     column("session", "The window's session.", Cells::Text(|r| Some(&key(r)?.window.session.0))),
     column("start", "Ordinal of the window's first turn.", Cells::I64(|r| Some(i64::from(key(r)?.window.start)))),
     column("turn", "The turn, for a record of an open window.", Cells::Text(|r| key(r)?.turn.as_deref())),
@@ -183,23 +183,23 @@ static DEAD_LETTERS: [Column; 5] = [
     column("turns_offset", "Its offset there.", Cells::I64(|r| i64::try_from(letter(r)?.position?.offset).ok())),
 ];
 
-fn event(row: &Row) -> Option<&TurnEvent> {
+fn event(row: &TopicRow) -> Option<&TurnEvent> {
     if let RowContent::Turn(event) = &row.content { Some(event) } else { None }
 }
 
-fn turn(row: &Row) -> Option<&Turn> {
+fn turn(row: &TopicRow) -> Option<&Turn> {
     if let TurnEvent::Turn(turn) = event(row)? { Some(turn) } else { None }
 }
 
-fn key(row: &Row) -> Option<&MemoryKey> {
+fn key(row: &TopicRow) -> Option<&MemoryKey> {
     if let RowContent::Memory(key, _) = &row.content { Some(key) } else { None }
 }
 
-fn head(row: &Row) -> Option<&RecordHead> {
+fn head(row: &TopicRow) -> Option<&RecordHead> {
     if let RowContent::Memory(_, head) = &row.content { head.as_ref() } else { None }
 }
 
-fn letter(row: &Row) -> Option<&DeadLetter> {
+fn letter(row: &TopicRow) -> Option<&DeadLetter> {
     if let RowContent::DeadLetter(letter) = &row.content { Some(letter) } else { None }
 }
 
@@ -233,7 +233,7 @@ impl Table {
     }
 
     /// Rows of `topic` as an Arrow batch.
-    pub(super) fn batch(self, topic: &str, rows: &[Row], with_bank: bool) -> Result<RecordBatch, ArrowError> {
+    pub(super) fn batch(self, topic: &str, rows: &[TopicRow], with_bank: bool) -> Result<RecordBatch, ArrowError> {
         let arrays = self.selected(with_bank).map(|column| column.array(topic, rows)).collect();
         RecordBatch::try_new(self.schema(with_bank), arrays)
     }
@@ -261,7 +261,7 @@ impl Column {
         Field::new(self.name, kind, !self.always)
     }
 
-    fn array(&self, topic: &str, rows: &[Row]) -> ArrayRef {
+    fn array(&self, topic: &str, rows: &[TopicRow]) -> ArrayRef {
         match self.cells {
             Cells::Topic => Arc::new(StringArray::from_iter_values(rows.iter().map(|_| topic))),
             Cells::Text(of) => Arc::new(rows.iter().map(of).collect::<StringArray>()),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    AsOf, Diff, Manifest, Reached, Restored, RestoredRecord, Segment, SnapshotError, SnapshotWriter, TableFile,
+    AsOf, BankDiff, Manifest, Reached, Restored, RestoredRecord, Segment, SnapshotError, SnapshotWriter, TableFile,
     store::SnapshotStore,
     update::{ChoiceColumns, HeadColumns, TurnColumns, UnitColumns, UpdateTable, batches},
 };
@@ -126,14 +126,14 @@ impl Snapshots {
     ///
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
-    pub fn diff(&self, bank: &Bank, partition: u32, from: u64, to: u64) -> Result<Diff, SnapshotError> {
+    pub fn diff(&self, bank: &Bank, partition: u32, from: u64, to: u64) -> Result<BankDiff, SnapshotError> {
         let (before, after) = (self.as_of(bank, partition, from)?, self.as_of(bank, partition, to)?);
         let (old, new) = (before.units(), after.units());
         let (old_edges, new_edges) = (before.edges(), after.edges());
         let lacking = |units: &BTreeMap<UnitId, Arc<LiveUnit>>, others: &BTreeMap<UnitId, Arc<LiveUnit>>| {
             units.iter().filter(|(id, _)| !others.contains_key(*id)).map(|(_, unit)| Arc::clone(unit)).collect()
         };
-        Ok(Diff {
+        Ok(BankDiff {
             from,
             to,
             units_added: lacking(&new, &old),

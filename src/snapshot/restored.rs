@@ -64,7 +64,7 @@ impl std::fmt::Display for AsOf {
 
 /// The units and edges of a bank that were added and removed between two points.
 #[derive(Debug)]
-pub struct Diff {
+pub struct BankDiff {
     /// The offset of the first point.
     pub from: u64,
     /// The offset of the second point.

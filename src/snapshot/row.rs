@@ -11,7 +11,7 @@ use crate::model::{DeadLetter, MemoryKey, ModelRef, TurnEvent, WindowState};
 
 /// A record of a topic.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct TopicRow {
     /// Its partition.
     pub partition: u32,
     /// Its offset.
@@ -58,7 +58,7 @@ pub(super) struct RecordHead {
     pub units: usize,
 }
 
-impl Row {
+impl TopicRow {
     /// Decodes a record of a table's topic.
     #[must_use]
     pub fn new(

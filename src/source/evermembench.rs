@@ -27,7 +27,7 @@ use super::{
     error::{SourceError, unreadable},
     format::SourceFormat,
     queue::{Queue, text_of},
-    turn_source::{Batch, Progress, Source},
+    turn_source::{Source, SourceBatch, SourceProgress},
     zone::{moment, zone_notice, zone_offset},
 };
 use crate::{
@@ -126,7 +126,7 @@ impl EverMemBench {
 }
 
 impl Source for EverMemBench {
-    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         Ok(self.queue.next(limit))
     }
 
@@ -134,7 +134,7 @@ impl Source for EverMemBench {
         format!("EverMemBench from {}", self.path.display())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> SourceProgress {
         self.queue.progress()
     }
 
@@ -309,7 +309,7 @@ mod tests {
         bytes: &[u8],
         change: impl Fn(&mut SourceSettings),
         bank: Option<&str>,
-    ) -> Result<Batch, SourceError> {
+    ) -> Result<SourceBatch, SourceError> {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -346,7 +346,7 @@ mod tests {
         }})
     }
 
-    fn lines(batch: &Batch) -> Vec<String> {
+    fn lines(batch: &SourceBatch) -> Vec<String> {
         batch
             .events
             .iter()

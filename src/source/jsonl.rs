@@ -16,7 +16,7 @@ use super::{
     end_mark::end_mark,
     error::{SourceError, unreadable},
     format::SourceFormat,
-    turn_source::{Batch, Progress, Source},
+    turn_source::{Source, SourceBatch, SourceProgress},
 };
 use crate::{
     config::SourceSettings,
@@ -166,7 +166,7 @@ impl Jsonl {
         }
     }
 
-    fn take(&mut self, line: Line, batch: &mut Batch) {
+    fn take(&mut self, line: Line, batch: &mut SourceBatch) {
         let origin = format!("{}:{}", self.path.display(), self.line);
         let (bytes, reason) = match line {
             Line::TooLong(bytes, length) => {
@@ -211,8 +211,8 @@ fn with_advice(message: String) -> String {
 }
 
 impl Source for Jsonl {
-    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
-        let mut batch = Batch::default();
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
+        let mut batch = SourceBatch::default();
         while batch.events.len() + batch.rejects.len() < limit.max(1) {
             // A stream may be silent for hours: return what has arrived instead of waiting for more.
             let arrived = !(batch.events.is_empty() && batch.rejects.is_empty());
@@ -244,8 +244,8 @@ impl Source for Jsonl {
         }
     }
 
-    fn progress(&self) -> Progress {
-        Progress { done: self.read_bytes, total: self.file_bytes, unit: "bytes" }
+    fn progress(&self) -> SourceProgress {
+        SourceProgress { done: self.read_bytes, total: self.file_bytes, unit: "bytes" }
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
     }
 
     /// Everything in a file with these bytes; origins without the file's path.
-    fn read(bytes: &[u8], bank: Option<&str>) -> Batch {
+    fn read(bytes: &[u8], bank: Option<&str>) -> SourceBatch {
         let (_file, settings) = file(bytes);
         let bank = bank.map(|b| Bank::parse(b).unwrap());
         let mut batch = drain(&mut Jsonl::open(&settings, bank.as_ref()).unwrap(), 3);
@@ -306,7 +306,7 @@ mod tests {
         format!(r#"{{{bank}"turn":"{id}","speaker":"Ada","text":"Hello.","time":"{time}"}}"#)
     }
 
-    fn ids(batch: &Batch) -> Vec<String> {
+    fn ids(batch: &SourceBatch) -> Vec<String> {
         batch
             .events
             .iter()
@@ -381,8 +381,8 @@ mod tests {
             assert_eq!(batch.rejects, [], "{text:?}");
             assert_eq!(ids(&batch)[..2], ["b:1", "b:2"], "{text:?}");
         }
-        assert_eq!(read(b"", None), Batch::default());
-        assert_eq!(read(b"\xEF\xBB\xBF", None), Batch::default());
+        assert_eq!(read(b"", None), SourceBatch::default());
+        assert_eq!(read(b"\xEF\xBB\xBF", None), SourceBatch::default());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::{
     error::{SourceError, unreadable},
     format::SourceFormat,
     queue::{Queue, text_of},
-    turn_source::{Batch, Progress, Source},
+    turn_source::{Source, SourceBatch, SourceProgress},
     zone::{moment, zone_notice, zone_offset},
 };
 use crate::{
@@ -87,7 +87,7 @@ impl Locomo {
 }
 
 impl Source for Locomo {
-    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         Ok(self.queue.next(limit))
     }
 
@@ -95,7 +95,7 @@ impl Source for Locomo {
         format!("LoCoMo from {}", self.path.display())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> SourceProgress {
         self.queue.progress()
     }
 
@@ -276,7 +276,11 @@ mod tests {
     }
 
     /// Everything in a file with this value; origins without the file's path.
-    fn read(value: &Value, change: impl Fn(&mut SourceSettings), bank: Option<&str>) -> Result<Batch, SourceError> {
+    fn read(
+        value: &Value,
+        change: impl Fn(&mut SourceSettings),
+        bank: Option<&str>,
+    ) -> Result<SourceBatch, SourceError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), value.to_string()).unwrap();
         let mut settings = settings(file.path());
@@ -311,7 +315,7 @@ mod tests {
         ])
     }
 
-    fn lines(batch: &Batch) -> Vec<String> {
+    fn lines(batch: &SourceBatch) -> Vec<String> {
         batch
             .events
             .iter()
@@ -366,7 +370,7 @@ mod tests {
         std::fs::write(file.path(), sample().to_string()).unwrap();
         let mut source = Locomo::open(&settings(file.path()), None).unwrap();
         assert!(source.notice().unwrap().contains("no zone and are read as +00:00"));
-        assert_eq!(source.progress(), Progress { done: 0, total: Some(4), unit: "turns" });
+        assert_eq!(source.progress(), SourceProgress { done: 0, total: Some(4), unit: "turns" });
         source.next(3).unwrap();
         assert_eq!(source.progress().done, 2, "an end mark is not a turn");
         drain(&mut source, 9);

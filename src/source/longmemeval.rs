@@ -28,7 +28,7 @@ use super::{
     error::{SourceError, unreadable},
     format::SourceFormat,
     queue::{Queue, text_of},
-    turn_source::{Batch, Progress, Source},
+    turn_source::{Source, SourceBatch, SourceProgress},
     zone::{moment, zone_notice, zone_offset},
 };
 use crate::{
@@ -271,7 +271,7 @@ struct Session<'a> {
 }
 
 impl Source for LongMemEval {
-    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         while self.queue.is_empty() && self.next < self.questions.len() {
             self.next += 1;
             self.enqueue(self.next - 1);
@@ -283,10 +283,10 @@ impl Source for LongMemEval {
         format!("LongMemEval from {}", self.path.display())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> SourceProgress {
         // A question counts as done once its history is queued.
         let done = self.questions.get(self.next).map_or(self.bytes.len(), |q| q.start);
-        Progress {
+        SourceProgress {
             done: if self.next == 0 { 0 } else { done as u64 },
             total: Some(self.bytes.len() as u64),
             unit: "bytes",
@@ -396,7 +396,11 @@ mod tests {
     }
 
     /// Everything in a file with these bytes; origins without the file's path.
-    fn read(bytes: &[u8], change: impl Fn(&mut SourceSettings), bank: Option<&str>) -> Result<Batch, SourceError> {
+    fn read(
+        bytes: &[u8],
+        change: impl Fn(&mut SourceSettings),
+        bank: Option<&str>,
+    ) -> Result<SourceBatch, SourceError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
         let mut settings = settings(file.path());
@@ -438,7 +442,7 @@ mod tests {
         ])
     }
 
-    fn lines(batch: &Batch) -> Vec<String> {
+    fn lines(batch: &SourceBatch) -> Vec<String> {
         batch
             .events
             .iter()
@@ -499,12 +503,12 @@ mod tests {
         let mut source = LongMemEval::open(&settings(file.path()), None).unwrap();
         assert!(source.notice().unwrap().contains("no zone and are read as +00:00"));
         let total = Some(bytes.len() as u64);
-        assert_eq!(source.progress(), Progress { done: 0, total, unit: "bytes" });
+        assert_eq!(source.progress(), SourceProgress { done: 0, total, unit: "bytes" });
         source.next(1).unwrap();
         let half = source.progress().done;
         assert!(half > 0 && half < bytes.len() as u64, "{half}");
         drain(&mut source, 9);
-        assert_eq!(source.progress(), Progress { done: bytes.len() as u64, total, unit: "bytes" });
+        assert_eq!(source.progress(), SourceProgress { done: bytes.len() as u64, total, unit: "bytes" });
     }
 
     #[test]
@@ -623,7 +627,7 @@ mod tests {
             assert!(message.contains(&place), "{message} is not {place}");
             assert!(message.ends_with(WHOLE_FILE), "{message}");
         }
-        assert_eq!(read(b" [ ] \n", |_| (), None).unwrap(), Batch::default());
+        assert_eq!(read(b" [ ] \n", |_| (), None).unwrap(), SourceBatch::default());
     }
 
     #[test]

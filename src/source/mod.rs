@@ -33,4 +33,4 @@ pub use formats::{FORMATS, format, format_names, open};
 pub use jsonl::Jsonl;
 pub use locomo::Locomo;
 pub use longmemeval::LongMemEval;
-pub use turn_source::{Batch, Progress, Source};
+pub use turn_source::{Source, SourceBatch, SourceProgress};

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::turn_source::{Batch, Progress};
+use super::turn_source::{SourceBatch, SourceProgress};
 use crate::model::{DeadLetter, TurnEvent};
 
 /// The items that are still to be returned.
@@ -51,8 +51,8 @@ impl Queue {
     }
 
     /// As [`super::Source::next`].
-    pub(super) fn next(&mut self, limit: usize) -> Option<Batch> {
-        let mut batch = Batch::default();
+    pub(super) fn next(&mut self, limit: usize) -> Option<SourceBatch> {
+        let mut batch = SourceBatch::default();
         for item in self.items.drain(..limit.max(1).min(self.items.len())) {
             self.done += u64::from(item.is_record());
             match item {
@@ -63,8 +63,8 @@ impl Queue {
         (!(batch.events.is_empty() && batch.rejects.is_empty())).then_some(batch)
     }
 
-    pub(super) fn progress(&self) -> Progress {
-        Progress { done: self.done, total: Some(self.total), unit: "turns" }
+    pub(super) fn progress(&self) -> SourceProgress {
+        SourceProgress { done: self.done, total: Some(self.total), unit: "turns" }
     }
 }
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::config::SourceSettings;
 
 /// Everything in a source, `limit` at a time.
-pub(super) fn drain(source: &mut dyn Source, limit: usize) -> Batch {
-    let mut all = Batch::default();
+pub(super) fn drain(source: &mut dyn Source, limit: usize) -> SourceBatch {
+    let mut all = SourceBatch::default();
     while let Some(batch) = source.next(limit).unwrap() {
         let size = batch.events.len() + batch.rejects.len();
         assert!((1..=limit).contains(&size), "{size} of at most {limit}");

@@ -8,7 +8,7 @@ use crate::model::{DeadLetter, TurnEvent};
 
 /// What one call of [`Source::next`] read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Batch {
+pub struct SourceBatch {
     /// Events for the turns topic, in order.
     pub events: Vec<TurnEvent>,
     /// Rejected records, with their position and what to do.
@@ -17,7 +17,7 @@ pub struct Batch {
 
 /// How far a source is, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct SourceProgress {
     /// The amount that is read.
     pub done: u64,
     /// The whole amount, where it is known.
@@ -37,11 +37,11 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// [`SourceError`] when the file or stream cannot be read further.
-    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError>;
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError>;
     /// The source's format and path, for messages.
     fn describe(&self) -> String;
     /// How much of it is read.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> SourceProgress;
     /// A notice for the user before the first record, such as the zone that is assumed for a format
     /// without zones (decision 7).
     fn notice(&self) -> Option<String> {

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::{
     eval::request::EvalRequest,
     model::{Bank, Deletion, Idle, MAX_NAME_BYTES, SessionEnd, Turn, TurnEvent},
-    source::{Batch, Progress, Source, SourceError},
+    source::{Source, SourceBatch, SourceError, SourceProgress},
 };
 
 /// The turns of several sources as turns of one bank, a portion at a time.
@@ -60,7 +60,7 @@ impl MergedSource {
 }
 
 impl Source for MergedSource {
-    fn next(&mut self, limit: usize) -> Result<Option<Batch>, SourceError> {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         while self.left > 0 {
             let Some(part) = self.sources.front_mut() else { break };
             let most = usize::try_from(self.left).unwrap_or(limit).min(limit.max(1));
@@ -75,7 +75,7 @@ impl Source for MergedSource {
             if !events.is_empty() {
                 self.left = self.left.saturating_sub(events.len() as u64);
                 self.given += events.iter().filter(|e| matches!(e, TurnEvent::Turn(_))).count() as u64;
-                return Ok(Some(Batch { events, rejects: Vec::new() }));
+                return Ok(Some(SourceBatch { events, rejects: Vec::new() }));
             }
         }
         Ok(None)
@@ -85,8 +85,8 @@ impl Source for MergedSource {
         self.sources.front().map_or_else(String::new, |part| part.source.describe())
     }
 
-    fn progress(&self) -> Progress {
-        Progress { done: self.given, total: None, unit: "turns" }
+    fn progress(&self) -> SourceProgress {
+        SourceProgress { done: self.given, total: None, unit: "turns" }
     }
 }
 

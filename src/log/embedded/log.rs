@@ -21,7 +21,7 @@ use super::{
 use crate::{
     config::{Fsync, LogSettings},
     log::{
-        Batch, KeyedValue, LiveKey, Log, LogError, Record, Topic, Transaction, TransactionEnd, memory_name,
+        KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, memory_name,
         partition_of,
     },
     model::{DeadLetter, ModelRef, TurnEvent},
@@ -38,7 +38,7 @@ const MAX_VALUE_BYTES: usize = 1 << 30;
 /// A log in a directory.
 pub struct EmbeddedLog {
     // Fields drop in this order: the store closes before the lock is released.
-    writer: Mutex<Writer>,
+    writer: Mutex<WriteState>,
     ends: Mutex<Ends>,
     pub(super) store: Store,
     /// The next generation of the memory, once it was begun.
@@ -49,7 +49,7 @@ pub struct EmbeddedLog {
 }
 
 /// The state of writing, locked during each write.
-struct Writer {
+struct WriteState {
     acknowledged: Acknowledged,
     /// Number of the last write.
     writes: u64,
@@ -81,7 +81,7 @@ impl EmbeddedLog {
         let next = store.memory_of(&directory, store.generation + 1, false)?;
         Ok(Self {
             next: Mutex::new(next),
-            writer: Mutex::new(Writer { acknowledged, writes }),
+            writer: Mutex::new(WriteState { acknowledged, writes }),
             ends: Mutex::new(ends),
             store,
             fsync: settings.fsync,
@@ -94,7 +94,7 @@ impl EmbeddedLog {
         sync::lock(&self.ends)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    fn writer(&self) -> MutexGuard<'_, WriteState> {
         sync::lock(&self.writer)
     }
 
@@ -103,7 +103,7 @@ impl EmbeddedLog {
     }
 
     /// Writes `batch`, all or nothing, and then publishes the new `ends`.
-    fn write(&self, writer: &mut Writer, mut batch: OwnedWriteBatch, ends: Ends) -> Result<(), LogError> {
+    fn write(&self, writer: &mut WriteState, mut batch: OwnedWriteBatch, ends: Ends) -> Result<(), LogError> {
         let number = writer.writes + 1;
         batch.insert(&self.store.writes, number.to_be_bytes(), []);
         batch.commit().map_err(|e| store::failed(&self.directory, "a write", e))?;
@@ -270,7 +270,7 @@ impl Log for EmbeddedLog {
         self.write(&mut writer, batch, ends)
     }
 
-    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
         self.check_partition(topic, partition)?;
         // Under one lock, because the position belongs to this end.
         let (end, position) = {
@@ -278,7 +278,7 @@ impl Log for EmbeddedLog {
             (ends.end(topic, partition), *ends.position(partition))
         };
         if limit == 0 || from >= end {
-            return Ok(Batch { next: from, ..Batch::default() });
+            return Ok(ReadBatch { next: from, ..ReadBatch::default() });
         }
         let keyspace = match topic {
             Topic::Turns => self.store.turns.clone(),
@@ -305,7 +305,7 @@ impl Log for EmbeddedLog {
         }
         let at_end = compacted && expected == end;
         let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
-        Ok(Batch { records, covers, next: expected })
+        Ok(ReadBatch { records, covers, next: expected })
     }
 
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {

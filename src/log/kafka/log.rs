@@ -24,7 +24,7 @@ use super::{
 use crate::{
     config::{ExpiredPolicy, LogSettings},
     log::{
-        Batch, KeyedValue, LiveKey, Log, LogError, Record, Topic, Transaction, TransactionEnd, memory_name,
+        KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, memory_name,
         partition_of,
     },
     model::{DeadLetter, ModelRef, TurnEvent},
@@ -212,7 +212,7 @@ impl KafkaLog {
     }
 
     /// Adds the memory records and read positions of `raw` to `batch`.
-    fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut Batch) -> Result<(), LogError> {
+    fn split(&self, partition: u32, raw: Vec<RawRecord>, batch: &mut ReadBatch) -> Result<(), LogError> {
         for raw in raw {
             if raw.record.key == MOVED_KEY {
                 return Err(self.moved(raw.record.value.as_deref().unwrap_or_default()));
@@ -346,16 +346,16 @@ impl Log for KafkaLog {
         }
     }
 
-    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
         let reader = self.reader(topic, partition)?;
         let mut reader = sync::lock(&reader);
         if !matches!(topic, Topic::Memory | Topic::NextMemory) {
             let raw = reader.read(&self.cluster, from, limit)?;
             let records: Vec<Record> = raw.into_iter().map(|raw| raw.record).collect();
             let next = records.last().map_or(from, |last| last.offset + 1);
-            return Ok(Batch { records, covers: Vec::new(), next });
+            return Ok(ReadBatch { records, covers: Vec::new(), next });
         }
-        let mut batch = Batch { next: from, ..Batch::default() };
+        let mut batch = ReadBatch { next: from, ..ReadBatch::default() };
         // An empty batch means the end, so a read that found only positions continues.
         while batch.records.is_empty() {
             let raw = reader.read(&self.cluster, batch.next, limit)?;
@@ -497,7 +497,7 @@ impl Log for KafkaLog {
             let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;
             let Some(last) = raw.last() else { return self.resume_position(partition, committed) };
             from = last.record.offset + 1;
-            let mut batch = Batch::default();
+            let mut batch = ReadBatch::default();
             self.split(home, raw, &mut batch)?;
             committed = batch.covers.iter().find(|(p, _)| *p == partition).map(|(_, next)| *next).or(committed);
             if home == partition {

@@ -9,7 +9,7 @@ use crate::{
     config::{ExpiredPolicy, LogSettings},
     log::{LogError, TopicView},
     model::EventTime,
-    snapshot::{Archive, ArchiveIndex, Row, SnapshotError, Table},
+    snapshot::{Archive, ArchiveIndex, SnapshotError, Table, TopicRow},
 };
 
 /// Records of a partition read at once.
@@ -163,7 +163,7 @@ impl Replay {
             };
             for raw in raws.into_iter().filter(|raw| beyond || raw.record.offset < end) {
                 let record = raw.record;
-                let row = Row::new(
+                let row = TopicRow::new(
                     self.table,
                     partition,
                     record.offset,

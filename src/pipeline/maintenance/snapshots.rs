@@ -7,7 +7,7 @@ use crate::{
     config::{LogKind, Pipeline},
     log::{self, Log, Topic},
     model::Bank,
-    snapshot::{AsOf, Diff, Manifest},
+    snapshot::{AsOf, BankDiff, Manifest},
 };
 
 use super::{Answerer, AnswererOptions, PipelineError, Progress};
@@ -39,7 +39,7 @@ pub fn diff(
     from: AsOf,
     to: AsOf,
     say: &mut dyn FnMut(&str),
-) -> Result<Diff, PipelineError> {
+) -> Result<BankDiff, PipelineError> {
     // On Kafka a running service may be writing snapshots: this compares up to its newest one.
     let (answerer, _log) = up_to_date(pipeline, pipeline.log.kind == LogKind::Embedded, say, &mut |_| {})?;
     answerer.diff(bank, from, to)

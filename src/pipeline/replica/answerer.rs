@@ -19,7 +19,7 @@ use crate::{
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
-    snapshot::{AsOf, Diff, LogRead, Manifest, Restored, SnapshotError, Snapshots},
+    snapshot::{AsOf, BankDiff, LogRead, Manifest, Restored, SnapshotError, Snapshots},
     sync,
 };
 
@@ -343,7 +343,7 @@ impl Answerer {
     ///
     /// # Errors
     /// As [`Self::past`].
-    pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<Diff, PipelineError> {
+    pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
         let (snapshots, partition, _) = self.history(bank)?;
         let (from, to) = (snapshots.resolve(partition, from)?, snapshots.resolve(partition, to)?);
         Ok(snapshots.diff(bank, partition, from, to)?)

@@ -14,23 +14,23 @@ use super::{
     Archive,
     hashed_file::HashedFile,
     index::INDEX,
-    writer::{LIMITS, Limits},
+    writer::{ArchiveLimits, LIMITS},
 };
-use crate::snapshot::{Row, SnapshotError, Table};
+use crate::snapshot::{SnapshotError, Table, TopicRow};
 
 const DAY_MS: i64 = 86_400_000;
 
-fn row(partition: u32, offset: u64, day: i64, bank: &str, filler: usize) -> Row {
+fn row(partition: u32, offset: u64, day: i64, bank: &str, filler: usize) -> TopicRow {
     let text = format!("{offset}{}", " word".repeat(filler));
     let value = format!(
         r#"{{"bank": "{bank}", "turn": "{offset}", "speaker": "Ann", "text": "{text}", "time": "2024-05-06T09:00:00Z"}}"#
     );
     let headers = vec![("h".to_owned(), None), ("h".to_owned(), Some(offset.to_be_bytes().to_vec()))];
     let (key, value) = (bank.as_bytes().to_vec(), Some(value.into_bytes()));
-    Row::new(Table::Turns, partition, offset, day * DAY_MS + offset as i64, key, value, headers)
+    TopicRow::new(Table::Turns, partition, offset, day * DAY_MS + offset as i64, key, value, headers)
 }
 
-fn open(directory: &Path, by_bank: bool, limits: Limits) -> Archive {
+fn open(directory: &Path, by_bank: bool, limits: ArchiveLimits) -> Archive {
     let mut archive = Archive::open(directory, Table::Turns, "t.turns", by_bank, None).unwrap();
     archive.limits = limits;
     archive
@@ -78,9 +78,9 @@ proptest! {
         seed in 0u64..1_000,
     ) {
         let home = tempfile::tempdir().unwrap();
-        let limits = Limits { buffered_bytes: sizes.0, file_bytes: sizes.1, open_files: sizes.2 };
+        let limits = ArchiveLimits { buffered_bytes: sizes.0, file_bytes: sizes.1, open_files: sizes.2 };
         // Two partitions; days and banks alternate.
-        let all: Vec<Row> = (0..300u64)
+        let all: Vec<TopicRow> = (0..300u64)
             .map(|n| {
                 let (partition, dice) = ((n % 2) as u32, n.wrapping_mul(seed + 7) >> 2);
                 row(partition, 10 + n / 2 * 3, (dice % 3) as i64, ["a", "a/b", "c"][(dice % 3) as usize], (dice % 50) as usize)
@@ -178,8 +178,8 @@ fn invalid_records_are_kept_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let mut archive = open(home.path(), true, LIMITS);
     let value = Some(vec![0xff, 0xfe]);
-    archive.push(Row::new(Table::Turns, 0, 1, -1, b"key".to_vec(), value, Vec::new())).unwrap();
-    archive.push(Row::new(Table::Turns, 0, 2, i64::MAX, Vec::new(), None, Vec::new())).unwrap();
+    archive.push(TopicRow::new(Table::Turns, 0, 1, -1, b"key".to_vec(), value, Vec::new())).unwrap();
+    archive.push(TopicRow::new(Table::Turns, 0, 2, i64::MAX, Vec::new(), None, Vec::new())).unwrap();
     archive.finish().unwrap();
     let paths: Vec<&str> = archive.index().files.iter().map(|f| f.path.as_str()).collect();
     let day = "date=1969-12-31/bank=__HIVE_DEFAULT_PARTITION__/0-00000000000000000001.parquet";

@@ -20,11 +20,11 @@ use super::{
     hashed_file::HashedFile,
     index::{ArchiveIndex, ArchivedFile, PARTIAL, lock},
 };
-use crate::snapshot::{Row, SnapshotError, Table};
+use crate::snapshot::{SnapshotError, Table, TopicRow};
 
 /// The limits of an archive's memory and files.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct ArchiveLimits {
     /// Bytes of buffered rows; beyond, the largest group is written as a row group.
     pub buffered_bytes: usize,
     /// Bytes after which a file is closed.
@@ -33,7 +33,8 @@ pub(super) struct Limits {
     pub open_files: usize,
 }
 
-pub(super) const LIMITS: Limits = Limits { buffered_bytes: 64 << 20, file_bytes: 120 << 20, open_files: 256 };
+pub(super) const LIMITS: ArchiveLimits =
+    ArchiveLimits { buffered_bytes: 64 << 20, file_bytes: 120 << 20, open_files: 256 };
 /// Rows in an Arrow batch.
 const BATCH_ROWS: usize = 4_096;
 /// The name of a missing value in Hive's directory layout.
@@ -51,7 +52,7 @@ pub(super) struct Group {
 pub(super) struct OpenGroup {
     /// Offset of the first of them.
     first: u64,
-    rows: Vec<Row>,
+    rows: Vec<TopicRow>,
     bytes: usize,
     file: Option<OpenFile>,
 }
@@ -69,7 +70,7 @@ struct OpenFile {
 pub struct Archive {
     table: Table,
     directory: PathBuf,
-    pub(super) limits: Limits,
+    pub(super) limits: ArchiveLimits,
     index: ArchiveIndex,
     /// The last offset of each group in complete files.
     covered: BTreeMap<Group, u64>,
@@ -155,7 +156,7 @@ impl Archive {
     ///
     /// # Errors
     /// [`SnapshotError`]; complete files stay, and the next run writes the other rows again.
-    pub fn push(&mut self, row: Row) -> Result<(), SnapshotError> {
+    pub fn push(&mut self, row: TopicRow) -> Result<(), SnapshotError> {
         let group = self.group(&row);
         self.next.insert(row.partition, row.offset + 1);
         if self.covered.get(&group).is_some_and(|last| row.offset <= *last) {
@@ -199,7 +200,7 @@ impl Archive {
         &self.index
     }
 
-    fn group(&self, row: &Row) -> Group {
+    fn group(&self, row: &TopicRow) -> Group {
         let mut directory = format!("date={}", row.date().as_deref().unwrap_or(HIVE_NULL));
         if self.index.by_bank {
             let bank = row.bank().map_or_else(|| HIVE_NULL.to_owned(), |bank| bank.replace('/', "%2F"));

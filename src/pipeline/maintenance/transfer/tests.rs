@@ -8,7 +8,7 @@ use std::{
 use super::{export, file::FileReader, import, import::into_log};
 use crate::{
     config::Pipeline,
-    log::{self, Batch, KeyedValue, LiveKey, Log, LogError, Record, Topic, Transaction, TransactionEnd},
+    log::{self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd},
     model::{Bank, DeadLetter, ModelRef, TurnEvent},
     pipeline::Service,
 };
@@ -42,7 +42,7 @@ impl Log for FailingLog {
         }
         self.log.commit(transaction)
     }
-    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<Batch, LogError> {
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
         self.log.read(topic, partition, from, limit)
     }
     fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
