@@ -16,7 +16,7 @@ use crate::{
 /// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
 pub type FixedVector = Arc<[i16]>;
 
-/// The words of a unit: what an answer shows. Shared, never copied.
+/// The text of a unit: what an answer shows. Shared, never copied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnitBody {
     /// Which unit.
@@ -38,7 +38,7 @@ pub struct UnitBody {
 }
 
 impl UnitBody {
-    /// The words of a unit of a session.
+    /// The text of a unit of a session.
     #[must_use]
     pub fn of(unit: &Unit, session: &str) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl UnitBody {
         }
     }
 
-    /// Whether its one part holds the restatement, not what was said.
+    /// Whether its only part repeats the restatement, not the words of a turn.
     #[must_use]
     pub fn is_restated(&self) -> bool {
         matches!(self.parts.as_slice(), [only] if only.text == self.restatement)
@@ -73,7 +73,7 @@ pub struct PartBody {
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: String,
-    /// What stands out in the words.
+    /// Features of the words that the familiarity score uses.
     pub marks: Marks,
 }
 
@@ -90,14 +90,14 @@ impl From<&Part> for PartBody {
     }
 }
 
-/// What comes to mind first: asks one bank's three indexes.
+/// The first hop by channels: searches the three indexes of one bank.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FirstHopProbe {
     /// The bank.
     pub bank: BankKey,
     /// The question's vector.
     pub vector: FixedVector,
-    /// The words of the lexical channel; tokenised and stemmed as units are.
+    /// The words of the lexical channel; tokenised and stemmed like units.
     pub words: String,
     /// Persons, places and time.
     pub cues: Cues,
@@ -116,33 +116,33 @@ pub struct Hit {
     pub unit: Arc<UnitBody>,
     /// Through which index ([`Channel::Structural`] is the cue channel).
     pub channel: Channel,
-    /// Place in that index's answer, from 1.
+    /// Rank in that index, from 1.
     pub rank: u32,
     /// That index's score: a cosine, a structural score, or BM25 divided by 16.
     pub score: Score,
-    /// Cosine with the question: the best of the unit's parts.
+    /// Cosine of the question and the unit's best part.
     pub alignment: Score,
 }
 
-/// How familiar is each part of a bank? Scores all of them.
+/// The first hop by familiarity: scores every part of one bank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FamiliarityProbe {
     /// The bank.
     pub bank: BankKey,
     /// The question's vector.
     pub vector: FixedVector,
-    /// The vector of the question as the one who is asked about would put it.
+    /// The vector of the question in the first person, as the person asked about would put it.
     pub first_person_vector: Option<FixedVector>,
-    /// The question's words; tokenised and stemmed as parts are.
+    /// The question's words; tokenised and stemmed like parts.
     pub words: String,
-    /// The same without the names of people.
+    /// The words without the names of people.
     pub topics: String,
-    /// For each of its words the synonyms with their weights, best first; those that the
-    /// bank holds count, twelve a word at most.
+    /// For each word its synonyms with their weights, best first. The first twelve that the bank
+    /// contains count.
     pub synonyms: Vec<Vec<(String, f64)>>,
     /// Words and phrases of the question that may name a speaker; canonical.
     pub names: Vec<String>,
-    /// The one of them who acts, where several are named.
+    /// The name of the person who acts, where the question names several.
     pub subject: Option<String>,
     /// Whether it asks for a time.
     pub asks_time: bool,
@@ -150,11 +150,11 @@ pub struct FamiliarityProbe {
     pub months: Vec<(Option<i16>, i8)>,
     /// What each term weighs.
     pub weights: FamiliarityWeights,
-    /// The share of the bank's parts above the one whose score is the zero of the scale.
+    /// The zero of the scale is the score of the part that this share of the parts lies above.
     pub zero: f64,
-    /// Of so many parts, the best, where the bank holds more.
+    /// Only this many of the best parts set the scale.
     pub scale_parts: usize,
-    /// How many parts are given.
+    /// Most parts of the answer.
     pub limit: usize,
 }
 
@@ -163,14 +163,14 @@ pub struct FamiliarityProbe {
 pub struct FamiliarParts {
     /// The best parts, best first.
     pub best: Vec<FamiliarPart>,
-    /// The score at which the scale begins: most of what is compared lies above it.
+    /// The zero of the scale: most of the compared parts score higher.
     pub zero: f64,
-    /// How many parts the bank holds.
+    /// Number of parts in the bank.
     pub parts_total: usize,
 }
 
 impl FamiliarParts {
-    /// How far a score lies on the way from the scale's zero (0) to the best (1).
+    /// The score on the scale from the zero (0) to the best part (1).
     #[must_use]
     pub fn share(&self, score: f64) -> f64 {
         let width = self.best.first().map_or(0.0, |best| best.score - self.zero);
@@ -183,22 +183,22 @@ impl FamiliarParts {
 pub struct FamiliarPart {
     /// The unit that holds it.
     pub unit: Arc<UnitBody>,
-    /// Its place among the unit's parts.
+    /// Its index among the unit's parts.
     pub part: usize,
-    /// The sum of the terms, cut to fixed point.
+    /// The sum of the terms, rounded to fixed point.
     pub score: f64,
-    /// Cosine of the question and the best of its sentences.
+    /// Cosine of the question and the part's best sentence.
     pub cosine: Score,
-    /// What it is made of.
+    /// The terms of the score.
     pub terms: FamiliarityTerms,
 }
 
-/// What moves through the index operator: one of the probes that read whole indexes.
+/// A probe that reads the indexes of a bank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum IndexProbe {
-    /// Three channels, each by unit.
+    /// Ranks units in three channels.
     FirstHop(FirstHopProbe),
-    /// One score, by part.
+    /// Scores parts.
     Familiarity(Box<FamiliarityProbe>),
 }
 
@@ -212,14 +212,14 @@ impl IndexProbe {
     }
 }
 
-/// What those memories lead to: walks the edges from anchors.
+/// The expansion: walks the edges from anchors.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NeighbourhoodProbe {
     /// The bank.
     pub bank: BankKey,
     /// Where to start.
     pub anchors: Vec<UnitId>,
-    /// Edges from an anchor, 1 or 2.
+    /// Most edges from an anchor: 1 or 2.
     pub hops: u32,
     /// Whether a path may change its channel.
     pub mixed: bool,
@@ -256,20 +256,20 @@ pub struct Neighbour {
     pub path: Vec<PathStep>,
     /// Product of the weights.
     pub path_weight: Score,
-    /// Cosine with the target: the best of the unit's parts.
+    /// Cosine of the target and the unit's best part.
     pub semantic_match: Score,
-    /// Structural score with the target's cues; absent when no cue is comparable.
+    /// Structural score with the target's cues; none when no cue is comparable.
     pub structural_match: Option<Score>,
-    /// Cosine with the question: the best of the unit's parts.
+    /// Cosine of the question and the unit's best part.
     pub alignment: Score,
 }
 
 /// An answer of the dataflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered<T> {
-    /// What was asked for.
+    /// The answer.
     pub value: T,
-    /// The epoch as of which it holds.
+    /// The epoch as of which it is true.
     pub epoch: u64,
     /// The offsets of the logs that the epoch reflects.
     pub reflects: Vec<Position>,

@@ -1,9 +1,9 @@
 //! The operator that owns the indexes of every bank on its worker.
 //!
-//! In: the collection of live units, choices that are known already, and first-hop probes.
-//! Out: the exact changes of the choices, as a collection, and hits. It holds updates and probes until both frontiers
-//! have passed their time, then applies the updates at t before it answers the probes at
-//! t: output at t is a function of the set of units at t only.
+//! In: the collection of live units, choices restored from a snapshot, and probes. Out: the exact
+//! changes of the choices, as a collection, and results of probes. It holds updates and probes until
+//! the frontiers have passed their time, then applies the updates at t before it answers the probes
+//! at t: output at t is a function of the set of units at t only.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -47,34 +47,34 @@ pub(super) type Epoch = u64;
 /// Identifies a probe in flight.
 pub(super) type ProbeId = u64;
 
-/// A choice as it leaves the index: who chose, its ordinal, through which channel, whom.
+/// A choice as it leaves the index: the unit that chose, its ordinal, the channel, the choice.
 pub(super) type Chosen = (UnitKey, (u32, Channel, Choice));
 
-/// One piece of an index's answer.
+/// One row of the answer to a probe.
 #[derive(Debug, Clone)]
 pub(super) enum ProbeResult {
-    /// Of a first hop.
+    /// Of a first-hop probe.
     Hit(Hit),
     /// Of a familiarity probe.
     Familiar(FamiliarParts),
 }
 
-/// What the indexes found, with the probe that it answers.
+/// Results, each with the probe that it answers.
 pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, ProbeResult)>>;
 
-/// All choices of a bank that comes as a whole, so that none needs to be found.
+/// All choices of a bank that is restored as a whole, so that none must be searched.
 pub(super) type Known = (BankKey, Arc<Vec<GraphChoice>>);
 
-/// A probe on its way through the dataflow.
+/// A probe that is not answered yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct PendingProbe<P> {
-    /// Which one.
+    /// Identifies it.
     pub id: ProbeId,
-    /// What it asks.
+    /// The probe.
     pub probe: Arc<P>,
 }
 
-/// Updates and probes of one epoch, with the right to answer at it.
+/// Updates and probes of one epoch, with the capabilities to send output at it.
 #[derive(Default)]
 struct Pending {
     choices: Option<Capability<Epoch>>,
@@ -245,7 +245,7 @@ impl Banks {
             }
         }
         if commit {
-            self.postings.settle();
+            self.postings.commit();
         }
     }
 
@@ -280,7 +280,7 @@ impl Banks {
     }
 }
 
-/// What each unit chose, semantic and structural; none when a choice names a unit that did not come.
+/// The choices of each unit, semantic and structural; none when a choice names a missing unit.
 fn by_chooser(known: &[GraphChoice], units: &[Arc<LiveUnit>]) -> Option<[KnownChoices; 2]> {
     let mut semantic: KnownChoices = units.iter().map(|unit| (unit.id, Vec::new())).collect();
     let mut structural = semantic.clone();
@@ -297,7 +297,7 @@ fn by_chooser(known: &[GraphChoice], units: &[Arc<LiveUnit>]) -> Option<[KnownCh
     Some([semantic, structural])
 }
 
-/// The `limit` best by score, then by the second score, then by the least id; with their places.
+/// The `limit` best by score, then by the second score, then by the least id; with their indexes.
 fn best(scored: impl Iterator<Item = ((Score, Score), UnitId, usize)>, limit: usize) -> Vec<(Score, usize)> {
     if limit == 0 {
         return Vec::new();
@@ -311,7 +311,7 @@ fn best(scored: impl Iterator<Item = ((Score, Score), UnitId, usize)>, limit: us
     ranked.into_iter().map(|(std::cmp::Reverse((score, _)), _, at)| (score, at)).collect()
 }
 
-/// The best cosine among the unit's vector and its parts'.
+/// The best cosine of the query with the unit's vector or one of its parts'.
 #[must_use]
 pub fn best_part(query: &[i16], unit: &LiveUnit) -> Score {
     let mut best = i32::MIN;

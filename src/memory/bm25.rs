@@ -1,13 +1,13 @@
-//! BM25 as the memory scores words: its constants and its formula, which stand only here.
+//! BM25 as the memory scores words: the only place of its constants and formula in this room.
 //!
 //! In: counts, lengths and their mean. Out: `f64` terms of the score; each caller rounds them to
 //! its own fixed point (`familiarity` for parts, `lexical` for units). tantivy searches with the
 //! same constants, which are built into it. The baselines of `eval` and the oracle in `tests/`
-//! keep formulas of their own on purpose: what checks this one must not share its mistakes.
+//! write the formula out on purpose: what checks this one must not share its mistakes.
 
-/// How soon more occurrences of a word stop counting.
+/// How slowly the gain of a repeated word saturates.
 const K1: f64 = 1.2;
-/// How much a long text is damped: 0 not at all, 1 in full.
+/// How much a long text is damped: 0 not at all, 1 fully.
 const B: f64 = 0.75;
 
 /// How rare a word is that `with` of `all` texts hold: ln(1 + (all − with + 0.5) / (with + 0.5)).
@@ -15,7 +15,7 @@ pub(super) fn rarity(all: f64, with: f64) -> f64 {
     (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
 }
 
-/// The damping of a text of `length` words where the mean is `mean`.
+/// The damping of a text of `length` words when the mean length is `mean`.
 pub(super) fn damping(length: f64, mean: f64) -> f64 {
     K1 * (1.0 - B + B * length / mean)
 }

@@ -1,4 +1,4 @@
-//! A census: what the arrangements hold, as of an epoch.
+//! A census: counts what the arrangements hold as of an epoch.
 //!
 //! In: census probes, on every worker, and the two arrangements. Out: counts, and a sum
 //! of hashes that depends only on the set, never on order, batching or workers; on
@@ -148,14 +148,14 @@ fn scan<'scope, V: ExchangeData>(
                 let mut censuses: Vec<(ProbeId, Census)> = asked.iter().map(|a| (a.id, Census::default())).collect();
                 while let Some(key) = cursor.get_key(&storage) {
                     while let Some(value) = cursor.get_val(&storage) {
-                        let mut held = 0;
+                        let mut count_at = 0;
                         cursor.map_times(&storage, |time, change| {
                             if *time <= epoch {
-                                held += *change;
+                                count_at += *change;
                             }
                         });
                         for (asked, (_, census)) in asked.iter().zip(&mut censuses) {
-                            if held > 0 && asked.probe.bank.is_none_or(|bank| bank == key.bank) {
+                            if count_at > 0 && asked.probe.bank.is_none_or(|bank| bank == key.bank) {
                                 count(census, key, value, asked.probe.listing);
                             }
                         }

@@ -1,9 +1,9 @@
 //! Structural choices of one bank: for each unit the best units by shared cues, exactly.
 //!
 //! In: net deletions and insertions of one epoch. Out: the exact changes of the choices.
-//! Candidates come from ordered indexes by (start of T, else when it was said; ordinal;
-//! id), one for each cue value and one for time alone: the nearest before and after in
-//! each (decision 12). A change touches the units around it only, at any bank size.
+//! Candidates come from ordered indexes by (start of T, else when it was said; ordinal; id), one for
+//! each cue value and one for time alone: the nearest before and after in each (decision 12). A change
+//! affects only the units near it, at any bank size.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -80,7 +80,7 @@ impl CueIndex {
         }
     }
 
-    /// Takes units whose choices are known into an empty index, and appends the choices.
+    /// Fills an empty index with units whose choices are known, and appends the choices.
     pub(super) fn restore(&mut self, units: &[Arc<LiveUnit>], known: &KnownChoices, changes: &mut Vec<ChoiceChange>) {
         let mut orders: HashMap<CueValue, Vec<(Order, Arc<LiveUnit>)>> = HashMap::new();
         for unit in units {
@@ -117,7 +117,7 @@ impl CueIndex {
             }
         }
         before.insert(id, (unit.position.ordinal, old));
-        // Whoever stood near may have chosen it, or has a new farthest candidate now.
+        // Its neighbours may have chosen it, or have a new farthest candidate now.
         self.candidates(&unit, |other| {
             stale.insert(other.id);
         });
@@ -191,7 +191,7 @@ impl CueIndex {
     }
 }
 
-/// Whether a choice belongs into the best `limit` and is not there yet.
+/// Whether a choice belongs to the best `limit` and is not among them yet.
 fn admits(best: &[Choice], choice: &Choice, limit: usize) -> bool {
     limit > 0 && (best.len() < limit || *choice < best[limit - 1]) && !best.contains(choice)
 }

@@ -1,7 +1,7 @@
 //! The dataflow itself: from memory records and probes to answers, on one worker.
 //!
-//! In: upserts by record key, probes. Out: answers, handed to `sink` on the bank's worker
-//! before the probe's epoch is complete. The shape:
+//! In: upserts by record key, probes. Out: answers, passed to `sink` on the bank's worker before the
+//! probe's epoch is complete. The shape:
 //! ```text
 //! records ─ upsert ─ hide open ─► Units ─► BankIndex ─► choices ─ both directions ─► Adjacency
 //! known choices, index probes ────────────────┘ └─► hits, familiar parts
@@ -37,13 +37,13 @@ use crate::{
     model::{BankKey, Score},
 };
 
-/// A record that came, changed or went, with its epoch.
+/// A record that was added, changed or removed (`None`), with its epoch.
 pub(super) type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
 
-/// One piece of an answer.
+/// One row of an answer.
 #[derive(Debug, Clone)]
 pub(super) enum Row {
-    /// Of a first hop.
+    /// Of a first-hop probe.
     Hit(Hit),
     /// Of a familiarity probe.
     Familiar(FamiliarParts),
@@ -66,7 +66,7 @@ pub(super) struct Inputs {
         InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<NeighbourhoodProbe>>>>,
     /// Census probes.
     pub censuses: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<CensusProbe>>>>,
-    /// Passes an epoch when all that it asked for was answered.
+    /// Passes an epoch when all of its probes are answered.
     pub done: ProbeHandle<Epoch>,
 }
 
@@ -81,11 +81,11 @@ impl Inputs {
     }
 }
 
-/// Who is told of what comes and goes, with ±1, before the epoch is complete.
-pub(super) struct Told<E, C> {
-    /// Of edges.
+/// Callbacks for additions (+1) and removals (−1), called before the epoch is complete.
+pub(super) struct Watchers<E, C> {
+    /// For edges.
     pub edges: Option<E>,
-    /// Of choices.
+    /// For choices.
     pub choices: Option<C>,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn build(
     settings: &MemorySettings,
     semantic_threshold: Score,
     sink: impl Fn(ProbeId, Row) + Clone + 'static,
-    told: Told<impl Fn(GraphEdge, isize) + 'static, impl Fn(BankKey, GraphChoice, isize) + 'static>,
+    watchers: Watchers<impl Fn(GraphEdge, isize) + 'static, impl Fn(BankKey, GraphChoice, isize) + 'static>,
 ) -> Inputs {
     let done = ProbeHandle::new();
     worker.dataflow(|scope| {
@@ -113,7 +113,7 @@ pub(super) fn build(
         let units = live_units(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
         let by_unit = units.clone().arrange_by_key_named("Units");
         let (choices, hits) = bank_index(units, known_stream, index_stream, settings, semantic_threshold);
-        if let Some(chosen) = told.choices {
+        if let Some(chosen) = watchers.choices {
             let choices = choices.clone().inner;
             let each = move |((from, (_, channel, choice)), _, diff): &(Chosen, Epoch, isize)| {
                 let known = GraphChoice { channel: *channel, from: from.id, to: choice.id, weight: choice.weight() };
@@ -128,8 +128,8 @@ pub(super) fn build(
                 [(from, edge), (to, (channel, choice.reversed(ordinal, from.id)))]
             })
             .arrange_by_key_named("Adjacency");
-        if let Some(changed) = told.edges {
-            // Both ends may have chosen the edge: it is one.
+        if let Some(changed) = watchers.edges {
+            // Both ends may have chosen the edge; it counts once.
             let edges = adjacency.clone().as_collection(|key, (channel, choice)| (*key, *channel, *choice));
             edges
                 .filter(|(key, _, choice)| key.id < choice.id)
@@ -172,7 +172,7 @@ pub(super) fn build(
     })
 }
 
-/// The units of every window: the final record's, where there is one, else the open turns'.
+/// The units of every window: of its final record if there is one, else of its turns' records.
 fn live_units<'scope>(
     extractions: VecCollection<'scope, Epoch, (RecordKey, Arc<Extraction>), isize>,
 ) -> VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize> {

@@ -1,17 +1,16 @@
-//! How familiar each part of a bank is to a question, and what lies around the best.
+//! How familiar each part of a bank is to a question.
 //!
-//! In: units that came and went; a probe with the question's vector, words, names and
-//! months. Out: every part's score as of an epoch, of which the best are given, with the
-//! terms that make it and the zero of the bank's scale. One pass over the bank: nothing is
-//! approximated, and no statistic outlives the unit that it counted. The sums run in the
-//! order of sessions and ordinals, so that arrival changes no digit; logarithms are cut
-//! to 20 binary digits, so that no processor does.
+//! In: added and deleted units; a probe with the question's vector, words, names and months. Out: as
+//! of an epoch, the best parts with their scores, the terms of each score, and the zero of the bank's
+//! scale. One pass over the bank: nothing is approximated, and no statistic counts a deleted unit.
+//! The sums run in the order of sessions and ordinals, so that arrival order changes no digit;
+//! logarithms are rounded to 20 binary digits, so that no processor does.
 //!
-//! The score: a weighted sum of the cosine of the part's best sentence, the cosines of the
-//! part with its neighbours, the same for the question as the one who is asked about would
-//! put it, BM25 over the part and the turns around it (own words twice, those of two turns
-//! on either side once), the same for synonyms, who speaks, the month that is named, and
-//! what stands out; then a share of the neighbours' scores and of the best of its session.
+//! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's
+//! best sentence; the cosines of the part with its neighbours, also for the question in the first
+//! person; BM25 over the part (its words count twice) and two turns on either side, also for synonyms;
+//! who speaks; the month; features of the words. Then a share of the neighbours' scores and of the
+//! session's best is added.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -32,37 +31,37 @@ use crate::{
     model::{FamiliarityTerms, Marks, Score, UnitId, canonical_name},
 };
 
-/// How often a part's own words count in its window of words; those around it count once.
+/// How often the words of the part itself count; those of the turns around it count once.
 const OWN_WORDS: u32 = 2;
-/// Turns on either side that lend a part their words.
+/// Turns on either side whose words count for a part.
 const WORD_REACH: usize = 2;
-/// Binary digits of a logarithm that are kept.
+/// Logarithms are rounded to 1 / this: 20 binary digits.
 const LOG_DIGITS: f64 = 1_048_576.0;
-/// Expressions of time that count at most.
+/// Most expressions of time that count.
 const MOST_TIMES: u8 = 2;
-/// Names that count at most.
+/// Most names that count.
 const MOST_NAMES: u8 = 3;
-/// Synonyms of a word that count at most, of those that the bank holds.
+/// Most synonyms of a word that count, of those that the bank contains.
 const MOST_SYNONYMS: usize = 12;
-/// How many parts are a session's best.
+/// Number of parts whose mean is the score of a session.
 const SESSION_BEST: usize = 3;
 
 /// The parts of one bank in the order of sessions and ordinals.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    held: BTreeMap<PartKey, Held>,
+    parts: BTreeMap<PartKey, IndexedPart>,
 }
 
-/// Session, ordinal of the turn, unit, place in the unit.
+/// Session, ordinal of the turn, unit, index in the unit.
 type PartKey = (u64, u32, UnitId, usize);
 
 #[derive(Debug)]
-struct Held {
+struct IndexedPart {
     unit: Arc<LiveUnit>,
     words: Bag,
-    /// Of the speaker's whole name, and of its first word.
+    /// Keys of the speaker's whole name and of its first word.
     speaker: [NameKey; 2],
-    /// Of the first word of every name in it: people, places, titles, brands.
+    /// Keys of the first word of every name in it: people, places, titles, brands.
     names: Box<[NameKey]>,
 }
 
@@ -72,8 +71,8 @@ type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
 /// One part on its way to a score.
 struct Scored<'a> {
     key: &'a PartKey,
-    held: &'a Held,
-    /// Words of the question that it holds: place in the question, how often.
+    indexed: &'a IndexedPart,
+    /// Words of the question that it contains: index in the question, count.
     words: Vec<(usize, u32)>,
     length: u32,
     /// Cosine of the question and its best sentence.
@@ -92,33 +91,34 @@ impl Parts {
             let name = canonical_name(&part.speaker);
             let first = name.split(' ').next().unwrap_or_default();
             let speaker = [hash64(name.as_bytes()), hash64(first.as_bytes())];
-            let held = Held { unit: unit.clone(), words: words.count(&part.text), speaker, names: names(&part.text) };
-            self.held.insert((unit.position.session, part.ordinal, unit.id, at), held);
+            let indexed =
+                IndexedPart { unit: unit.clone(), words: words.count(&part.text), speaker, names: names(&part.text) };
+            self.parts.insert((unit.position.session, part.ordinal, unit.id, at), indexed);
         }
     }
 
     /// Removes the parts of a unit.
     pub(super) fn delete(&mut self, unit: &LiveUnit) {
         for (at, part) in unit.body.parts.iter().enumerate() {
-            self.held.remove(&(unit.position.session, part.ordinal, unit.id, at));
+            self.parts.remove(&(unit.position.session, part.ordinal, unit.id, at));
         }
     }
 
-    /// Scores every part and gives the best `probe.limit`.
+    /// Scores every part and returns the best `probe.limit`.
     pub(super) fn familiar(&self, probe: &FamiliarityProbe, words: &mut Words) -> FamiliarParts {
         let (mut parts, place) = self.matched(probe, words);
         own_words(probe, words, &place, &mut parts);
         align(probe, &mut parts);
         trios(probe, &mut parts);
         speakers(probe, &mut parts);
-        stand_out(probe, &mut parts);
+        features(probe, &mut parts);
         around(probe, &mut parts);
         of_session(probe, &mut parts);
         ranked(probe, parts)
     }
 
-    /// The words of the question and of its synonyms in every part, as BM25 of its window; and
-    /// the place of each of them in the question.
+    /// Every part with BM25 of the question's words and of their synonyms in its window; and the index
+    /// of each word in the question.
     fn matched(&self, probe: &FamiliarityProbe, words: &mut Words) -> (Vec<Scored<'_>>, ByTerm<usize>) {
         let asked: Vec<TermKey> = words.count(&probe.words).terms().map(|(term, _)| term).collect();
         let mut wanted: Vec<f64> = vec![1.0; asked.len()];
@@ -138,13 +138,13 @@ impl Parts {
             alike.push(terms);
         }
         let mut parts: Vec<Scored<'_>> = self
-            .held
+            .parts
             .iter()
-            .map(|(key, held)| Scored {
+            .map(|(key, indexed)| Scored {
                 key,
-                held,
-                words: held.words.terms().filter_map(|(t, n)| Some((*place.get(&t)?, u32::from(n)))).collect(),
-                length: held.words.length(),
+                indexed,
+                words: indexed.words.terms().filter_map(|(t, n)| Some((*place.get(&t)?, u32::from(n)))).collect(),
+                length: indexed.words.length(),
                 cosine: 0.0,
                 pair: 0.0,
                 terms: FamiliarityTerms::default(),
@@ -158,8 +158,8 @@ impl Parts {
             counts.keys().for_each(|t| with[*t] += 1);
         }
         for of_word in alike {
-            let held = of_word.into_iter().filter(|(term, _)| *term >= asked.len() && with[*term] > 0);
-            for (term, weight) in held.take(MOST_SYNONYMS) {
+            let present = of_word.into_iter().filter(|(term, _)| *term >= asked.len() && with[*term] > 0);
+            for (term, weight) in present.take(MOST_SYNONYMS) {
                 wanted[term] = wanted[term].max(weight);
             }
         }
@@ -189,15 +189,15 @@ fn names(text: &str) -> Box<[NameKey]> {
     capitalised(text).into_iter().filter_map(first).map(|word| hash64(canonical_name(word).as_bytes())).collect()
 }
 
-/// The share of the question's words, by rarity, that stand in the part itself.
+/// Adds the share of the question's words, by rarity, that are in the part itself.
 fn own_words(probe: &FamiliarityProbe, words: &mut Words, place: &ByTerm<usize>, parts: &mut [Scored<'_>]) {
     if probe.weights.own_words == 0.0 {
         return;
     }
     let all = parts.len() as f64;
     let holds = |part: &Scored<'_>, term: TermKey| match place.get(&term) {
-        Some(at) => part.words.iter().any(|(held, _)| held == at),
-        None => part.held.words.count(term) > 0,
+        Some(at) => part.words.iter().any(|(word, _)| word == at),
+        None => part.indexed.words.count(term) > 0,
     };
     let topics: Vec<(TermKey, f64)> = words
         .count(&probe.topics)
@@ -209,18 +209,18 @@ fn own_words(probe: &FamiliarityProbe, words: &mut Words, place: &ByTerm<usize>,
         .collect();
     let sum: f64 = topics.iter().map(|(_, rarity)| rarity).sum();
     for part in parts.iter_mut().filter(|_| sum > 0.0) {
-        let held = topics.iter().filter(|(term, _)| holds(part, *term));
-        part.terms.words += probe.weights.own_words * held.map(|(_, rarity)| rarity).sum::<f64>() / sum;
+        let present = topics.iter().filter(|(term, _)| holds(part, *term));
+        part.terms.words += probe.weights.own_words * present.map(|(_, rarity)| rarity).sum::<f64>() / sum;
     }
 }
 
-/// The cosines of the sentences and of the pair.
+/// Adds the cosines of the sentences and of the pair.
 fn align(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     let w = &probe.weights;
     for part in parts {
-        let own = part.held.unit.vectors_of(part.key.3);
+        let own = part.indexed.unit.vectors_of(part.key.3);
         part.cosine = best(&probe.vector, own.sentences).unwrap_or_default();
-        // Without the turn before it, a part is its own pair.
+        // A part without a turn before it has no pair: its best sentence counts instead.
         part.pair = best(&probe.vector, own.pair).unwrap_or(part.cosine);
         let first_person = probe.first_person_vector.as_ref().filter(|_| w.own_pair > 0.0);
         let own_pair = first_person.and_then(|v| best(v, own.pair).or_else(|| best(v, own.sentences)));
@@ -229,14 +229,14 @@ fn align(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     }
 }
 
-/// The best cosine of a vector and rows; absent where there is no row.
+/// The best cosine of a vector and rows; none if there is no row.
 fn best(vector: &[i16], rows: &[i16]) -> Option<f64> {
     let mut best = None;
     kernel::scan(&[vector], rows, i32::MIN, &mut |_, _, product| best = best.max(Some(product)));
     best.map(|product| Score(product).as_f64())
 }
 
-/// The mean of a part's pair and the next one's.
+/// Adds the mean of a part's pair and the next one's.
 fn trios(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     for at in 0..parts.len() {
         let pair = parts[at].pair;
@@ -245,29 +245,29 @@ fn trios(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     }
 }
 
-/// What the one who acts weighs, and the others who are named.
+/// Shares of the person who acts and of the other named ones, where several are named.
 const SUBJECT: f64 = 0.75;
 const OTHERS: f64 = 0.25;
 
-/// Whether the one who is named speaks: 1 for the only one, 0.5 for all where none or
-/// several are; where one of several acts, that one weighs more.
+/// Adds whether a named person speaks: 1 if only one is named, 0.5 for everyone if none or several are.
+/// If one of several acts, that one counts more.
 fn speakers(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     let names: Vec<NameKey> = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
     let subject = probe.subject.as_ref().map(|n| hash64(n.as_bytes()));
-    let is_named = |held: &Held| held.speaker.iter().any(|key| names.contains(key));
-    let acts = |held: &Held| subject.is_some_and(|s| held.speaker.contains(&s));
-    let mut named: Vec<NameKey> = parts.iter().filter(|p| is_named(p.held)).map(|p| p.held.speaker[0]).collect();
+    let is_named = |part: &IndexedPart| part.speaker.iter().any(|key| names.contains(key));
+    let acts = |part: &IndexedPart| subject.is_some_and(|s| part.speaker.contains(&s));
+    let mut named: Vec<NameKey> = parts.iter().filter(|p| is_named(p.indexed)).map(|p| p.indexed.speaker[0]).collect();
     named.sort_unstable();
     named.dedup();
-    let one_acts = named.len() > 1 && parts.iter().any(|p| acts(p.held));
+    let one_acts = named.len() > 1 && parts.iter().any(|p| acts(p.indexed));
     let mut before: Option<(u64, bool)> = None;
     for part in parts {
-        let speaker = match (is_named(part.held), named.len()) {
+        let speaker = match (is_named(part.indexed), named.len()) {
             (_, 0) => 0.5,
             (false, _) => 0.0,
             (true, 1) => 1.0,
             (true, _) if one_acts => {
-                if acts(part.held) {
+                if acts(part.indexed) {
                     SUBJECT
                 } else {
                     OTHERS
@@ -282,18 +282,18 @@ fn speakers(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     }
 }
 
-/// The month, and what stands out.
-fn stand_out(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
+/// Adds the month and the features of the words.
+fn features(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     let w = &probe.weights;
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
-    // Who takes part is named in every other turn: "Hey Ines!"
-    let present: HashSet<NameKey, BuildHasherDefault<IdHasher>> = parts.iter().map(|p| p.held.speaker[1]).collect();
+    // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
+    let present: HashSet<NameKey, BuildHasherDefault<IdHasher>> = parts.iter().map(|p| p.indexed.speaker[1]).collect();
     let mut session = None;
     for part in parts {
         let opens = session != Some(part.key.0);
         session = Some(part.key.0);
-        let body = &part.held.unit.body.parts[part.key.3];
+        let body = &part.indexed.unit.body.parts[part.key.3];
         let month = !probe.months.is_empty() && {
             let date = body.said_at.local().date();
             let said_in =
@@ -301,7 +301,7 @@ fn stand_out(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
             probe.months.iter().any(said_in)
         };
         part.terms.month = w.month * flag(month);
-        let names = part.held.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
+        let names = part.indexed.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
         part.terms.marks = times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks)
             + w.quotes * flag(body.marks.quotes)
             + w.names * names as f64
@@ -313,7 +313,7 @@ fn stand_out(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
 
 impl Scored<'_> {
     fn marks(&self) -> Marks {
-        self.held.unit.body.parts[self.key.3].marks
+        self.indexed.unit.body.parts[self.key.3].marks
     }
 }
 
@@ -322,14 +322,14 @@ fn cut(logarithm: f64) -> f64 {
     (logarithm * LOG_DIGITS).round() / LOG_DIGITS
 }
 
-/// Places on either side of `at` in the same session, from the nearest on.
+/// The parts at a distance on either side of `at`, in the same session.
 fn side(parts: &[Scored<'_>], at: usize, distance: usize) -> impl Iterator<Item = usize> {
     let session = parts[at].key.0;
     let same = move |i: &usize| parts.get(*i).is_some_and(|p| p.key.0 == session);
     [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
 }
 
-/// What a part's window of words holds: how often each word of the question, and its length.
+/// The window of a part: how often each word of the question occurs in it, and its length.
 fn window(parts: &[Scored<'_>], at: usize) -> (BTreeMap<usize, u32>, u32) {
     let mut counts = BTreeMap::new();
     let mut length = 0;
@@ -346,7 +346,7 @@ fn window(parts: &[Scored<'_>], at: usize) -> (BTreeMap<usize, u32>, u32) {
     (counts, length)
 }
 
-/// A share of the better neighbour at one turn's distance, and at two.
+/// Adds a share of the better neighbour's score, at a distance of one turn and of two.
 fn around(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     let shares = [(1, probe.weights.next_turn), (2, probe.weights.second_turn)];
     let lent: Vec<f64> = (0..parts.len())
@@ -361,7 +361,7 @@ fn around(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     }
 }
 
-/// A share of the mean of the session's best.
+/// Adds a share of the mean of the session's best.
 fn of_session(probe: &FamiliarityProbe, parts: &mut [Scored<'_>]) {
     for session in parts.chunk_by_mut(|a, b| a.key.0 == b.key.0) {
         let mut best: Vec<f64> = session.iter().map(|p| p.smooth).collect();
@@ -392,7 +392,7 @@ fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> FamiliarParts {
     let best = order
         .into_iter()
         .map(|(score, key, part)| FamiliarPart {
-            unit: part.held.unit.body.clone(),
+            unit: part.indexed.unit.body.clone(),
             part: key.3,
             score: score.0.as_f64() * FAMILIARITY_SCALE,
             cosine: Score::from_f64(part.cosine),
@@ -402,5 +402,6 @@ fn ranked(probe: &FamiliarityProbe, parts: Vec<Scored<'_>>) -> FamiliarParts {
     FamiliarParts { best, zero, parts_total }
 }
 
-/// Fixed-point scores end at 2: a familiarity, at most about the sum of its weights, is cut down to compare.
+/// Fixed-point scores end at 2; a familiarity, at most about the sum of its weights, is divided by this
+/// for comparison.
 const FAMILIARITY_SCALE: f64 = 16.0;

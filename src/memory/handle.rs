@@ -1,9 +1,9 @@
 //! The memory as its callers hold it: a running dataflow behind a channel.
 //!
-//! In: record changes in log order, probes. Out: answers with the offsets that they
-//! reflect. One epoch is in flight at a time; a load that was sent before a probe is
-//! included in its answer. Dropping the handle stops the workers. No clock decides
-//! anything: a wake-up only makes the workers look again.
+//! In: record changes in log order, probes. Out: answers with the offsets that they reflect. One
+//! epoch is in flight at a time; a load that was sent before a probe is included in its answer.
+//! Dropping the handle stops the workers. No result depends on a clock: a wake-up only makes the
+//! workers check for work.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,7 +19,7 @@ use super::{
     api::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     bank_index::{Epoch, PendingProbe, ProbeId},
     census::{Census, CensusProbe, GraphEdge},
-    dataflow::{Inputs, Row, Told, build},
+    dataflow::{Inputs, Row, Watchers, build},
     live::{Extraction, RecordKey},
     score::GraphChoice,
 };
@@ -31,27 +31,27 @@ use crate::{
 /// Why the memory gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
-    /// A worker is gone.
+    /// A worker has ended.
     #[error("the memory has stopped: {0}; start again, the log holds everything")]
     Stopped(String),
 }
 
-/// Changes of one read of the log: an epoch of their own.
+/// Changes of one read of the log, applied in one epoch.
 #[derive(Debug, Clone, Default)]
 pub struct Load {
-    /// Records that came, changed or went; the last one of a key wins.
+    /// Records that were added, changed or removed (`None`); the last one of a key wins.
     pub changes: Vec<(RecordKey, Option<Arc<Extraction>>)>,
     /// How far into the logs the memory reaches with them.
     pub reflects: Vec<Position>,
-    /// All choices of banks that come as a whole with this load, as they were found before
-    /// from the same units under the same settings: they are taken instead of found again.
+    /// All choices of banks that are restored as a whole with this load, as they were found before
+    /// for the same units under the same settings. They are used instead of searching again.
     pub known: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
 }
 
-/// Choices that came (+1) and went (−1) with one load; each at most once.
+/// Choices that one load added (+1) and removed (−1); each at most once.
 pub type ChoiceChanges = Vec<((BankKey, GraphChoice), isize)>;
 
-/// Who is told what changes.
+/// Receivers of changes.
 #[derive(Debug, Clone, Default)]
 pub struct Listeners {
     /// Every change of the graph's edges, epoch by epoch, before any later answer.
@@ -60,13 +60,13 @@ pub struct Listeners {
     pub choices: Option<Sender<ChoiceChanges>>,
 }
 
-/// Edges that came and went in one epoch. An edge whose weight changed went with the old
-/// one and came with the new one.
+/// Edges that one epoch added and removed. An edge whose weight changed is removed with the old
+/// weight and added with the new one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EdgeChanges {
     /// New edges.
     pub added: Vec<GraphEdge>,
-    /// Edges that are no more.
+    /// Removed edges.
     pub removed: Vec<GraphEdge>,
 }
 
@@ -78,12 +78,12 @@ enum Command {
     Barrier(Sender<Answered<Vec<Row>>>),
 }
 
-/// Commands of one epoch, of which at most one is a load, so that an epoch ends where a read
-/// of the log ended: more would make a question wait for its neighbours.
+/// Most commands of one epoch. At most one is a load, so that an epoch ends where a read of the log
+/// ended. More would make a question wait for others.
 const COMMANDS_AN_EPOCH: usize = 32;
-/// Commands that wait at most before a caller does.
+/// Most queued commands; then callers wait.
 const QUEUE: usize = 256;
-/// A sleeping worker looks again after this even if nobody woke it.
+/// A sleeping worker checks for work after this time even if it was not woken.
 const NAP: Duration = Duration::from_millis(1);
 
 /// A running memory.
@@ -115,7 +115,7 @@ impl MemoryHandle {
         Ok(Self { commands: Some(commands), feeder, runner: Some(runner) })
     }
 
-    /// Hands over changes, in log order. Returns before they are visible; a later probe sees them.
+    /// Sends changes, in log order. Returns before they are visible; a later probe sees them.
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
@@ -123,7 +123,7 @@ impl MemoryHandle {
         self.send(Command::Load(load))
     }
 
-    /// Waits until every load that was handed over is visible; says how far the memory reaches.
+    /// Waits until every load that was sent is visible; returns the offsets that the memory reflects.
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
@@ -143,7 +143,7 @@ impl MemoryHandle {
         Ok(hits)
     }
 
-    /// The most familiar parts of a bank; none of a bank that holds nothing.
+    /// The most familiar parts of a bank; none for an empty bank.
     ///
     /// # Errors
     /// [`MemoryError::Stopped`].
@@ -217,24 +217,24 @@ fn run(
     listeners: Listeners,
 ) -> Result<(), String> {
     let mut config = timely::Config::process(settings.workers);
-    // Idle merging would keep the workers busy between epochs for nothing.
+    // Idle merging would keep the workers busy between epochs without a benefit.
     let idle = differential_dataflow::Config::default().idle_merge_effort(None);
     differential_dataflow::configure(&mut config.worker, &idle);
     let (settings, ready) = (settings.clone(), ready.clone());
     let (rows_out, rows_in) = unbounded();
-    // Only the first worker feeds; it takes these once.
+    // Only the first worker feeds; it takes these receivers once.
     let (edges_out, edges_in) = unbounded();
     let (choices_out, choices_in) = unbounded();
     let (edges_watched, choices_watched) = (listeners.edges.is_some(), listeners.choices.is_some());
-    let edges = listeners.edges.map(|told| (edges_in, told));
-    let choices = listeners.choices.map(|told| (choices_in, told));
+    let edges = listeners.edges.map(|listener| (edges_in, listener));
+    let choices = listeners.choices.map(|listener| (choices_in, listener));
     let feed = Arc::new(Mutex::new(Some((incoming, rows_in, edges, choices))));
     let guards = timely::execute(config, move |worker| {
         let rows_out = rows_out.clone();
         let edges_out = edges_out.clone();
         let choices_out = choices_out.clone();
         // The feeder outlives its inputs.
-        let told = Told {
+        let watchers = Watchers {
             edges: edges_watched.then_some(move |edge, diff| {
                 let _ = edges_out.send((edge, diff));
             }),
@@ -243,11 +243,11 @@ fn run(
             }),
         };
         let answer = move |id, row| drop(rows_out.send((id, row)));
-        let inputs = build(worker, &settings, semantic_threshold, answer, told);
+        let inputs = build(worker, &settings, semantic_threshold, answer, watchers);
         let mine = if worker.index() == 0 { feed.lock().ok().and_then(|mut f| f.take()) } else { None };
         match mine {
             Some((incoming, rows_in, edges, choices)) => {
-                // The caller may have given up already; then the command channel is closed too.
+                // If the caller gave up, the command channel is closed too.
                 drop(ready.send(std::thread::current()));
                 Feeder { inputs, incoming, rows_in, edges, choices, epoch: 0, reflects: BTreeMap::new() }.run(worker);
             }
@@ -258,7 +258,7 @@ fn run(
     guards.join().into_iter().collect()
 }
 
-/// Changes as the workers see them, and who is told of an epoch's sum.
+/// Changes as the workers see them, and the listener that gets the sum of an epoch.
 type Feed<E, T> = (Receiver<(E, isize)>, Sender<T>);
 
 /// The first worker's loop: commands to inputs, epoch by epoch, and rows to replies.
@@ -332,17 +332,17 @@ impl Feeder {
             while self.inputs.done.less_than(&self.epoch) {
                 worker.step_or_park(Some(NAP));
             }
-            self.tell_edges();
+            self.send_edges();
             if loaded.is_some() {
-                self.tell_choices(restores);
+                self.send_choices(restores);
             }
             self.reply(epoch, replies);
         }
     }
 
-    /// The net changes of a complete epoch.
-    fn tell_edges(&self) {
-        let Some((edges_in, told)) = &self.edges else { return };
+    /// Sends the net changes of a complete epoch.
+    fn send_edges(&self) {
+        let Some((edges_in, listener)) = &self.edges else { return };
         let mut net: BTreeMap<GraphEdge, isize> = BTreeMap::new();
         for (edge, diff) in edges_in.try_iter() {
             *net.entry(edge).or_default() += diff;
@@ -352,20 +352,20 @@ impl Feeder {
             if diff > 0 { &mut changes.added } else { &mut changes.removed }.push(edge);
         }
         if !changes.added.is_empty() || !changes.removed.is_empty() {
-            // Whoever no longer listens has dropped its end.
-            drop(told.send(changes));
+            // A listener that stopped has dropped its end.
+            drop(listener.send(changes));
         }
     }
 
-    /// The net changes of a complete load; none of one whose choices were known.
-    fn tell_choices(&self, restored: bool) {
-        let Some((choices_in, told)) = &self.choices else { return };
+    /// Sends the net changes of a complete load, unless its choices were known.
+    fn send_choices(&self, restored: bool) {
+        let Some((choices_in, listener)) = &self.choices else { return };
         let mut changes: ChoiceChanges = choices_in.try_iter().collect();
         if restored {
             return;
         }
         differential_dataflow::consolidation::consolidate(&mut changes);
-        drop(told.send(changes));
+        drop(listener.send(changes));
     }
 
     /// Every row of a complete epoch was sent before the epoch was complete.

@@ -37,17 +37,17 @@ pub(super) fn dot(a: &[i16], b: &[i16]) -> i32 {
     product
 }
 
-/// A vector in 8 bits with a bound on what that loses: half the bytes to read when most
-/// rows are far below a threshold.
+/// A vector in 8 bits with a bound on the error: half the bytes to read when most rows are far
+/// below a threshold.
 #[derive(Debug, Clone)]
 pub(super) struct Coarse {
     /// Components in steps of the scale, padded to whole cache lines of 64.
     pub(super) bytes: Vec<i8>,
-    /// What belongs to the bytes.
+    /// How the bytes relate to the vector.
     pub(super) grain: Grain,
 }
 
-/// How coarse bytes relate to the vector that they stand for.
+/// How coarse bytes relate to the vector that they approximate.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Grain {
     /// Sum of the bytes.
@@ -79,7 +79,7 @@ impl Coarse {
     }
 }
 
-/// Whether [`scan_coarse`] is worth its while on this processor.
+/// Whether this processor makes [`scan_coarse`] faster.
 pub(super) fn has_coarse() -> bool {
     #[cfg(target_arch = "x86_64")]
     let has = is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw");

@@ -1,11 +1,10 @@
 //! The lexical channel: BM25 over the restatements of one bank, exact as of an epoch.
 //!
-//! In: units that came and went, question words. Out: the best units by BM25 (k1 1.2,
-//! b 0.75, tantivy's rounded field norm, exact up to 40 words). tantivy holds the
-//! committed bulk, one derived index a worker that is never restored; this file keeps
-//! each bank's exact statistics and word counts, scores every candidate by them in fixed
-//! point, and adds the tail that tantivy has not committed yet. So an answer never
-//! depends on when a commit happens, and a deleted word is in no statistic.
+//! In: added and deleted units, question words. Out: the best units by BM25 (`bm25`, with tantivy's
+//! rounded field norm, exact up to 40 words). tantivy holds the committed bulk: one derived index a
+//! worker, which is never restored. This file keeps each bank's exact statistics and word counts,
+//! scores every candidate by them in fixed point, and adds the tail that tantivy has not committed
+//! yet. So an answer never depends on when a commit happens, and no statistic counts a deleted word.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,7 +30,7 @@ pub(super) struct LexicalIndex {
     bags: ById<Arc<Bag>>,
     words_total: u64,
     units_with: HashMap<TermKey, u64>,
-    /// Units that tantivy may not show yet, by stem, with the ticket of their insertion.
+    /// Units that tantivy may not have committed yet, by stem, with the ticket of their insertion.
     tail: HashMap<TermKey, Vec<(u64, UnitId)>>,
     tail_units: usize,
     /// The tail holds insertions after this ticket only.
@@ -51,7 +50,7 @@ impl LexicalIndex {
         self.bags.insert(id, bag);
     }
 
-    /// Whether a search would have to score more than `limit` units besides those that
+    /// Whether a search would have to score more than `limit` units in addition to those that
     /// tantivy finds.
     pub(super) fn wants_commit(&mut self, limit: usize, postings: &Postings) -> bool {
         if self.tail_units > limit {
@@ -84,7 +83,7 @@ impl LexicalIndex {
         self.tail_units = self.tail_units.saturating_sub(usize::from(tailed));
     }
 
-    /// Lets go of the tail's units that tantivy shows by now.
+    /// Drops the tail's units that tantivy has committed.
     fn trim(&mut self, committed: u64) {
         if committed <= self.tail_from {
             return;
@@ -124,8 +123,8 @@ impl LexicalIndex {
             let stems: Vec<(TermKey, u64)> =
                 terms.iter().filter_map(|(t, _)| Some((*t, *self.units_with.get(t)?))).collect();
             let statistics = Statistics { units: self.bags.len() as u64, words: self.words_total, stems: &stems };
-            // tantivy's scores are rounded floats and its ties fall as segments lie: ask for
-            // more until the last of its answers is clearly below the last that counts.
+            // tantivy's scores are rounded floats, and its order of ties depends on segments: ask for
+            // more until its last answer is clearly below the last one that counts.
             let mut ask = 2 * limit + 16;
             loop {
                 let hits = postings.search(bank, &statistics, ask);
@@ -152,7 +151,7 @@ impl LexicalIndex {
         to_fixed(bm25::rarity(self.bags.len() as f64, units_with as f64))
     }
 
-    /// The unit's BM25 by the exact statistics; absent when it is gone or shares no word.
+    /// The unit's BM25 by the exact statistics; none when it was deleted or shares no word.
     fn score(&self, id: UnitId, terms: &[(TermKey, i64)]) -> Option<i64> {
         let bag = self.bags.get(&id)?;
         let mean = self.words_total as f64 / self.bags.len().max(1) as f64;

@@ -37,7 +37,7 @@ impl Hash for UnitKey {
 /// A map by unit. A unit's id is a hash already: it is not hashed again.
 pub(super) type ById<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
 
-/// What each unit chose, with the score.
+/// The choices of each unit, with their scores.
 pub(super) type KnownChoices = ById<Vec<(UnitId, Score)>>;
 
 /// Takes the last 64-bit value it is given as the hash.
@@ -114,7 +114,7 @@ impl From<&MemoryKey> for RecordKey {
 pub struct LiveUnit {
     /// Which unit.
     pub id: UnitId,
-    /// Where it stands.
+    /// Where it is in time and in its session.
     #[serde(rename = "place")]
     pub position: TimelinePosition,
     /// What it is cued by.
@@ -154,13 +154,13 @@ impl LiveUnit {
         &self.vectors[..self.width]
     }
 
-    /// The vectors of its parts, one after the other; empty when its own serves.
+    /// The vectors of its parts, one after the other; empty when no part has one.
     #[must_use]
     pub fn part_vectors(&self) -> &[i16] {
         &self.vectors[self.width..]
     }
 
-    /// The vectors of one part; the unit's own where the part has none.
+    /// The vectors of one part; the unit's vector if the part has none.
     #[must_use]
     pub fn vectors_of(&self, part: usize) -> PartVectors<'_> {
         let before: usize = self.layout.iter().take(part).map(|(own, pair)| own + pair).sum();
@@ -184,14 +184,14 @@ pub struct PartVectors<'u> {
 /// The units of one memory record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Extraction {
-    /// Whether it hides the records of the window's turns.
+    /// Whether it replaces the records of the window's turns.
     pub closes: bool,
     /// Its units by id, without repetition.
     pub units: Vec<Arc<LiveUnit>>,
 }
 
 impl Extraction {
-    /// Prepares a record. `dimensions` is the width of the model's vectors.
+    /// Converts a record. `dimensions` is the width of the model's vectors.
     ///
     /// # Errors
     /// The first vector that has another width.

@@ -1,9 +1,9 @@
 //! A half join: probes against an arrangement, as of the probe's epoch, keeping nothing.
 //!
-//! In: keyed payloads and an arrangement on the same worker. Out: what `meet` makes of
-//! each payload and the values of its key as of the payload's epoch. A payload waits
-//! until its epoch is complete on both sides, is matched once, and is forgotten; the
-//! trace may compact up to the first epoch that can still be asked.
+//! In: keyed payloads and an arrangement on the same worker. Out: what `join` makes of each payload
+//! and the values of its key as of the payload's epoch. A payload waits until its epoch is complete
+//! on both sides, is matched once, and is dropped. The trace may compact up to the first epoch that
+//! a probe can still ask for.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) type ByUnit<'scope, V> = Arranged<'scope, TraceOf<V>>;
 /// The trace of an arrangement by unit.
 pub(super) type TraceOf<V> = TraceAgent<ValSpine<UnitKey, V, Epoch, isize>>;
 
-/// What arrived for an epoch that is not complete yet, with the right to answer at it.
+/// Data of epochs that are not complete yet, with the capability to send output at each.
 pub(super) struct Waiting<D>(BTreeMap<Epoch, (Capability<Epoch>, Vec<D>)>);
 
 impl<D> Default for Waiting<D> {
@@ -47,7 +47,7 @@ impl<D> Waiting<D> {
         self.0.first_entry().filter(|entry| !open(entry.key())).map(|entry| entry.remove())
     }
 
-    /// The first epochs that may still be asked for.
+    /// The first epochs that a probe can still ask for.
     fn needed(&self, frontier: &MutableAntichain<Epoch>) -> Antichain<Epoch> {
         let mut needed = Antichain::new();
         needed.extend(frontier.frontier().iter().copied());
@@ -56,7 +56,8 @@ impl<D> Waiting<D> {
     }
 }
 
-/// Lets a trace compact up to what may still be asked for, and go when nothing may.
+/// Allows a trace to compact up to the first epoch that a probe can still ask for, and drops it when
+/// there is none.
 pub(super) fn compact<D, V: differential_dataflow::ExchangeData>(
     trace: &mut Option<TraceOf<V>>,
     waiting: &Waiting<D>,
@@ -71,12 +72,12 @@ pub(super) fn compact<D, V: differential_dataflow::ExchangeData>(
     }
 }
 
-/// Builds the operator. `meet(key, payload, values, outputs)` sees the values in order.
+/// Builds the operator. `join(key, payload, values, outputs)` sees the values in order.
 pub(super) fn lookup<'scope, P, V, O>(
     name: &str,
     probes: Stream<'scope, Epoch, Vec<(UnitKey, P)>>,
     arranged: ByUnit<'scope, V>,
-    mut meet: impl FnMut(&UnitKey, P, &[V], &mut Vec<O>) + 'static,
+    mut join: impl FnMut(&UnitKey, P, &[V], &mut Vec<O>) + 'static,
 ) -> Stream<'scope, Epoch, Vec<O>>
 where
     P: Ord + Clone + 'static,
@@ -120,7 +121,7 @@ where
                             }
                         }
                     }
-                    meet(&key, payload, &values, &mut outputs);
+                    join(&key, payload, &values, &mut outputs);
                     session.give_iterator(outputs.drain(..));
                 }
             }

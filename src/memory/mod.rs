@@ -1,9 +1,15 @@
-//! Units to indexes, edges and probes: the memory dataflow.
+//! The memory dataflow: memory records to units, indexes and edges, and probes to answers.
 //!
 //! In: the records of the memory log, in order, and probes. Out: recalled units and
 //! neighbourhoods, each as of one epoch. Everything here is a pure function of the set of
 //! records: the same log gives the same units, edges and scores whatever the batching,
 //! the arrival order and the number of workers. No clock, file, socket or model is used.
+//!
+//! `handle` is what callers hold, `api` what they send and get. `dataflow` wires the operators:
+//! `bank_index` owns the indexes of each bank (`semantic` and `cue` choose edges, `lexical` with
+//! `postings`, `bm25` and `words` finds words, `familiarity` scores parts), `neighbourhood` walks
+//! the graph with `lookup`, `census` counts. `live` holds units, `score` compares them, `kernel`
+//! multiplies vectors.
 
 mod api;
 mod bank_index;

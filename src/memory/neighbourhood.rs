@@ -1,8 +1,8 @@
-//! From anchors along the edges: at most two hops, each channel with its own provenance.
+//! The walk from anchors along the edges: at most two hops, separately for each channel.
 //!
-//! In: neighbourhood probes, the adjacency and the units. Out: every unit that the walk
-//! reaches, once for each channel, by its best path and scored against the target. A hop
-//! walks at most `fan_out` edges of a unit and channel, in the order of decision 11.
+//! In: neighbourhood probes, the adjacency and the units. Out: every unit that the walk reaches, once
+//! for each channel, by its best path, with its match with the target. A hop walks at most `fan_out`
+//! edges of a unit and channel, in the order of decision 11.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -27,10 +27,10 @@ use crate::model::{Channel, Score, UnitId};
 /// An edge as it leaves a unit: in the order in which a hop walks.
 pub(super) type Edge = (Channel, Choice);
 
-/// A path on its way: where it came, and how.
+/// A path that is being walked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Walk {
-    asked: ProbeId,
+    probe_id: ProbeId,
     channel: Option<Channel>,
     hops: usize,
     weight: Reverse<Score>,
@@ -51,7 +51,7 @@ pub(super) fn neighbourhood<'scope>(
         .flat_map(|PendingProbe { id, probe }| {
             let target_cues = Arc::new(CueSet::from(&probe.target_cues));
             let weight = Reverse(Score::ONE);
-            let walk = Walk { asked: id, channel: None, hops: 0, weight, path: Vec::new(), probe, target_cues };
+            let walk = Walk { probe_id: id, channel: None, hops: 0, weight, path: Vec::new(), probe, target_cues };
             let start = |anchor: &UnitId| (UnitKey { bank: walk.probe.bank, id: *anchor }, walk.clone());
             walk.probe.anchors.iter().map(start).collect::<Vec<_>>()
         })
@@ -62,7 +62,7 @@ pub(super) fn neighbourhood<'scope>(
     let reached = best_paths(first.concat(second));
     lookup("Reached", reached, units, move |_, walk, units, out| {
         for unit in units {
-            out.push((walk.asked, neighbour(&walk, unit, &structural)));
+            out.push((walk.probe_id, neighbour(&walk, unit, &structural)));
         }
     })
 }
@@ -98,7 +98,7 @@ fn hop<'scope>(
                 let mut path = walk.path.clone();
                 path.push(PathStep { from: key.id, to: choice.id, channel: *channel, weight: choice.weight() });
                 let next = Walk {
-                    asked: walk.asked,
+                    probe_id: walk.probe_id,
                     channel: Some(*channel),
                     hops: walk.hops + 1,
                     weight: Reverse(product(walk.weight.0, choice.weight())),
@@ -123,7 +123,7 @@ fn best_paths<'scope>(
             while let Some((capability, mut walks)) = waiting.complete(|epoch| frontier.less_equal(epoch)) {
                 // The order of a walk is probe, channel, then preference.
                 walks.sort();
-                walks.dedup_by(|b, a| a.0 == b.0 && a.1.asked == b.1.asked && a.1.channel == b.1.channel);
+                walks.dedup_by(|b, a| a.0 == b.0 && a.1.probe_id == b.1.probe_id && a.1.channel == b.1.channel);
                 output.session(&capability).give_container(&mut walks);
             }
         }

@@ -1,10 +1,9 @@
 //! The committed bulk of the lexical channel: one tantivy index in memory for each worker.
 //!
-//! In: insertions and deletions with growing tickets. Out: candidates by BM25 among what
-//! is committed. A commit takes milliseconds to a tenth of a second, so a thread of its
-//! own commits and reloads; [`Postings::committed`] says up to which ticket searches
-//! are complete. An index that fails only stops committing: the exact tail in front of
-//! it then serves everything.
+//! In: insertions and deletions with growing tickets. Out: candidates by BM25 among what is
+//! committed. A commit takes milliseconds to a tenth of a second, so a separate thread commits and
+//! reloads; [`Postings::committed`] says up to which ticket searches are complete. If the index
+//! fails, it only stops committing: the exact tail of `lexical` then finds everything.
 
 use std::sync::{
     Arc,
@@ -26,12 +25,12 @@ use crate::model::{BankKey, UnitId};
 /// tantivy's smallest budget for one writing thread.
 const WRITER_BYTES: usize = 15_000_000;
 
-/// Candidates from tantivy, and the way to feed it. The index is made when it is first needed.
+/// Feeds tantivy and searches it. The index is created when it is first needed.
 #[derive(Default)]
 pub(super) struct Postings {
     last_ticket: u64,
-    asked: u64,
-    waiting: Vec<Order>,
+    requested: u64,
+    queue: Vec<Order>,
     bulk: Option<Bulk>,
 }
 
@@ -56,39 +55,39 @@ struct Fields {
 }
 
 impl Postings {
-    /// Takes a unit; returns the ticket of the insertion.
+    /// Queues a unit; returns the ticket of the insertion.
     pub(super) fn insert(&mut self, bank: BankKey, id: UnitId, bag: &Arc<Bag>) -> u64 {
         self.last_ticket += 1;
-        self.waiting.push(Order::Insert { key: key(bank, id), bank, id, bag: Arc::clone(bag) });
+        self.queue.push(Order::Insert { key: key(bank, id), bank, id, bag: Arc::clone(bag) });
         self.last_ticket
     }
 
-    /// Takes a deletion.
+    /// Queues a deletion.
     pub(super) fn delete(&mut self, bank: BankKey, id: UnitId) {
         let key = key(bank, id);
-        let before = self.waiting.len();
-        self.waiting.retain(|order| !matches!(order, Order::Insert { key: k, .. } if *k == key));
-        // Only what was handed over needs deleting there.
-        if self.waiting.len() == before {
+        let before = self.queue.len();
+        self.queue.retain(|order| !matches!(order, Order::Insert { key: k, .. } if *k == key));
+        // Only a unit that was sent to the index must be deleted there.
+        if self.queue.len() == before {
             self.last_ticket += 1;
-            self.waiting.push(Order::Delete { key });
+            self.queue.push(Order::Delete { key });
         }
     }
 
-    /// Hands over all that waits, to be committed. Call at the end of an epoch, once a
-    /// bank's uncommitted units have become more than a search should score one by one.
-    pub(super) fn settle(&mut self) {
-        if self.committed() < self.asked {
-            // One commit at a time: the next takes all that came meanwhile.
+    /// Sends the queue to be committed. Call at the end of an epoch, once a bank has more uncommitted
+    /// units than a search should score one by one.
+    pub(super) fn commit(&mut self) {
+        if self.committed() < self.requested {
+            // One commit at a time: the next includes everything queued meanwhile.
             return;
         }
         if self.bulk.is_none() {
             self.bulk = Bulk::open().ok();
         }
         let Some(bulk) = &self.bulk else { return };
-        self.asked = self.last_ticket;
-        let orders = self.waiting.drain(..).chain([Order::Commit { ticket: self.asked }]);
-        // A closed channel means that the thread has stopped: the tail goes on serving.
+        self.requested = self.last_ticket;
+        let orders = self.queue.drain(..).chain([Order::Commit { ticket: self.requested }]);
+        // A closed channel means that the thread has stopped: the tail finds everything from then on.
         orders.for_each(|order| drop(bulk.orders.send(order)));
     }
 
@@ -98,7 +97,7 @@ impl Postings {
         self.bulk.as_ref().map_or(0, |b| b.committed.load(Ordering::Acquire))
     }
 
-    /// At most `limit` committed units of the bank, best first. May name units that are gone.
+    /// At most `limit` committed units of the bank, best first. May include deleted units.
     #[must_use]
     pub(super) fn search(&self, bank: BankKey, statistics: &Statistics<'_>, limit: usize) -> Vec<(f32, UnitId)> {
         self.bulk.as_ref().and_then(|bulk| bulk.search(bank, statistics, limit).ok()).unwrap_or_default()
@@ -181,7 +180,7 @@ fn write(
     Ok(())
 }
 
-/// What tantivy scores by: the bank's own figures, not the index's.
+/// The figures that tantivy scores by: the bank's, not the index's.
 #[derive(Debug)]
 pub(super) struct Statistics<'a> {
     /// Units of the bank.
@@ -192,7 +191,7 @@ pub(super) struct Statistics<'a> {
     pub stems: &'a [(TermKey, u64)],
 }
 
-/// A bank's figures in the place of the index's, which count deleted units of all banks.
+/// A bank's figures instead of the index's, which count deleted units of all banks.
 struct Figures<'a> {
     statistics: &'a Statistics<'a>,
     bank: BankKey,
@@ -228,7 +227,7 @@ fn tokens(bank: BankKey, bag: &Bag) -> PreTokenizedString {
     PreTokenizedString { text: String::new(), tokens }
 }
 
-/// A stem of one bank: a search in a bank meets no other bank's words.
+/// A stem of one bank: a search in a bank finds no other bank's words.
 fn word(bank: BankKey, term: TermKey) -> String {
     format!("{:032x}{term:016x}", bank.0)
 }

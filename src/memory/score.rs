@@ -1,8 +1,8 @@
 //! Association scores and the order of choices, in fixed point.
 //!
-//! In: cues and places of two units. Out: the structural score of the paper (section
-//! 3.3) and the order of decision 11, by integer arithmetic only, so that no processor,
-//! batch or summation order changes an edge.
+//! In: cues and timeline positions of two units. Out: the structural score of the paper (section 3.3)
+//! and the order of decision 11, by integer arithmetic only, so that no processor, batch or summation
+//! order changes an edge.
 
 use std::cmp::Reverse;
 
@@ -51,7 +51,7 @@ pub(super) fn hash64(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(low)
 }
 
-/// Where a unit stands: in time and in its session.
+/// Where a unit is in time and in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TimelinePosition {
     /// The session.
@@ -65,7 +65,7 @@ pub struct TimelinePosition {
 }
 
 impl TimelinePosition {
-    /// The place of a unit.
+    /// The position of a unit.
     #[must_use]
     pub fn new(session: &str, ordinal: u32, time: Option<Interval>, said_at: EventTime) -> Self {
         let time = time.unwrap_or(Interval::at(said_at));
@@ -104,14 +104,14 @@ impl Choice {
     }
 }
 
-/// A unit's choice as others may know it.
+/// A unit's choice of another, as snapshots store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GraphChoice {
-    /// Through which kind of edge.
+    /// The kind of edge.
     pub channel: Channel,
-    /// Who chose.
+    /// The unit that chose.
     pub from: UnitId,
-    /// Who was chosen.
+    /// The unit that was chosen.
     pub to: UnitId,
     /// The cosine or structural score.
     pub weight: Score,
@@ -130,7 +130,7 @@ pub struct Structural {
 
 /// Steps of the decay table a decay time.
 const STEPS: i64 = 256;
-/// Decay times after which nothing is left: e⁻²⁰ is below the scale's resolution.
+/// Decay times after which the score is 0: e⁻²⁰ is below the scale's resolution.
 const REACH: i64 = 20;
 /// Binary digits after the point in the decay table.
 const DIGITS: u32 = 62;
@@ -167,7 +167,7 @@ impl Structural {
         self.threshold
     }
 
-    /// `Σ βx·Ix·ux / Σ βx·Ix`; absent when no cue is on both sides, or all that are weigh nothing.
+    /// `Σ βx·Ix·ux / Σ βx·Ix`; none when no cue is on both sides, or those that are have no weight.
     #[must_use]
     pub fn score(&self, a: &CueSet, b: &CueSet) -> Option<Score> {
         let one = i64::from(Score::ONE.0);
@@ -252,7 +252,7 @@ mod tests {
             Some((0.5 + 0.3 * (-3.0f64 / 7.0).exp()) / 0.8),
         );
         check(&cues(&["ann"], &["rome"], at(0)), &cues(&["bo"], &["rome"], at(0)), Some(0.5));
-        // Intervals that meet; a place on one side only is not comparable.
+        // Intervals that touch; a place on one side only is not comparable.
         check(&cues(&[], &["rome"], Some((0, 5))), &cues(&[], &[], Some((5, 9))), Some(1.0));
         check(&cues(&[], &[], at(0)), &cues(&[], &[], at(400)), Some(0.0));
     }

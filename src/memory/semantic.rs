@@ -15,7 +15,7 @@ use super::{
 };
 use crate::model::{Score, UnitId};
 
-/// A choice that came or went: the unit that chose, its ordinal, what it chose, ±1.
+/// A choice that was added or removed: the unit that chose, its ordinal, what it chose, ±1.
 pub(super) type ChoiceChange = (UnitId, u32, Choice, isize);
 
 /// Vectors of a tile; tiles are never moved once full.
@@ -87,7 +87,7 @@ impl SemanticIndex {
         self.report(before, changes);
     }
 
-    /// Takes units whose choices are known into an empty index, and appends the choices.
+    /// Fills an empty index with units whose choices are known, and appends the choices.
     pub(super) fn restore(&mut self, units: &[Arc<LiveUnit>], known: &KnownChoices, changes: &mut Vec<ChoiceChange>) {
         for unit in units {
             self.slot_of.insert(unit.id, self.slots.len());
@@ -103,7 +103,7 @@ impl SemanticIndex {
             let mut best: Vec<Choice> = known.get(&id).into_iter().flatten().filter_map(to).collect();
             best.sort_unstable();
             changes.extend(best.iter().map(|choice| (id, position.ordinal, *choice, 1)));
-            // A full choice says nothing of what is less than its last.
+            // A full list of choices does not tell what is worse than its last.
             let floor = best.last().copied().filter(|_| best.len() >= self.choices);
             self.slots[slot].pool = Pool { best, floor };
         }
@@ -174,7 +174,7 @@ impl SemanticIndex {
     }
 
     fn insert(&mut self, block: &[Arc<LiveUnit>], before: &mut Before) {
-        // A unit that is there already has the same content: its id is a hash of it.
+        // A unit that the index has already has the same content: its id is a hash of it.
         let mut ids = BTreeSet::new();
         let fresh: Vec<&Arc<LiveUnit>> =
             block.iter().filter(|u| !self.slot_of.contains_key(&u.id) && ids.insert(u.id)).collect();
@@ -239,7 +239,7 @@ impl SemanticIndex {
 /// The choices, with the unit's ordinal, of every unit whose choices may change.
 type Before = ById<(u32, Vec<Choice>)>;
 
-/// The vectors, twice: exact, and coarse for finding what is near at half the reading.
+/// The vectors twice: exact, and coarse, which finds what is near while reading half the bytes.
 #[derive(Debug, Default)]
 struct Rows {
     exact: Tiles<i16>,
@@ -283,7 +283,8 @@ impl Rows {
         }
     }
 
-    /// The same where most products count. A tile stays in the cache while all queries pass over it.
+    /// The same without the coarse scan, for when most products count. A tile stays in the cache while
+    /// all queries pass over it.
     fn scan_all(&self, queries: &[&[i16]], threshold: i32, mut hit: impl FnMut(usize, usize, i32)) {
         for (t, tile) in self.exact.tiles.iter().enumerate() {
             kernel::scan(queries, tile, threshold, &mut |q, r, s| hit(q, t * TILE_ROWS + r, s));

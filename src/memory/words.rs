@@ -1,7 +1,7 @@
-//! Text to stems, as units and questions are both read.
+//! Text to stems: the same for units and questions.
 //!
-//! In: English text. Out: its stems with their counts. Function words and fillers are left out; nothing
-//! is kept of a word but a hash of its stem.
+//! In: English text. Out: its stems with their counts. Function words and fillers are left out; only a
+//! hash of each stem is kept.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::language::sentences::empty_words;
 /// A stem, as 64 bits of BLAKE3. Compared inside one bank only.
 pub(super) type TermKey = u64;
 
-/// Splits text as both sides do: lower case, words with content only, English stems.
+/// Splits text into lower-case English stems, without function words.
 pub struct Words(TextAnalyzer);
 
 impl std::fmt::Debug for Words {
