@@ -168,6 +168,15 @@ fn every_path_that_a_page_names_is_there() {
 }
 
 #[test]
+fn the_architecture_page_names_every_room() {
+    let page = read("docs/architecture.md");
+    for entry in fs::read_dir(root().join("src")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(page.contains(&format!("`src/{name}")), "docs/architecture.md does not name src/{name}");
+    }
+}
+
+#[test]
 fn every_decision_that_the_code_cites_is_written_down() {
     let written = anchors(&read("docs/decisions.md"));
     let mut seen = 0;
