@@ -14,9 +14,9 @@ use super::{
 };
 
 const QUESTION: &str = "Which books has Marta recommended to Elias?";
-/// Where each was recommended.
+/// The turns in which the books were recommended.
 const BOOKS: [&str; 4] = ["h1-14", "h4-18", "h7-24", "h10-14"];
-/// The last, which the paper's round finds.
+/// The last of them, which only the round of the paper's profile finds.
 const LAST: &str = "h10-14";
 
 fn service(home: &Path, settings: &str) -> Option<Service> {

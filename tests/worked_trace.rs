@@ -1,8 +1,8 @@
 //! A worked trace through the real dataflow, after the paper's case study (table of the
 //! write-to-read trace): four recommended titles, three of them only reached by expansion.
 //!
-//! Units and vectors are set by hand, in our own words. The golden file is the trace as a
-//! reader sees it; `REWRITE=1` writes it anew, then read the change.
+//! Units and vectors are written by hand. The golden file is the rendered trace; `REWRITE=1`
+//! rewrites it, then review the change.
 
 use std::{fs, sync::Arc};
 
@@ -20,7 +20,7 @@ use super::support::data;
 
 const QUESTION: &str = "Which books has Mira recommended to Tom?";
 
-/// Axes: the question's wording, what is missing, the exchange of June, and one for each unit.
+/// Axes of the vectors: the question, the missing titles, the dialogue of June, and one for each unit.
 const AXES: usize = 10;
 
 /// Session, time, people, place on the first three axes, restatement.
@@ -69,7 +69,7 @@ const UNITS: [Row; 7] = [
 fn vector(i: usize, axes: [f32; 3]) -> Vector {
     let mut v = [0.0; AXES];
     v[..3].copy_from_slice(&axes);
-    // The rest of the unit length lies on an axis of its own.
+    // The rest of the unit length lies on this unit's own axis.
     v[3 + i] = (1.0 - axes.iter().map(|x| x * x).sum::<f32>()).max(0.0).sqrt();
     Vector(v.into())
 }
@@ -125,7 +125,7 @@ fn load(memory: &MemoryHandle, bank: &Bank) {
 #[test]
 fn three_of_four_titles_are_only_reached_by_expansion() {
     let mut pipeline = Pipeline::parse("version = 1\nprofile = \"paper\"").unwrap();
-    // A first hop as narrow beside seven units as the paper's is beside a whole dialogue.
+    // A first hop that is as narrow for seven units as the paper's is for a whole dialogue.
     (pipeline.recall.semantic, pipeline.recall.lexical, pipeline.recall.cue) = (3, 2, 3);
     let model = ripplemem::config::ModelSettings { semantic_threshold: 0.75, ..pipeline.model() };
     let memory =

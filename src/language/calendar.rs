@@ -1,8 +1,8 @@
-//! Civil days, weeks, months and years as intervals, and intervals as words.
+//! Days, weeks, months and years as intervals, and intervals as words.
 //!
 //! In: dates of the Gregorian calendar and the offset at which they were meant. Out:
-//! closed intervals in milliseconds, from the first to the last millisecond of the days.
-//! Never panics and never leaves the years a turn may lie in: what falls outside is `None`.
+//! closed intervals from the first to the last millisecond of the days. Never panics; an interval
+//! outside the years that a turn may have is `None`.
 
 use jiff::{
     Span,
@@ -35,14 +35,14 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The whole day, where it was said, of a moment.
+/// The whole local day of a moment, in the moment's offset.
 #[must_use]
 pub fn day_of(time: EventTime) -> Interval {
     let date = time.local().date();
     Stretch::days(date, date).interval(time.offset_seconds).unwrap_or_else(|| Interval::at(time))
 }
 
-/// An interval as a reader writes it, in the interval's own offset: `7 May 2023`,
+/// An interval in words, in the interval's own offset: `7 May 2023`,
 /// `June 2023`, `2022`, `6 to 7 May 2023`, `evening of 7 May 2023`, `16 November 2025 14:00`.
 #[must_use]
 pub fn render_interval(i: &Interval) -> String {
@@ -153,7 +153,7 @@ impl Stretch {
         Self::around(Date::new(year, 1, 1).ok()?, Grain::Year)
     }
 
-    /// The date, when the stretch lies in one day and covers all of it.
+    /// The date, when the stretch is exactly one whole day.
     pub(super) fn whole_day(&self) -> Option<Date> {
         (*self == Self::days(self.first.date(), self.first.date())).then(|| self.first.date())
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_taken_in_the_offset_of_its_moment() {
+    fn the_day_of_a_moment_is_local_to_its_offset() {
         let late = EventTime::parse("2023-05-08T01:30:00+05:30").unwrap();
         let day = day_of(late);
         assert_eq!(render_interval(&day), "8 May 2023");

@@ -1,21 +1,20 @@
-//! Whether a name was said.
+//! Whether texts contain the names that a language model returned.
 //!
-//! In: texts, and names as somebody else wrote them. Out: those that stand in the texts, so
-//! that nothing is kept that nobody said. Every word of a name must stand there, in whatever
-//! order and place: "Ann Lee" is who is called Ann in one turn and Lee in another. A word may
-//! stand there with a short ending ("Annas", "Lisbon's"). Scripts that put no space between
-//! words are searched letter by letter.
+//! In: texts, and names from a model. Out: the names that the texts contain, so that no invented
+//! name is kept. Every word of a name must occur, in any order and place: "Ann Lee" may be called
+//! Ann in one turn and Lee in another. A word may occur with a short ending ("Annas", "Lisbon's").
+//! Scripts without spaces between words are searched as substrings.
 
 use std::collections::BTreeSet;
 
 use crate::model::canonical_name;
 
-/// Letters that a word may be longer by than the name that it holds.
+/// Letters of an ending, at most.
 const ENDING: usize = 2;
-/// Letters of a name that may have an ending, at least.
+/// Letters of a word that may have an ending, at least.
 const STEM: usize = 3;
 
-/// What was said, for names to be looked up in.
+/// The texts in which names are looked up.
 #[derive(Debug, Default)]
 pub struct Grounding {
     words: BTreeSet<String>,
@@ -34,7 +33,7 @@ impl Grounding {
         self.words.extend(words(&text).map(str::to_owned));
     }
 
-    /// The names that were said, canonical, sorted, each once.
+    /// The names that the texts contain, canonical, sorted, each once.
     #[must_use]
     pub fn grounded(&self, names: &[String]) -> Vec<String> {
         let all: BTreeSet<String> =
@@ -42,7 +41,7 @@ impl Grounding {
         all.into_iter().collect()
     }
 
-    /// Whether a name was said.
+    /// Whether the texts contain every word of a name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         let name = name.to_lowercase();
@@ -59,8 +58,8 @@ impl Grounding {
         }
         let letters = word.chars().count();
         let most = letters + if letters < STEM { 0 } else { ENDING };
-        let longer = self.words.range(word.to_owned()..).take_while(|said| said.starts_with(word));
-        longer.into_iter().any(|said| said.chars().count() <= most)
+        let longer = self.words.range(word.to_owned()..).take_while(|known| known.starts_with(word));
+        longer.into_iter().any(|known| known.chars().count() <= most)
     }
 }
 
@@ -79,11 +78,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_stand_in_a_text() {
+    fn only_names_that_the_texts_contain_are_grounded() {
         let check = |text: &str, name: &str, expected: bool| {
-            let mut grounds = Grounding::default();
-            text.split('|').for_each(|text| grounds.add(text));
-            assert_eq!(grounds.contains(name), expected, "{name:?} in {text:?}");
+            let mut grounding = Grounding::default();
+            text.split('|').for_each(|text| grounding.add(text));
+            assert_eq!(grounding.contains(name), expected, "{name:?} in {text:?}");
         };
         check("I met Ann|Lee was there", "Ann Lee", true);
         check("I bought new shoes", "New York", false);
@@ -96,9 +95,9 @@ mod tests {
         check("昨日東京に行った", "東京", true);
         check("昨日東京に行った", "大阪", false);
         check("anything", " - ", false);
-        let mut grounds = Grounding::default();
-        grounds.add("Zoe and Ann");
+        let mut grounding = Grounding::default();
+        grounding.add("Zoe and Ann");
         let names = ["Zoe", "ann", "Ann ", "Bo"].map(str::to_owned);
-        assert_eq!(grounds.grounded(&names), ["ann", "zoe"]);
+        assert_eq!(grounding.grounded(&names), ["ann", "zoe"]);
     }
 }

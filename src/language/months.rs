@@ -1,12 +1,12 @@
 //! The months that a text names, with their year where it names one.
 //!
 //! In: English text. Out: pairs of year and month in the order of the text, without
-//! repetition. Never guesses a year. "May" counts only where its neighbours show that the
-//! month is meant.
+//! repetition. Never guesses a year. "May" counts only where its neighbours show that it is
+//! the month.
 
 use super::calendar::month_number;
 
-/// Words before "May" that make it a month.
+/// Words before "May" that show that it is the month.
 const BEFORE_MAY: &[&str] =
     &["in", "of", "since", "during", "early", "late", "mid", "by", "before", "after", "last", "this", "until", "next"];
 
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn may_is_a_month_only_where_that_is_plain() {
+    fn may_is_a_month_only_where_its_neighbours_show_it() {
         check("May Ines come?", &[]);
         check("Who is May?", &[]);
         check("What happened in May?", &[(None, 5)]);

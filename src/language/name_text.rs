@@ -1,7 +1,7 @@
-//! A text as names are looked for in it: words with their capitals, possessives and gaps.
+//! A text split for the search of names: words with their capitals, possessives and gaps.
 //!
-//! In: a text. Out: its words in order, each split once for every question that names and
-//! places ask. Days, months and "I" are no part of a name.
+//! In: a text. Out: its words in order. A caller that looks for several things splits a text once.
+//! Days, months and "I" are not part of a name.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -10,7 +10,7 @@ use super::{
     sentences::is_common_opening,
 };
 
-/// A text split once, for a caller that asks several things of it.
+/// A text split once, for a caller that looks for several things in it.
 pub struct NameText<'t> {
     pub(super) text: &'t str,
     pub(super) words: Vec<NameWord<'t>>,

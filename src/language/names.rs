@@ -1,8 +1,8 @@
 //! Names of people in English text.
 //!
-//! In: a text and the full names of the people known from the dialogue. Out: who is called,
+//! In: a text and the full names of the people known from the dialogue. Out: who is addressed,
 //! who is mentioned, and who else is named beside a word such as "sister" or "friend". A
-//! nickname counts only as a beginning (three letters or more) of exactly one known first
+//! nickname counts only as the beginning (three letters or more) of exactly one known first
 //! name. Days, months and "I" are never names. What is not clearly a person is left out.
 
 use std::ops::Range;
@@ -70,7 +70,7 @@ pub fn mentions(text: &str, known: &[String]) -> Vec<String> {
     NameText::of(text).mentions(known)
 }
 
-/// The known person that a text calls: "Hey Mel!", "Thanks, Melanie", "Melanie, did you…".
+/// The known person whom a text addresses: "Hey Mel!", "Thanks, Melanie", "Melanie, did you…".
 #[must_use]
 pub fn addressee(text: &str, known: &[String]) -> Option<String> {
     NameText::of(text).addressee(known)
@@ -118,7 +118,7 @@ fn called(text: &str, words: &[NameWord<'_>], known: &[String]) -> Option<String
         let after = text.get(last.range.end..).unwrap_or_default().trim_start();
         let closes = after.is_empty()
             || !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '\'' | '’' | '-' | '&' | '/'));
-        let greeted = before.is_some_and(|b| CALLS.contains(&&*b.lower));
+        let greeted = before.is_some_and(|b| GREETINGS.contains(&&*b.lower));
         let gap = before.map_or("", |b| text.get(b.range.end..word.range.start).unwrap_or_default());
         let set_off = gap.contains(',') && !joined_by_and(words, i + length);
         let opens = word.opens && after.starts_with([',', '!', ':', '?']);
@@ -133,7 +133,6 @@ fn accompanying(text: &str, words: &[NameWord<'_>], known: &[String]) -> Vec<Str
     let mut out: Vec<String> = Vec::new();
     for (i, noun) in words.iter().enumerate() {
         let relation = !noun.capital && !noun.possessive && PERSON_NOUNS.binary_search(&&*noun.lower).is_ok();
-        // "a partner with Google", "my friend, Tom" : the name follows at once or after a comma.
         if !relation {
             continue;
         }
@@ -142,6 +141,7 @@ fn accompanying(text: &str, words: &[NameWord<'_>], known: &[String]) -> Vec<Str
             continue;
         };
         let gap = text.get(noun.range.end..first.range.start).unwrap_or_default();
+        // "my friend Tom", "my friend, Tom", but not "a partner with Google".
         if !matches!(gap, " " | ", " | " - ") {
             continue;
         }
@@ -158,7 +158,7 @@ fn accompanying(text: &str, words: &[NameWord<'_>], known: &[String]) -> Vec<Str
     out
 }
 
-/// How many words from `i` on call a person: the full name, the first name, or a nickname.
+/// How many words from `i` on name a person: by full name, first name, or nickname.
 fn calls(words: &[NameWord<'_>], i: usize, person: &str, known: &[String]) -> Option<usize> {
     let said = &words.get(i)?.lower;
     let mut names = person.split_whitespace().map(str::to_lowercase);
@@ -179,7 +179,7 @@ fn same_first_name(person: &str, name: &str) -> bool {
     first(person) == first(name)
 }
 
-/// "…, Anna and Tom": a list, not a call.
+/// "…, Anna and Tom": a list, not an address.
 fn joined_by_and(words: &[NameWord<'_>], next: usize) -> bool {
     words.get(next).is_some_and(|w| matches!(&*w.lower, "and" | "or"))
 }
@@ -189,8 +189,8 @@ fn lists(words: &[NameWord<'_>], i: usize) -> bool {
     i.checked_sub(1).and_then(|j| words.get(j)).is_some_and(|w| is_name_word(w) && !w.opens)
 }
 
-/// Words that are said before the name of the person one speaks to.
-const CALLS: &[&str] = &[
+/// Words before the name of the person who is addressed.
+const GREETINGS: &[&str] = &[
     "bye",
     "congrats",
     "congratulations",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_person_called_is_found() {
+    fn the_addressed_person_is_found() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(addressee(text, &people()).as_deref(), expected, "{text}");
         };
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nickname_counts_only_when_it_is_one_persons() {
+    fn a_nickname_counts_only_when_it_fits_one_person() {
         let people = ["Melanie", "Melissa"].map(str::to_owned);
         assert_eq!(addressee("Hey Mel!", &people), None);
         assert_eq!(addressee("Hey Melan!", &people).as_deref(), Some("Melanie"));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_named_beside_a_word_for_a_person() {
+    fn companions_follow_a_word_for_a_person() {
         let check = |text: &str, expected: &[&str]| assert_eq!(companions(text, &people()), expected, "{text}");
         check("I went with my sister Sarah to the lake", &["Sarah"]);
         check("my friend, Bob Stone, and my wife Ann", &["Bob", "Ann"]);

@@ -81,7 +81,7 @@ impl RunWords for PlacePhrase<'_, '_> {
     }
 }
 
-/// Whether what stands before `i` says that a place follows.
+/// Whether the words before `i` say that a place follows.
 fn preposition(words: &[NameWord<'_>], i: usize) -> bool {
     let back = |n: usize| i.checked_sub(n).and_then(|j| words.get(j)).map_or("", |w| &*w.lower);
     let article = back(1) == "the";
@@ -89,8 +89,8 @@ fn preposition(words: &[NameWord<'_>], i: usize) -> bool {
     spaced && turn_leads_to_place(article, |n| back(n + usize::from(article)), || place_noun(words, i))
 }
 
-/// A phrase after a preposition that is no place: one common word, an abbreviation of a
-/// subject, a language, a series.
+/// Whether a phrase after a preposition may be a place. One common word, an abbreviation of a
+/// subject, a language and a series are not.
 fn acceptable(words: &[NameWord<'_>], i: usize, next: usize) -> bool {
     let Some(word) = words.get(i) else { return false };
     let single = next == i + 1;
@@ -101,8 +101,7 @@ fn acceptable(words: &[NameWord<'_>], i: usize, next: usize) -> bool {
         return false;
     }
     let digits = word.lower.chars().any(|c| c.is_ascii_digit());
-    // "in Friends Season", "in Star Wars": a thing that goes on in lower case as a noun
-    // ("in Python code", "in Disney movies") names a kind, not a place.
+    // "in Python code", "in Disney movies": a single name before such a noun is a kind, not a place.
     let following = words.get(next).filter(|w| w.follows).map_or("", |w| &*w.lower);
     let kind = single
         && (following.ends_with("ies")
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_grounded_is_empty() {
+    fn without_a_rule_there_is_no_place() {
         for text in [
             "I gave it to Caroline",
             "It is in June",

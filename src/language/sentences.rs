@@ -1,7 +1,7 @@
 //! Sentences, questions and the words that carry content. English only.
 //!
 //! In: a text. Out: byte ranges of its sentences, whether it asks, and its content words in
-//! lower case. Greetings, thanks, fillers and function words are no content. Never panics.
+//! lower case. Greetings, thanks, fillers and function words are not content. Never panics.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -63,13 +63,13 @@ pub fn has_content(text: &str, least: usize) -> bool {
     content(text).take(least).count() >= least
 }
 
-/// Whether a word, in lower case, carries no content of its own.
+/// Whether a word, in lower case, carries no content.
 #[must_use]
 pub fn is_empty_word(word: &str) -> bool {
     is_function_word(word) || FILLERS.binary_search(&word).is_ok()
 }
 
-/// Every word that carries no content of its own, in lower case; halves of contractions.
+/// Every word that carries no content, in lower case; contractions as halves.
 pub fn empty_words() -> impl Iterator<Item = &'static str> {
     FUNCTION_WORDS.iter().chain(FILLERS).copied()
 }
@@ -385,7 +385,7 @@ const FILLERS: &[&str] = &[
     "yup",
 ];
 
-/// Further words that often open a sentence with a capital and are no name, sorted.
+/// Further words that often open a sentence with a capital and are not names, sorted.
 const OPENINGS: &[&str] = &[
     "always",
     "amazing",
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_what_is_neither_function_nor_filler() {
+    fn content_words_are_neither_function_words_nor_fillers() {
         let check = |text: &str, expected: &[&str]| assert_eq!(content_words(text), expected, "{text}");
         check("Wow, thanks! Yeah, I really don't.", &[]);
         check("I've been painting a Sunrise", &["painting", "sunrise"]);

@@ -1,12 +1,12 @@
-//! What was shared with a turn, inside the text of a part: how it is written and read.
+//! Attachments inside the text of a part: how they are written and parsed.
 //!
-//! In: words, and the things shared with them. Out: `words [photo: caption]`, and back. The
-//! form is made here and read here; what a speaker typed in the same form reads the same.
+//! In: words, and the attachments shared with them. Out: `words [photo: caption]`, and back. Text
+//! that a speaker typed in this format parses as an attachment.
 
-/// How the kinds of things open, and how a sentence names them.
+/// How each kind opens in brackets, and how a sentence names it.
 const KINDS: [(&str, &str); 3] = [("[photo: ", "a photo: "), ("[file: ", "a file: "), ("[shared: ", "something: ")];
 
-/// What an attachment of this kind with this caption is called inside a text.
+/// An attachment of a kind with a caption, as it stands inside a text.
 #[must_use]
 pub fn shared(kind: Option<&str>, caption: &str) -> String {
     match kind.map(str::trim) {
@@ -16,7 +16,7 @@ pub fn shared(kind: Option<&str>, caption: &str) -> String {
     }
 }
 
-/// A text's words, and each thing shared with them, in brackets.
+/// A text's words, and its attachments in brackets.
 #[must_use]
 pub fn split(text: &str) -> (&str, Vec<&str>) {
     let mut things = Vec::new();
@@ -29,13 +29,13 @@ pub fn split(text: &str) -> (&str, Vec<&str>) {
     (words, things)
 }
 
-/// A thing in brackets, as a sentence names it: `a photo: caption`.
+/// An attachment in brackets, as a sentence names it: `a photo: caption`.
 #[must_use]
 pub fn named(thing: &str) -> Option<String> {
     parts(thing).map(|(name, caption)| format!("{name}{caption}"))
 }
 
-/// The caption of a thing in brackets.
+/// The caption of an attachment in brackets.
 #[must_use]
 pub fn caption(thing: &str) -> Option<&str> {
     parts(thing).map(|(_, caption)| caption)

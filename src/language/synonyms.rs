@@ -1,13 +1,12 @@
-//! Words that mean nearly the same, by a table that was made once.
+//! Words that mean nearly the same, by a fixed table.
 //!
-//! In: a word in lower case, in any form. Out: words that an embedding model places near
-//! it, nearest first, each with their cosine. No two of them, and none and the word itself,
-//! share a stem. The table is text and stays text: a question for a word reads one line.
-//! `ripplemem synonyms --write` makes it anew.
+//! In: a word in lower case, in any form. Out: the words that an embedding model places nearest,
+//! nearest first, each with its cosine. No two of them share a stem, nor does any with the word.
+//! The table is not parsed: a lookup reads one line. `ripplemem synonyms --write` makes the table.
 
 use tantivy::tokenizer::{Language, RawTokenizer, Stemmer, TextAnalyzer, TokenStream};
 
-/// A line a stem, in the order of bytes: the stem, a tab, `word:cosine` with spaces between.
+/// One line for each stem, in byte order: the stem, a tab, `word:cosine` with spaces between.
 pub const TABLE: &str = include_str!("synonyms.txt");
 
 /// The neighbours of a word in lower case; none for function words and rare words.
@@ -18,7 +17,7 @@ pub fn synonyms(word: &str) -> impl Iterator<Item = (&'static str, f32)> {
     })
 }
 
-/// What the forms of an English word share, as the lexical channel sees it.
+/// The stem of an English word, as in the lexical channel.
 #[must_use]
 pub fn stem(word: &str) -> String {
     let mut analyzer = TextAnalyzer::builder(RawTokenizer::default()).filter(Stemmer::new(Language::English)).build();
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_pairs_hold_in_any_form() {
+    fn synonyms_are_found_for_every_form_of_a_word() {
         let check = |word: &str, expected: &str, least: f32| {
             let found = synonyms(word).find(|(w, _)| stem(w) == stem(expected));
             assert!(found.is_some_and(|(_, cosine)| cosine >= least), "{word} {expected}: {found:?}");

@@ -1,4 +1,4 @@
-//! Whether a clause speaks of what was or of what will be.
+//! Whether a clause speaks of the past or of the future.
 //!
 //! In: a clause's words in lower case and a place in it. Out: the tense of the nearest
 //! wording that has one, or `Unclear`. Never looks past the clause it is given.
@@ -80,7 +80,7 @@ fn tense_of(clause: &[&str], i: usize) -> Option<Tense> {
     if matches!((this, before(1)), ("got", "ve" | "have" | "has")) {
         return None;
     }
-    // "is called", "feel loved", "so excited": a participle that describes is no past.
+    // "is called", "feel loved", "so excited": a descriptive participle is not a past.
     let describes = matches!(
         before(1),
         "is" | "are"
@@ -106,7 +106,7 @@ fn is_apostrophe(word: &str) -> bool {
     matches!(word, "'" | "’")
 }
 
-/// Words in -ed that tell nothing of when.
+/// Words in -ed that are not a past.
 const ADJECTIVES: &[&str] = &[
     "amazed",
     "ashamed",

@@ -1,7 +1,7 @@
 //! How many expressions of time a text holds, vague ones included.
 //!
-//! In: English text. Out: a count; nothing is resolved. A text that says when something
-//! was, even vaguely, is what a question for a time looks for.
+//! In: English text. Out: a count; nothing is resolved. A question for a time prefers texts that
+//! say when something was, even vaguely.
 
 use std::sync::LazyLock;
 

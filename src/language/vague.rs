@@ -1,7 +1,7 @@
-//! Whether a text dates what it tells only vaguely.
+//! Whether a text holds a vague time.
 //!
 //! In: a text. Out: true when it holds wording such as "recently", "a few years ago" or "the
-//! other day", which names a time but no interval. Says nothing of exact times beside it.
+//! other day", which names a time but no interval. Exact times in the same text do not matter.
 
 use std::sync::LazyLock;
 

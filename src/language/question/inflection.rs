@@ -1,8 +1,7 @@
 //! Verbs of a question to verbs of a statement.
 //!
-//! In: the base form of an English verb, as it stands after "did" or "does". Out: its
-//! past, or its third person. A form that is unknown is made by the regular rules;
-//! never fails.
+//! In: the base form of an English verb, as it follows "did" or "does". Out: its past, or its
+//! third person. Unknown verbs follow the regular rules; nothing fails.
 
 /// Base and past of common irregular verbs.
 const IRREGULAR: &[(&str, &str)] = &[
@@ -115,7 +114,7 @@ fn ends_in_vowel(text: &str) -> bool {
     text.ends_with(['a', 'e', 'i', 'o', 'u'])
 }
 
-/// The last letter of a short verb that doubles it: plan, stop, but not visit or play.
+/// The last letter of a short verb whose past doubles it: plan, stop, but not visit or play.
 fn doubles(base: &str) -> Option<char> {
     let vowels = base.chars().filter(|c| "aeiou".contains(*c)).count();
     let mut back = base.chars().rev();
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pasts() {
+    fn the_past_of_regular_and_irregular_verbs() {
         let cases = [
             ("go", "went"),
             ("bake", "baked"),
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn third_persons() {
+    fn the_third_person_of_verbs() {
         for (base, expected) in
             [("like", "likes"), ("teach", "teaches"), ("study", "studies"), ("go", "goes"), ("have", "has")]
         {

@@ -24,8 +24,8 @@ pub(super) fn keywords(
     runs: &[NameRun<'_>],
     times: &[Range<usize>],
 ) -> Vec<String> {
-    // Classes by how much a keyword selects: a title says most, then what the question is about,
-    // then names and dates (which the cue channel looks up as well), then common verbs.
+    // Classes, most selective first: titles, what the question is about, names and dates (which the
+    // cue channel looks up as well), common verbs.
     const TITLE: u8 = 0;
     const TOPIC: u8 = 1;
     const NAMED: u8 = 2;

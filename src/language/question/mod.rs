@@ -2,9 +2,9 @@
 //!
 //! In: a question. Out: a [`ReadQuestion`], from which recall takes everything that the wording
 //! says: its type, keywords, persons, places and time, who acts, the wording in the first person,
-//! and the statement whose gap it asks for. Pure, and never looks at what is remembered.
+//! and the statement whose gap it asks for. Pure; it never looks at the memory.
 //!
-//! `read` puts it together; `words`, `quotes`, `names`, `keywords`, `persons`, `question_type`,
+//! `read` makes the value. `words`, `quotes`, `names`, `keywords`, `persons`, `question_type`,
 //! `statement` and `inflection` each read one thing.
 
 mod inflection;

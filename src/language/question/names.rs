@@ -17,9 +17,9 @@ use crate::{
     model::canonical_name,
 };
 
-/// Words of the longest name of a person; longer capitalised phrases are titles.
+/// Words of a person's name, at most; longer capitalised phrases are titles.
 const LONGEST_NAME: usize = 3;
-/// Titles before a name, which are no part of it; lower case.
+/// Titles before a name that are not part of it; lower case.
 const HONORIFICS: &[&str] = &["mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir", "aunt", "uncle"];
 /// Small words inside a name or title.
 const CONNECTORS: &[&str] = &["of", "the", "de", "van", "von", "der", "la", "le", "du", "del", "di"];
@@ -27,7 +27,7 @@ const CONNECTORS: &[&str] = &["of", "the", "de", "van", "von", "der", "la", "le"
 const AFTER_PLACE: &[&str] =
     &["last", "next", "yesterday", "today", "tomorrow", "recently", "previously", "earlier", "later", "now", "ago"];
 
-/// What a capitalised phrase stands for.
+/// What a capitalised phrase names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameClass {
     Person,
@@ -121,7 +121,7 @@ fn honorific_before(before: &str) -> bool {
     before.ends_with('.') && HONORIFICS.contains(&last.as_str())
 }
 
-/// Every first word has a capital: it counts as a name only where grammar says so.
+/// Whether the first word of a sentence, which always has a capital, is a name by its grammar.
 fn is_subject(text: &str, words: &[Word<'_>], at: usize) -> bool {
     let Some(word) = words.get(at) else { return false };
     if is_auxiliary(&word.lower) || is_weak_word(&word.lower) {
@@ -168,7 +168,7 @@ fn class_of(
     let before = range.start.checked_sub(1 + usize::from(article));
     let possessive = inside.last().is_some_and(|w| w.possessive);
     let calendar = inside.iter().any(|w| is_calendar_name(&w.lower));
-    // "Did June call?": after an auxiliary a month is a person.
+    // "Did June call?": after an auxiliary a month's name is a person.
     let called = inside.len() == 1 && before.is_some_and(|b| is_auxiliary(lower(b)));
     if calendar && !(called || possessive) {
         return NameClass::Other;
@@ -198,7 +198,7 @@ fn class_of(
         inside.iter().any(|w| w.text.chars().count() > 1 && w.text.chars().all(|c| c.is_uppercase() || c.is_numeric()));
     let language = inside.len() == 1
         && inside.iter().any(|w| w.lower.len() > 5 && ["ish", "ese", "ism"].iter().any(|e| w.lower.ends_with(e)));
-    // "J.K." and the like are initials of a name that is written out elsewhere, if at all.
+    // Initials such as "J.K." match no canonical name.
     let initials = inside.iter().all(|w| w.text.contains('.'));
     if title || acronym || language || initials { NameClass::Other } else { NameClass::Person }
 }

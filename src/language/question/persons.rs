@@ -1,21 +1,21 @@
-//! Who a question is about, and the question as that person would put it.
+//! Who acts in a question, and the question in the first person.
 //!
-//! In: the question's wording and the persons that its cues name. Out: the one who acts,
-//! where several are named; and the question with their names as "I" and "my", which lies
-//! nearer to what they said themselves. Never changes anything but the names.
+//! In: the question's words and the persons that its cues name. Out: the one who acts, where
+//! several are named; and the wording with their names replaced by "I" and "my", whose vector is
+//! closer to what they said themselves. Changes nothing but the names.
 
 use std::ops::Range;
 
 use super::words::Word;
 use crate::model::canonical_name;
 
-/// Words after which a person is not the one who acts.
+/// Words after which a person does not act.
 const NOT_ACTING_AFTER: &[&str] = &["to", "from", "with", "for", "by", "about", "of", "and"];
 
 /// A person's name where it stands in the question.
 struct Named {
     name: String,
-    /// Places of its words.
+    /// Indexes of its words.
     words: Range<usize>,
     possessive: bool,
 }
@@ -39,7 +39,8 @@ pub(super) fn subject(words: &[Word<'_>], persons: &[String]) -> Option<String> 
     acting.map(|n| n.name)
 }
 
-/// The question with every person as "I", or "my" where something is theirs; absent where it names none.
+/// The question with each person as "I", or as "my" where the name is possessive; absent where it
+/// names none.
 pub(super) fn first_person_wording(question: &str, words: &[Word<'_>], persons: &[String]) -> Option<String> {
     let mut out = String::with_capacity(question.len());
     let mut done = 0;
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_who_acts() {
+    fn the_person_who_acts_is_found() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(subject(&words(text), &persons()).as_deref(), expected, "{text}");
         };
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_as_they_would_put_it() {
+    fn names_become_i_and_my() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(first_person_wording(text, &words(text), &persons()).as_deref(), expected, "{text}");
         };

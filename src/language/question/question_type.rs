@@ -1,7 +1,7 @@
-//! The form of a question: what kind of answer it wants.
+//! The type of a question: what kind of answer it wants.
 //!
-//! In: the question's wording. Out: one form, by general rules of English. Words inside
-//! double quotation marks say nothing about the form. Never looks at what is remembered.
+//! In: the question's wording. Out: one type, by general rules of English. Words inside double
+//! quotation marks do not count. Never looks at the memory.
 
 use std::sync::LazyLock;
 
@@ -16,14 +16,13 @@ pub enum QuestionType {
     Time,
     /// How many, how often, how much.
     Count,
-    /// What two have in common, or what both do.
+    /// What two people have in common, or what both do.
     Both,
-    /// What would or might be, or a yes or no: what is remembered bears on the answer
-    /// without stating it.
+    /// What would or might be, or yes or no: the memory supports the answer without stating it.
     Inference,
     /// Several things.
     List,
-    /// What someone does by habit: one of several mentions may hold it.
+    /// What someone does habitually: one of several mentions may hold it.
     Habit,
     /// One thing.
     #[default]
@@ -40,18 +39,18 @@ impl QuestionType {
         PATTERNS.iter().find(|(_, pattern)| pattern.is_match(&plain)).map_or(Self::Single, |(kind, _)| *kind)
     }
 
-    /// One unit rarely holds the whole answer.
+    /// Whether one unit rarely holds the whole answer.
     pub fn several(self) -> bool {
         matches!(self, Self::Count | Self::Both | Self::List)
     }
 
-    /// The answer is put together from what bears on it.
+    /// Whether the answer is put together from several turns.
     pub fn gathered(self) -> bool {
         self.several() || self == Self::Inference
     }
 }
 
-/// The forms in the order in which they are tried; the first that matches is taken.
+/// The patterns of each type, in the order in which they are tried; the first match decides.
 const PATTERNS_BY_TYPE: &[(QuestionType, &str)] = {
     use QuestionType::{Both, Count, Habit, Inference, List, Single, Time};
     &[
@@ -66,12 +65,12 @@ const PATTERNS_BY_TYPE: &[(QuestionType, &str)] = {
             r"^(?:would|might|could|is|are|was|were|do|does|did|has|have|had|can|will|should)\b|\b(?:would|might|likely|could|probably|considered)\b",
         ),
         (List, r"^(?:in )?(?:what|which)\b.*\b(?:kinds?|types?|sorts?|ways)\b"),
-        // The perfect: what has been done so far.
+        // The perfect asks for all that was done so far.
         (
             List,
             r"^(?:(?:in|on|at|to|from|for|with|about|of) )?(?:what|which|where|who|whom)\b.*\b(?:has|have)(?:\W+\w+){0,4}\W+(?:been|done|made|had|met|seen|gone|\w+ed|\w+en|\w+[^aeiou\W]own|read|bought|taught|won|gotten|got|found|given|set|put|built|kept|lost|run|sung|written)\b",
         ),
-        // Their verb would read as a plural where a name in -s follows.
+        // Comes before the rule of plurals, which would read a name in -s as one.
         (Habit, r"^what does "),
         (Single, r"^(?:what|who) was "),
         // A noun in the plural after "what" or "which".
@@ -84,7 +83,7 @@ const PATTERNS_BY_TYPE: &[(QuestionType, &str)] = {
     ]
 };
 
-/// Patterns that are well formed, which a test checks of all.
+/// The compiled patterns; a test checks that all of them compile.
 static PATTERNS: LazyLock<Vec<(QuestionType, Regex)>> = LazyLock::new(|| {
     PATTERNS_BY_TYPE.iter().filter_map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?))).collect()
 });
@@ -100,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_is_well_formed() {
+    fn every_pattern_compiles() {
         assert_eq!(PATTERNS.len(), PATTERNS_BY_TYPE.len());
     }
 
     #[test]
-    fn times() {
+    fn questions_for_a_time() {
         check(
             QuestionType::Time,
             &[
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn several_things() {
+    fn questions_for_several_things() {
         check(
             QuestionType::List,
             &[
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing() {
+    fn questions_for_one_thing() {
         check(
             QuestionType::Single,
             &[

@@ -1,4 +1,4 @@
-//! What a question quotes: titles and wording between quotation marks.
+//! Quotations in a question: titles and wording between quotation marks.
 //!
 //! In: a question's text. Out: the ranges of its quotations, or the text without them. An
 //! apostrophe inside or after a word opens no quotation.

@@ -1,4 +1,4 @@
-//! A question to everything that its wording says.
+//! A question to all that its wording says.
 //!
 //! In: a question. Out: one value that every step of recollection takes by reference, so that no
 //! step splits or classifies the wording again. Holds no settings; the same question always
@@ -23,7 +23,7 @@ use crate::{
     model::{Cues, Interval, Question},
 };
 
-/// A question that was read.
+/// A question and all that was read from its wording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadQuestion<'q> {
     question: &'q Question,

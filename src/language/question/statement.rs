@@ -1,9 +1,9 @@
-//! A question as the statement whose gap it asks for: "Which song has Omar taught?" becomes "Omar
-//! has taught a certain song."
+//! A question as a statement with the gap that it asks for: "Which song has Omar taught?" becomes
+//! "Omar has taught a certain song."
 //!
-//! In: a question with plain grammar. Out: a sentence in the word order of a fact, so that it lies
-//! near the units that are looked for rather than near other questions. It is built from the
-//! question's own words; it names no answer and asks nothing.
+//! In: a question with plain grammar. Out: a sentence in the word order of a fact, whose vector is
+//! closer to the missing units than to other questions. It is built from the question's words; it
+//! names no answer and asks nothing.
 
 use super::{inflection, words::is_auxiliary};
 use crate::language::sentences::{is_function_word, sentence_case};
@@ -24,13 +24,13 @@ pub(super) struct Clause<'q> {
     predicate: Vec<&'q str>,
 }
 
-/// What takes the place of the word that the question asks with.
+/// The words that replace the question word.
 enum Gap {
     /// An object after the verb.
     Object(String),
     /// A phrase at the end.
     Ending(String),
-    /// Nothing: the question asks when, why, how or whether.
+    /// None: the question asks when, why, how or whether.
     None,
 }
 
@@ -60,8 +60,8 @@ impl<'q> Clause<'q> {
         })
     }
 
-    /// The clause as a statement, its gap filled by a general word; with `more` one that looks for
-    /// others of the same kind. Absent when no place for the gap is plain.
+    /// The clause as a statement whose gap a general word fills; with `more`, a word for others of the
+    /// same kind ("also another song"). Absent when it is not plain where the gap belongs.
     pub(super) fn statement(&self, more: bool) -> Option<String> {
         let (words, after_verb) = predicate(&self.predicate, &self.auxiliary, more)?;
         let gap = gap(&self.head, &self.noun, self.preposition.as_deref(), more);
@@ -73,7 +73,7 @@ fn bare(token: &str) -> &str {
     token.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// Where the auxiliary stands, when it follows the head as grammar has it.
+/// The index of the auxiliary, where it follows the head as in plain grammar.
 fn auxiliary_after(lower: &[String], head: usize) -> Option<usize> {
     /// Words of the longest noun phrase between the head and the auxiliary.
     const LONGEST: usize = 5;
@@ -176,8 +176,8 @@ fn gap(head: &str, noun: &str, preposition: Option<&str>, more: bool) -> Gap {
     }
 }
 
-/// Puts the gap's words where an object stands: before the first adverbial after the
-/// verb, or at the end when nothing follows it. Absent when a clause stands in the way.
+/// Puts the gap's words where an object belongs: before the first adverbial after the verb, or at
+/// the end. Absent when a relative clause makes that place unclear.
 fn place(mut words: Vec<String>, after_verb: usize, gap: Gap) -> Option<String> {
     match gap {
         Gap::None => {}
@@ -186,7 +186,7 @@ fn place(mut words: Vec<String>, after_verb: usize, gap: Gap) -> Option<String> 
         Gap::Object(object) => {
             let does = words.get(after_verb - 1).is_some_and(|v| matches!(v.as_str(), "did" | "does" | "do"));
             let found = (after_verb..words.len()).find(|&i| does || opens_adverbial(&words, i));
-            // "working on in May": a preposition without an object of its own takes this one.
+            // "working on in May": a preposition without an object takes this one.
             let stranded = |i: usize| {
                 is_preposition(&words, i)
                     && (i + 1 == words.len()
@@ -200,7 +200,7 @@ fn place(mut words: Vec<String>, after_verb: usize, gap: Gap) -> Option<String> 
     Some(words.join(" "))
 }
 
-/// Whether a phrase of place, time or manner begins here.
+/// Whether a phrase of place, time or manner begins at a word.
 fn opens_adverbial(words: &[String], at: usize) -> bool {
     let word = words.get(at).map_or("", String::as_str);
     // "is planning to do": an infinitive belongs to the verb, "to Ravi" does not.

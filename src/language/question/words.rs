@@ -1,9 +1,7 @@
-//! Text to words: the vocabulary that cues, plans and targets share.
+//! A question's text to words, and which of them are too common to select anything.
 //!
-//! In: English text. Out: words with their byte ranges, and stems of content words as a
-//! set. Weak words are a list of general English; nothing here knows a person, a place or
-//! a topic. Never allocates per pair of texts compared: a
-//! text is stemmed once.
+//! In: English text. Out: words with their byte ranges, capitals and possessive endings. The lists
+//! are general English; nothing here knows a person, a place or a topic.
 
 use std::ops::Range;
 

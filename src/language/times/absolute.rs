@@ -1,9 +1,8 @@
 //! Dates by name or number: "8 May 2023", "May 8th", "2023-05-08", "June 2022", "in 2019".
 //!
-//! In: the words and a place in them. Out: the stretch and where it ends. A year that is
-//! left out is taken from the anchor by a weekday, by the tense or as the nearest; without
-//! an anchor there is no hit. Day and month in figures
-//! count only when they can be read one way.
+//! In: the words and an index. Out: the expression there. A year that is left out follows from
+//! the anchor: by a weekday, by the tense, or as the nearest; without an anchor there is no
+//! expression. Day and month in figures count only when they can be read in one way.
 
 use jiff::civil::{Date, Time, Weekday};
 
@@ -143,7 +142,7 @@ impl TimeReader<'_> {
             "of" => matches!(self.words.before(at, 2), "beginning" | "start" | "end" | "middle" | "month"),
             _ => false,
         };
-        // "in May Hall", "in June's house": a name goes on with a capital or a possessive.
+        // "in May Hall", "in June's house": before a capital or a possessive it is a name.
         let name = (self.words.capital(at + 1) && !matches!(w(at + 1), "i")) || matches!(w(at + 1), "'" | "’");
         if !supported || name {
             return None;

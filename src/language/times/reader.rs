@@ -1,7 +1,7 @@
 //! A text's words to the time expressions among them.
 //!
-//! In: a text and, where known, the moment it was said. Out: the longest expression at each
-//! place, by the rules of the sibling files. Never reads a clock.
+//! In: a text and, where known, the moment it was said. Out: the longest expression at each word,
+//! by the rules of `absolute`, `relative` and `clock`. Never reads a clock.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Times relative to the anchor or to a date: "yesterday", "last weekend", "two weeks ago",
 //! "next Friday", "the week before 9 June 2023", "first weekend of August".
 //!
-//! In: the words and a place in them. Out: the stretch and where it ends. "Last Friday" is
+//! In: the words and an index. Out: the expression there. "Last Friday" is
 //! the last one before the anchor's day, "next Friday" the first after it; a weekend
 //! belongs to the week before it. "On Friday" follows the tense of its sentence and is
 //! nothing when that is unclear.

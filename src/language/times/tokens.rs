@@ -1,4 +1,4 @@
-//! A text as the time grammar reads it: words and single marks, in lower case.
+//! A text split for the time grammar: words and single marks, in lower case.
 //!
 //! In: a text and its ASCII lower case. Out: words by index, with their byte ranges; an
 //! index outside reads as the empty word, so that a rule may look anywhere.
