@@ -214,7 +214,7 @@ impl VectorCache {
         self.entry(&key).map(|entry| entry.windows).unwrap_or_default()
     }
 
-    fn entry(&self, key: &[u8]) -> Option<Entry> {
+    fn entry(&self, key: &[u8]) -> Option<CachedVectors> {
         decode(&self.entries.get(key).ok()??)
     }
 
@@ -257,7 +257,7 @@ impl OpenFailure {
 
 // ---------------------------------------------------------------- keys and values
 
-struct Entry {
+struct CachedVectors {
     windows: Vec<WindowId>,
     vectors: SpanVectors,
 }
@@ -328,7 +328,7 @@ fn put_vector(out: &mut Vec<u8>, vector: &Vector) {
 }
 
 /// `None` when the bytes are not an entry.
-fn decode(mut bytes: &[u8]) -> Option<Entry> {
+fn decode(mut bytes: &[u8]) -> Option<CachedVectors> {
     let count = take_u32(&mut bytes)?;
     let mut windows = Vec::new();
     for _ in 0..count {
@@ -344,7 +344,7 @@ fn decode(mut bytes: &[u8]) -> Option<Entry> {
         spans.push(take_vector(&mut bytes)?);
         weights.push(f32::from_bits(take_u32(&mut bytes)?));
     }
-    bytes.is_empty().then_some(Entry { windows, vectors: SpanVectors { whole, spans, weights } })
+    bytes.is_empty().then_some(CachedVectors { windows, vectors: SpanVectors { whole, spans, weights } })
 }
 
 fn take_u32(bytes: &mut &[u8]) -> Option<u32> {

@@ -16,7 +16,7 @@ use tokenizers::Tokenizer;
 
 use super::assets::{self, TOKENIZER_FILE};
 use super::identity::model_ref;
-use super::passes::{TextPooling, Tokens};
+use super::passes::{TextPooling, TokenizedText};
 use super::spans::{check_spans, embed_separately};
 use super::worker_pool::{ModelSignature, run_batches, run_in_parallel};
 use super::{EmbedError, Embedder, SpanVectors, runtime};
@@ -98,12 +98,12 @@ impl OnnxEmbedder {
         Ok(opened)
     }
 
-    fn tokenise(&self, texts: &[String], prefix: usize) -> Result<Vec<Tokens>, EmbedError> {
+    fn tokenise(&self, texts: &[String], prefix: usize) -> Result<Vec<TokenizedText>, EmbedError> {
         let inputs: Vec<&str> = texts.iter().map(String::as_str).collect();
         let encodings = self.tokenizer.encode_batch(inputs, true).map_err(|e| self.failed(&e))?;
         Ok(encodings
             .iter()
-            .map(|e| Tokens::new(e.get_ids(), e.get_offsets(), e.get_special_tokens_mask(), prefix))
+            .map(|e| TokenizedText::new(e.get_ids(), e.get_offsets(), e.get_special_tokens_mask(), prefix))
             .collect())
     }
 

@@ -11,8 +11,8 @@ use crate::config::{EmbedSettings, ModelSettings, Runner};
 /// `model` is the model's entry ([`crate::config::Pipeline::model`]).
 ///
 /// # Errors
-/// [`EmbedError`] that names the missing or damaged file and every place searched at, or the
-/// nearest known model names.
+/// [`EmbedError`] that names the missing or damaged file and every path that was tried, or the nearest
+/// known model names.
 pub fn open(settings: &EmbedSettings, model: &ModelSettings) -> Result<Box<dyn Embedder>, EmbedError> {
     Ok(match model.runner {
         Runner::Onnx => Box::new(onnx::OnnxEmbedder::open(settings, model)?),

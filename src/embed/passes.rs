@@ -15,7 +15,7 @@ use crate::config::Pooling;
 use crate::model::Vector;
 
 /// A tokenised text: special tokens, then the prefix's tokens, then the content's, then special tokens.
-pub(super) struct Tokens {
+pub(super) struct TokenizedText {
     /// Token ids, in order.
     pub(super) ids: Vec<u32>,
     /// The bytes of the prefixed text that each token covers.
@@ -26,7 +26,7 @@ pub(super) struct Tokens {
     pub(super) tail: usize,
 }
 
-impl Tokens {
+impl TokenizedText {
     /// Finds the parts: `special` is 1 at special tokens; the prefix has `prefix` bytes.
     pub(super) fn new(ids: &[u32], offsets: &[(usize, usize)], special: &[u32], prefix: usize) -> Self {
         let head = special.iter().take_while(|m| **m == 1).count();
@@ -81,7 +81,7 @@ impl TextPooling {
     /// fewest spans, between words; a plain text that is too long is truncated.
     pub(super) fn plan(
         text: usize,
-        tokens: &Tokens,
+        tokens: &TokenizedText,
         spans: &[Range<usize>],
         limit: usize,
         pooling: Pooling,
@@ -185,7 +185,7 @@ fn split_counts(spans: &[Range<usize>], length: usize) -> Vec<usize> {
 }
 
 /// The last index within `room` tokens where a cut splits the fewest spans, between words if possible.
-fn cut(tokens: &Tokens, splits: &[usize], start: usize, room: usize) -> usize {
+fn cut(tokens: &TokenizedText, splits: &[usize], start: usize, room: usize) -> usize {
     let cost = |at: usize| {
         let inside_a_word = tokens.offset(at).0 <= tokens.offset(at - 1).1;
         (splits.get(at).copied().unwrap_or(0), inside_a_word)
@@ -193,7 +193,7 @@ fn cut(tokens: &Tokens, splits: &[usize], start: usize, room: usize) -> usize {
     (start + 1..=start + room).rev().min_by_key(|at| cost(*at)).unwrap_or(start + room)
 }
 
-fn pass(text: usize, tokens: &Tokens, content: Range<usize>) -> Pass {
+fn pass(text: usize, tokens: &TokenizedText, content: Range<usize>) -> Pass {
     let part = |range: Range<usize>| tokens.ids.get(range).unwrap_or_default().iter();
     let head = part(0..tokens.content.start);
     let tail = part(tokens.tail..tokens.ids.len());
@@ -212,13 +212,13 @@ mod tests {
     const SEP: u32 = 102;
 
     /// One token a letter, none for a blank: `ab c` is [CLS] a b c [SEP].
-    fn tokens(text: &str, prefix: usize) -> Tokens {
+    fn tokens(text: &str, prefix: usize) -> TokenizedText {
         let letters: Vec<(usize, char)> = text.char_indices().filter(|(_, c)| *c != ' ').collect();
         let ids: Vec<u32> = [CLS].into_iter().chain(letters.iter().map(|(_, c)| *c as u32)).chain([SEP]).collect();
         let offsets: Vec<(usize, usize)> =
             [(0, 0)].into_iter().chain(letters.iter().map(|(i, c)| (*i, i + c.len_utf8()))).chain([(0, 0)]).collect();
         let marks: Vec<u32> = ids.iter().map(|id| u32::from(*id == CLS || *id == SEP)).collect();
-        Tokens::new(&ids, &offsets, &marks, prefix)
+        TokenizedText::new(&ids, &offsets, &marks, prefix)
     }
 
     fn letters(pass: &Pass) -> String {

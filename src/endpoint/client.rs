@@ -1,7 +1,8 @@
 //! The HTTP client of one endpoint.
 //!
 //! In: a request's body, a timeout, and a function that reads the reply. Out: what the function
-//! read, or a [`RequestFailure`] by status code and error kind, in the endpoint's words with the key masked.
+//! read, or a [`RequestFailure`] by status code and kind of error, with the endpoint's message and
+//! the key masked.
 
 use std::{
     io::{BufRead, BufReader},
@@ -117,10 +118,10 @@ impl Endpoint {
         &self,
         status: u16,
         after: Option<Duration>,
-        message: &str,
+        body: &str,
         response: &Response<Body>,
     ) -> RequestFailure {
-        let message = error_message(&self.without_key(message));
+        let message = error_message(&self.without_key(body));
         let problem =
             if message.is_empty() { format!("status {status}") } else { format!("status {status}: {message}") };
         match status {
@@ -130,8 +131,8 @@ impl Endpoint {
                     self.without_key(&format!("status {status}: {} has moved to {to}", response.get_uri())),
                 )
             }
-            // A used-up quota does not come back by waiting.
-            429 if message.contains("insufficient_quota") => RequestFailure::Permanent(problem),
+            // Waiting does not refill a quota.
+            429 if body.contains("insufficient_quota") => RequestFailure::Permanent(problem),
             408 | 409 | 425 | 429 | 500..600 => RequestFailure::Transient { problem, after, charged: false },
             400 | 413 | 422 => RequestFailure::Rejected(problem),
             _ => RequestFailure::Permanent(problem),

@@ -46,7 +46,7 @@ impl Extractor for RulesExtractor {
             return Ok(groups(window, self.unit_turns, &people, &informs));
         }
 
-        let candidates: Vec<Candidate<'_>> = (0..turns.len()).filter_map(|i| candidate(&turns, i, &informs)).collect();
+        let candidates: Vec<UnitTurn<'_>> = (0..turns.len()).filter_map(|i| candidate(&turns, i, &informs)).collect();
         let mut units: Vec<DraftUnit> = Vec::with_capacity(candidates.len());
         for candidate in &candidates {
             let answered =
@@ -130,7 +130,7 @@ fn with_reply<'w>(mut utterance: Utterance<'w>, live: &[&'w WindowTurn]) -> Utte
 }
 
 /// A turn that may make a unit.
-struct Candidate<'w> {
+struct UnitTurn<'w> {
     window_turn: &'w WindowTurn,
     /// The turn whose question it answers.
     question: Option<&'w WindowTurn>,
@@ -142,7 +142,7 @@ struct Candidate<'w> {
 }
 
 /// A turn outside the context that has content, alone or as the answer to a question.
-fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> bool) -> Option<Candidate<'w>> {
+fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> bool) -> Option<UnitTurn<'w>> {
     let window_turn = *turns.get(i)?;
     if window_turn.context {
         return None;
@@ -162,7 +162,7 @@ fn candidate<'w>(turns: &[&'w WindowTurn], i: usize, informs: &impl Fn(&str) -> 
         informs(&whole.words) || !whole.shared.is_empty() || informs(&utterance.words)
     });
     let informative = !utterance.shared.is_empty() || informs(&utterance.words);
-    (informative || question.is_some()).then(|| Candidate {
+    (informative || question.is_some()).then(|| UnitTurn {
         window_turn,
         question,
         replies_to: target.filter(|_| reply.is_some()).map(|t| t.turn.speaker.as_str()),

@@ -51,7 +51,7 @@ pub(super) struct Response {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct CachedResponse {
     /// The windows that use it, or the turns that it depends on, as [`turn_key`]s.
     #[serde(rename = "places")]
     depends_on: Vec<WindowId>,
@@ -134,7 +134,7 @@ impl ResponseCache {
         let mut depends_on = depends_on.to_vec();
         depends_on.sort();
         depends_on.dedup();
-        self.put(&mut batch, bank, key, &Entry { depends_on, response: response.clone() })?;
+        self.put(&mut batch, bank, key, &CachedResponse { depends_on, response: response.clone() })?;
         self.commit(batch)
     }
 
@@ -210,7 +210,7 @@ impl ResponseCache {
         for guard in self.entries.iter() {
             let (key, value) = guard.into_inner().map_err(|e| self.failed(&e))?;
             let bank = read_field(&key).and_then(|(bank, _)| String::from_utf8(bank.to_vec()).ok());
-            let entry: Option<Entry> = serde_json::from_slice(&value).ok();
+            let entry: Option<CachedResponse> = serde_json::from_slice(&value).ok();
             let (Some(bank), Some(entry)) = (bank, entry) else { continue };
             for window in entry.depends_on.into_iter().filter(|key| !is_turn(key)) {
                 *found.entry((bank.clone(), window)).or_default() += entry.response.usage;
@@ -238,11 +238,17 @@ impl ResponseCache {
         value.and_then(|v| serde_json::from_slice(&v).ok()).unwrap_or_default()
     }
 
-    fn entry(&self, key: &[u8]) -> Option<Entry> {
+    fn entry(&self, key: &[u8]) -> Option<CachedResponse> {
         serde_json::from_slice(&self.entries.get(key).ok()??).ok()
     }
 
-    fn put(&self, batch: &mut OwnedWriteBatch, bank: &Bank, key: &RequestKey, entry: &Entry) -> Result<(), LlmError> {
+    fn put(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        bank: &Bank,
+        key: &RequestKey,
+        entry: &CachedResponse,
+    ) -> Result<(), LlmError> {
         batch.insert(&self.entries, entry_key(bank, key), self.json(entry)?);
         for source in &entry.depends_on {
             batch.insert(&self.uses, use_key(bank, source, key), Vec::new());

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use super::{
     cache::{self, RequestKey, Response, ResponseCache},
     contract::Contract,
-    cost::{Expense, Ledger, WindowExpense},
+    cost::{Expense, UsageByContract, WindowExpense},
     error::LlmError,
     in_flight::{InFlight, InFlightGuard},
     outage::Outage,
@@ -45,9 +45,9 @@ pub struct Llm {
     cache: Option<ResponseCache>,
     warnings: Mutex<Vec<String>>,
     /// Responses that this process paid for.
-    spent: Ledger,
+    spent: UsageByContract,
     /// Responses that this process used, cached ones included.
-    used: Ledger,
+    used: UsageByContract,
 }
 
 /// A request that is being answered, with its repair.
@@ -94,8 +94,8 @@ impl Llm {
             in_flight: InFlight::default(),
             cache,
             warnings: Mutex::new(warning.flatten().into_iter().collect()),
-            spent: Ledger::default(),
-            used: Ledger::default(),
+            spent: UsageByContract::default(),
+            used: UsageByContract::default(),
         });
         open.retain(|_, client| client.strong_count() > 0);
         open.insert(directory, Arc::downgrade(&llm));

@@ -57,9 +57,9 @@ impl Meter {
 
 /// Usage by contract.
 #[derive(Default)]
-pub(super) struct Ledger(Mutex<[Usage; Contract::ALL.len()]>);
+pub(super) struct UsageByContract(Mutex<[Usage; Contract::ALL.len()]>);
 
-impl Ledger {
+impl UsageByContract {
     pub(super) fn add(&self, contract: Contract, usage: Usage) {
         sync::lock(&self.0)[contract as usize] += usage;
     }

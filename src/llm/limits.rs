@@ -1,4 +1,4 @@
-//! Limits on requests: how many run at once, how many tokens a minute, how much in all.
+//! RequestLimits on requests: how many run at once, how many tokens a minute, how much in all.
 //!
 //! In: a request's tokens, estimated from above, and what was spent so far. Out: a permit to
 //! send it, waited for until a deadline; or the cap that it would pass. Requests in flight
@@ -21,7 +21,7 @@ use super::error::LlmError;
 use crate::{config::LlmSettings, model::Usage, sync};
 
 /// The limits of one client.
-pub(super) struct Limits {
+pub(super) struct RequestLimits {
     /// Holds one message for each request that may still start.
     slots: Receiver<()>,
     free_slot: Sender<()>,
@@ -35,7 +35,7 @@ pub(super) struct Limits {
 
 /// Permission to send one request, returned when it is dropped.
 pub(super) struct Permit<'l> {
-    limits: &'l Limits,
+    limits: &'l RequestLimits,
     prompt_tokens: u64,
     completion_tokens: u64,
 }
@@ -51,7 +51,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-impl Limits {
+impl RequestLimits {
     pub(super) fn new(settings: &LlmSettings) -> Self {
         let (free_slot, slots) = bounded(settings.in_flight);
         for _ in 0..settings.in_flight {
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn requests_beyond_in_flight_wait() {
         let settings = settings("in_flight = 2");
-        let limits = Limits::new(&settings);
+        let limits = RequestLimits::new(&settings);
         let acquire = || limits.acquire(&settings, Usage::default, 10, soon());
         let (first, _second) = (acquire().expect("room"), acquire().expect("room"));
         assert!(matches!(acquire(), Err(LlmError::Deadline)));
@@ -190,18 +190,18 @@ mod tests {
     #[test]
     fn tokens_per_minute_are_limited() {
         let settings = settings("tokens_per_minute = 100\nmost_completion_tokens = 16");
-        let limits = Limits::new(&settings);
+        let limits = RequestLimits::new(&settings);
         assert!(limits.acquire(&settings, Usage::default, 60, soon()).is_ok());
         assert!(matches!(limits.acquire(&settings, Usage::default, 60, soon()), Err(LlmError::Deadline)));
         // A request larger than a minute's tokens takes the whole minute.
-        let large = Limits::new(&settings);
+        let large = RequestLimits::new(&settings);
         assert!(large.acquire(&settings, Usage::default, 10_000, soon()).is_ok());
     }
 
     #[test]
     fn the_cap_counts_requests_in_flight() {
         let settings = settings("cap_tokens = 100\nmost_completion_tokens = 16\nin_flight = 8");
-        let limits = Limits::new(&settings);
+        let limits = RequestLimits::new(&settings);
         let spent = || Usage { prompt_tokens: 30, completion_tokens: 10, ..Usage::default() };
         let first = limits.acquire(&settings, spent, 20, soon()).expect("76 of 100");
         let waited = limits.acquire(&settings, spent, 20, soon()).err();
@@ -217,9 +217,12 @@ mod tests {
         let priced = self::settings(
             "cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0\nmost_completion_tokens = 16",
         );
-        assert!(Limits::new(&priced).acquire(&priced, Usage::default, 10, soon()).is_ok(), "0.00042");
-        let error =
-            Limits::new(&priced).acquire(&priced, Usage::default, 100, soon()).err().expect("0.00132").to_string();
+        assert!(RequestLimits::new(&priced).acquire(&priced, Usage::default, 10, soon()).is_ok(), "0.00042");
+        let error = RequestLimits::new(&priced)
+            .acquire(&priced, Usage::default, 100, soon())
+            .err()
+            .expect("0.00132")
+            .to_string();
         assert!(error.contains("llm.cap_cost"), "{error}");
     }
 }

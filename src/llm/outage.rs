@@ -17,9 +17,9 @@ const FAIL_FAST: Duration = Duration::from_secs(10);
 
 /// The last time that the endpoint was found down.
 #[derive(Default)]
-pub(super) struct Outage(Mutex<Option<Failed>>);
+pub(super) struct Outage(Mutex<Option<LastFailure>>);
 
-struct Failed {
+struct LastFailure {
     at: Instant,
     /// How much time the caller had that found it.
     budget: Duration,
@@ -41,7 +41,7 @@ impl Outage {
         match outcome {
             Ok(_) => *sync::lock(&self.0) = None,
             Err(error @ (LlmError::Unavailable { .. } | LlmError::Deadline)) => {
-                *sync::lock(&self.0) = Some(Failed { at: Instant::now(), budget, error: error.clone() });
+                *sync::lock(&self.0) = Some(LastFailure { at: Instant::now(), budget, error: error.clone() });
             }
             Err(_) => {}
         }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::{
     contract::Contract,
     error::LlmError,
-    limits::Limits,
+    limits::RequestLimits,
     request::{FieldStream, Streamed},
     stream_field::FieldParser,
     tokens::{sent_tokens, tokens},
@@ -36,7 +36,7 @@ const CHARGED_RETRIES: u32 = 1;
 pub(super) struct Transport {
     settings: LlmSettings,
     endpoint: Endpoint,
-    limits: Limits,
+    limits: RequestLimits,
     /// What every process spent on this directory, this one included. The caps count it.
     total: Mutex<Usage>,
 }
@@ -47,7 +47,7 @@ impl Transport {
         Self {
             settings: settings.clone(),
             endpoint: Endpoint::new(&settings.endpoint, "chat/completions", &settings.key_env),
-            limits: Limits::new(settings),
+            limits: RequestLimits::new(settings),
             total: Mutex::new(spent),
         }
     }
