@@ -135,8 +135,7 @@ pub(crate) fn wait(told: &dyn Fn() -> String, mut until: impl FnMut() -> bool) {
     }
 }
 
-/// Lets one test run at a time: several brokers, services and clients on two cores would delay each
-/// other beyond their timeouts.
+/// Lets one test run at a time: on two cores, several would delay each other beyond their timeouts.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     sync::lock(&TURN)
@@ -219,8 +218,7 @@ fn turns_arrive_and_a_question_is_answered_as_of_its_turn() {
     service.kill();
 }
 
-/// Python with the client that docs/kafka.md names: the reader shown there, and a question with the
-/// headers of Spring and CloudEvents.
+/// The reader of docs/kafka.md in Python, and a question with the headers of Spring and CloudEvents.
 #[test]
 fn another_client_reads_the_topics_and_asks() {
     let _turn = turn();
@@ -316,7 +314,7 @@ fn killed_at_any_moment_on_kafka() {
         partial += u64::from(position > 0 && position < said.len() as u64);
         let service = home.run();
         home.extracted();
-        // Every acknowledged turn is unchanged, and none was invented; duplicates are counted.
+        // Every acknowledged turn is there, and no other.
         duplicates += said.len() - events.len();
         assert!(said.iter().all(|turn| events.contains(turn)), "round {round}: an unknown turn");
         assert!(events.iter().all(|turn| said.contains(turn)), "round {round}: a turn is missing");
@@ -373,8 +371,7 @@ fn invalid_records_go_to_the_dead_letters() {
     assert_eq!(home.census().units, 1, "the valid turn was extracted");
 }
 
-/// A service is killed while it writes Parquet, and the command finishes its work: another reader then
-/// finds exactly the topic's records.
+/// The command completes what a killed service began, and another reader finds the topic's records.
 #[test]
 fn a_replay_is_complete_although_it_is_killed_while_the_topics_grow() {
     let _turn = turn();
@@ -435,8 +432,7 @@ fn a_replay_is_complete_although_it_is_killed_while_the_topics_grow() {
     assert!(records.len() < memory.len());
 }
 
-/// With a key other than the bank, Java's partitioner puts a turn into another partition than its
-/// bank's.
+/// With a key other than the bank, Java's partitioner chooses another partition than the bank's.
 #[test]
 fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
     let _turn = turn();
@@ -462,7 +458,7 @@ fn a_turn_in_another_partition_is_forwarded_to_its_banks() {
     assert!(there.iter().all(|record| record.key == b"b"));
 }
 
-/// Writes `key<TAB>value` lines with Kafka's Java client, whose partitioner chooses as ours does.
+/// Writes `key<TAB>value` lines with Kafka's Java client.
 fn produce(broker: &Broker, topic: &str, lines: &str) -> String {
     use std::io::Write;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -536,8 +532,7 @@ fn the_service_outlives_half_a_minute_without_its_broker() {
     assert_eq!(home.census(), uninterrupted());
 }
 
-/// With three replicas, the broker that leads most partitions is killed while turns arrive, and is
-/// restarted later.
+/// The broker that leads most partitions is killed while turns arrive, and restarted later.
 #[test]
 fn the_service_survives_the_loss_of_one_of_three_brokers() {
     let _turn = turn();
@@ -640,8 +635,7 @@ fn turns_that_expired_unread_stop_a_start_until_the_user_accepts_it() {
     assert!(memory.iter().any(said), "the remaining turns are remembered");
 }
 
-/// Known turns arrive faster than they can be read: the service's memory does not grow with its lag, and
-/// a new turn is extracted afterwards.
+/// The service's memory does not grow with its lag, and a new turn is extracted after the flood.
 #[test]
 fn a_flood_is_read_in_bounded_memory() {
     let _turn = turn();
