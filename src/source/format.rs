@@ -18,5 +18,8 @@ pub struct SourceFormat {
     /// What `source.only` chooses, in the plural; none where a file cannot be divided.
     pub only: Option<&'static str>,
     /// Opens a source. The bank is as for [`super::open`].
-    pub(super) open: fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn Source>, SourceError>,
+    pub(super) open: Open,
 }
+
+/// Opens a source of one format.
+pub(super) type Open = fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn Source>, SourceError>;
