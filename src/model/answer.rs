@@ -1,6 +1,7 @@
-//! What is asked and answered: scores, questions, plans, evidence and how it was reached.
+//! Questions and answers: scores, plans, evidence and how it was reached.
 //!
-//! In: what recollection found. Out: values with one JSON form; scores in fixed point.
+//! In: results of recollection. Out: values with one JSON form; scores in fixed point. A field of an
+//! answer is a field of [`Evidence`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ pub struct Step {
     pub from: UnitId,
     /// Where it ends.
     pub to: UnitId,
-    /// Which kind of edge.
+    /// The kind of edge.
     pub channel: Channel,
     /// The edge's weight: its association score.
     pub weight: f64,
@@ -52,9 +53,9 @@ pub struct Step {
 pub struct Question {
     /// The tenant that is asked.
     pub bank: Bank,
-    /// The question as put.
+    /// The question, as the caller wrote it.
     pub text: String,
-    /// When it is asked; "yesterday" means nothing without it.
+    /// When it is asked; relative times such as "yesterday" need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<EventTime>,
 }
@@ -63,15 +64,15 @@ pub struct Question {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalCode {
-    /// The record or one of its headers is not as it should be.
+    /// The record or one of its headers is wrong.
     Invalid,
     /// The bank holds nothing.
     UnknownBank,
     /// The reply topic is not allowed.
     ReplyTopic,
-    /// The deadline came first.
+    /// The deadline passed before the answer was ready.
     Deadline,
-    /// Something on our side; asking again may help.
+    /// The service failed; a retry may succeed.
     Failed,
 }
 
@@ -89,15 +90,15 @@ impl RefusalCode {
     }
 }
 
-/// What comes back instead of evidence.
+/// The reply to a question that gets no evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
     /// Version of this schema: 1.
     pub schema: u32,
-    /// For programs.
+    /// The reason, for programs.
     pub code: RefusalCode,
-    /// For people: where, why and what to do.
+    /// The reason, for people: where, why and what to do.
     pub message: String,
 }
 
@@ -109,8 +110,8 @@ impl Refusal {
     }
 }
 
-/// An edge of the graph as the edges topic has it; its key is bank, channel, `a` and `b`, each
-/// behind its length in 2 bytes, big-endian.
+/// A record of the edges topic. Its key is bank, channel, `a` and `b`, each after its length in 2
+/// bytes, big-endian.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EdgeRecord {
@@ -118,13 +119,13 @@ pub struct EdgeRecord {
     pub schema: u32,
     /// The tenant.
     pub bank: Bank,
-    /// Which kind of edge.
+    /// The kind of edge.
     pub channel: Channel,
     /// The unit with the lesser id.
     pub a: UnitId,
     /// The other unit.
     pub b: UnitId,
-    /// How strongly they are associated.
+    /// How strongly the units are associated.
     pub weight: f64,
 }
 
@@ -143,48 +144,48 @@ impl EdgeRecord {
     }
 }
 
-/// What a question is looked up by (paper, section 3.4 and the cue contract).
+/// The cues of a question (paper, section 3.4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionCues {
-    /// The wording, with nothing deleted; what is embedded.
+    /// The text that is embedded: the whole wording.
     pub semantic_query: String,
     /// Two to six words or short phrases for the lexical channel.
     pub keywords: Vec<String>,
     /// Persons, places and time that the question names.
     #[serde(flatten)]
     pub cues: Cues,
-    /// Who read them, where it was not the rules alone.
+    /// What read the cues, if it was not the rules alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What makes a part familiar to a question: each term times its weight.
+/// The terms of a familiarity score, each times its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FamiliarityTerms {
-    /// Cosine of the question and the best of its sentences.
+    /// Cosine of the question and the part's best sentence.
     pub meaning: f64,
-    /// Cosine of the question and the part with the turn before it, and the next part's.
+    /// Cosine of the question and the part with the turn before it, and of the next part with this one.
     pub pair: f64,
-    /// BM25 of the question's words in the part and the turns around it, over the bank's
-    /// best; and those that stand in the part itself.
+    /// BM25 of the question's words in the part and the turns around it, divided by the bank's best;
+    /// and the share of the words that are in the part itself.
     pub words: f64,
     /// The same for synonyms of the question's words.
     pub synonyms: f64,
-    /// Whether the one who speaks is the one who is named, more so after a question.
+    /// Whether a person named in the question speaks; more after a question.
     pub speaker: f64,
     /// Whether it was said in a month that the question names.
     pub month: f64,
-    /// Expressions of time, a title, its length, its place in the session; a part that asks
-    /// counts less.
+    /// Expressions of time, a title, names, the length, whether it opens its session; minus a
+    /// deduction for a part that asks.
     pub marks: f64,
-    /// What the turns around it lend it.
+    /// A share of the scores of the turns around it.
     pub around: f64,
-    /// What the best of its session lend it.
+    /// A share of the scores of its session's best parts.
     pub session: f64,
 }
 
 impl FamiliarityTerms {
-    /// The sum of what is the part's own.
+    /// The sum of the terms without the shares of other parts.
     #[must_use]
     pub fn own(&self) -> f64 {
         self.meaning + self.pair + self.words + self.synonyms + self.speaker + self.month + self.marks
@@ -195,34 +196,34 @@ impl FamiliarityTerms {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reached_by", rename_all = "snake_case")]
 pub enum Provenance {
-    /// Recalled by the question itself.
+    /// Found by the first hop, in one index.
     FirstHop {
         /// Through which index.
         channel: Channel,
-        /// Place in that index's answer, from 1.
+        /// Rank in that index, from 1.
         rank: u32,
         /// That index's score.
         score: f64,
     },
-    /// Recalled by the question itself: the most familiar part of the unit.
+    /// Found by the first hop, by the most familiar part of the unit.
     Familiar {
-        /// Place of that part among all parts of the bank, from 1.
+        /// Rank of that part among all parts of the bank, from 1.
         rank: u32,
         /// The part's score.
         score: f64,
-        /// What the score is made of.
+        /// The terms of the score.
         terms: FamiliarityTerms,
     },
-    /// Found from an anchor, along edges of one channel.
+    /// Found by the expansion: from an anchor, along edges of one channel.
     Expansion {
         /// Along which edges.
         channel: Channel,
-        /// Place among that channel's support, from 1.
+        /// Rank in that channel's support, from 1.
         rank: u32,
-        /// Familiarity, times the path's weight.
+        /// Familiarity times the weight of the path.
         score: f64,
-        /// Familiarity with the question, by which it was chosen: how far the unit's best part
-        /// lies on the way from the zero of the scale (0) to the bank's best (1).
+        /// Familiarity with the question, by which it was chosen: the unit's best part on the scale
+        /// from its zero (0) to the bank's best part (1).
         familiarity: f64,
         /// Match with the target, as the channel compares.
         target_match: f64,
@@ -238,31 +239,31 @@ pub enum Provenance {
 /// A part of a unit that the context quotes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Excerpt {
-    /// The turn that it was taken from.
+    /// The id of the turn.
     pub turn: String,
     /// Who said it.
     pub speaker: String,
     /// When it was said.
     pub said_at: EventTime,
-    /// The words, captions included.
+    /// The text, captions included.
     pub text: String,
 }
 
 /// One unit of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceUnit {
-    /// Which unit.
+    /// The unit.
     pub id: UnitId,
     /// What it says.
     pub restatement: String,
-    /// What it is cued by.
+    /// Its participants, locations and time.
     #[serde(flatten)]
     pub cues: Cues,
     /// When it was said.
     pub said_at: EventTime,
     /// The turns that it was made from.
     pub sources: Vec<String>,
-    /// What the context quotes of it, in ordinal order; never empty (decision 10).
+    /// The parts that the context quotes, in ordinal order; never empty (decision 10).
     pub excerpts: Vec<Excerpt>,
     /// The evidence order ρ (paper, section 3.5).
     pub rho: f64,
@@ -272,7 +273,7 @@ pub struct EvidenceUnit {
     pub provenance: Vec<Provenance>,
 }
 
-/// How far into a log something reaches: every record before `next_offset` is included.
+/// A position in a log: every record before `next_offset` is included.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
     /// The topic.
@@ -295,34 +296,34 @@ pub struct Target {
     pub cues: Cues,
 }
 
-/// What the planner decided after looking at the evidence.
+/// The decision of the planner about the evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Whether a round of expansion follows.
     pub proceed: bool,
     /// How well the evidence covers the question, 0 to 1.
     pub sufficiency: f64,
-    /// Why it goes on, or why it stops.
+    /// Why it continues or stops.
     pub reason: String,
-    /// Where to expand from: units of the evidence, at most three.
+    /// The units of the evidence to expand from, at most three.
     pub anchors: Vec<UnitId>,
-    /// What to look for; absent when it stops.
+    /// What to look for; absent if it stops.
     pub target: Option<Target>,
-    /// Who planned, where it was not the rules alone.
+    /// What planned, if it was not the rules alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// One unit as a round of expansion saw it.
+/// One unit that a first hop or a round of expansion considered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Seen {
-    /// Which unit.
+    /// The unit.
     pub id: UnitId,
     /// What it says.
     pub restatement: String,
     /// How it was reached.
     pub provenance: Provenance,
-    /// Whether it entered the evidence.
+    /// Whether it was added to the evidence.
     pub kept: bool,
 }
 
@@ -339,42 +340,43 @@ pub struct Round {
     pub reflects: Vec<Position>,
 }
 
-/// Everything that an answer is a function of, and how it came about.
+/// How an answer was found: everything that it is a function of, and each step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
-    /// What the question was looked up by.
+    /// The cues of the question.
     pub cues: QuestionCues,
     /// Hash of the question's vector and of its model.
     pub vector_hash: String,
-    /// What a language model took for cues and plans, also when they were paid for before;
-    /// absent where none is asked.
+    /// Language-model use of cues and plans, cached responses included; absent without a language
+    /// model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llm: Option<Usage>,
-    /// The first hop, in the order of channel and rank.
+    /// The units of the first hop, by channel and rank.
     pub first_hop: Vec<Seen>,
     /// The rounds, in order.
     pub rounds: Vec<Round>,
 }
 
-/// The answer of the memory: evidence, not yet words.
+/// The memory's answer to a question: evidence for an answerer, not a sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// Version of this schema: 1.
     pub schema: u32,
     /// The question.
     pub question: Question,
-    /// At most the budget of units, best first.
+    /// The units, best first; at most `recall.budget`.
     pub units: Vec<EvidenceUnit>,
-    /// The units as an answerer reads them: by time, with dates and names.
+    /// The units as text for an answerer: by time, with dates and names.
     pub context: String,
     /// How well the evidence covers the question, 0 to 1.
     pub sufficiency: f64,
-    /// False when nothing supports the question: the agent should know that it does not know.
+    /// False when nothing supports the question: the memory abstains, and the agent should say that
+    /// it does not know.
     pub supported: bool,
-    /// Why recollection ended.
+    /// Why recollection stopped.
     pub stop_reason: String,
     /// The offsets that the first hop reflects.
     pub reflects: Vec<Position>,
-    /// How it came about.
+    /// How the answer was found.
     pub trace: Trace,
 }

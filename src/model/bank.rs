@@ -72,7 +72,7 @@ impl From<Bank> for String {
     }
 }
 
-/// A bank inside the dataflow. Wide enough that two tenants never meet by collision.
+/// A bank inside the dataflow: 128 bits, so that no two tenants collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BankKey(pub u128);
 

@@ -1,6 +1,6 @@
 //! The channels: what joins two units, or a question and a unit.
 //!
-//! In: nothing. Out: the list of channels, their order and their names, which stand only here.
+//! Out: the list of channels, their order and their names, which no other file repeats.
 //! Arrangements sort by the order of the variants, answers by [`Channel::order`]; never reorder
 //! either, because stored digests and answers depend on it.
 //!

@@ -1,7 +1,7 @@
-//! The lines of a bank that was exported, to move it into another log.
+//! The lines of an exported bank, which move it to another log.
 //!
-//! In: what the memory topic holds of a bank. Out: JSON Lines: the first says what the file
-//! is, then one record a line, and the last seals what stands before it.
+//! In: the records of a bank in the memory topic. Out: JSON Lines: a header, one record a line, and a
+//! seal over all lines before it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bank, MemoryKey, MemoryRecord, ModelRef};
 
-/// What the first line of every version says it is.
+/// The form that the header of every version names.
 pub const EXPORT_FORM: &str = "ripplemem-bank";
 /// The version of the form that this build writes and reads.
 pub const EXPORT_VERSION: u32 = 1;
@@ -27,9 +27,9 @@ pub struct ExportHeader {
     pub schema: u32,
     /// The bank.
     pub bank: Bank,
-    /// Whose vectors the units have; null where there is no unit.
+    /// The model of the units' vectors; null if there is no unit.
     pub model: Option<ModelRef>,
-    /// The settings that edges depend on, where the bank comes from.
+    /// The settings that edges depend on, in the exporting pipeline.
     pub settings: BTreeMap<String, f64>,
 }
 
@@ -49,13 +49,13 @@ pub struct ExportRecord {
 pub struct ExportSeal {
     /// Lines between the first and this one.
     pub records: u64,
-    /// What the memory made of them where they come from.
+    /// The digest of the bank in the exporting memory.
     pub digest: ExportDigest,
     /// BLAKE3, in hexadecimal digits, of every byte before this line.
     pub blake3: String,
 }
 
-/// What a memory holds of a bank, as `ripplemem digest` counts it.
+/// The digest of a bank, as `ripplemem digest` prints it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportDigest {
@@ -67,17 +67,17 @@ pub struct ExportDigest {
     pub structural_edges: u64,
     /// Hash of the set of units and edges, in 32 hexadecimal digits.
     pub hash: String,
-    /// The same of the units alone: no setting of the graph changes it.
+    /// Hash of the units alone, which no setting of the graph changes.
     pub units_hash: String,
 }
 
-/// Any line.
+/// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ExportLine {
     /// The first.
     Header(ExportHeader),
-    /// One of those between.
+    /// A line between them.
     Record(Box<ExportRecord>),
     /// The last.
     Seal(ExportSeal),

@@ -112,7 +112,7 @@ impl Interval {
         Self { start_ms: time.unix_ms, end_ms: time.unix_ms, offset_seconds: time.offset_seconds }
     }
 
-    /// Milliseconds between two intervals; 0 when they meet.
+    /// Milliseconds between two intervals; 0 when they touch or overlap.
     #[must_use]
     pub fn gap_ms(&self, other: &Self) -> i64 {
         (other.start_ms.saturating_sub(self.end_ms)).max(self.start_ms.saturating_sub(other.end_ms)).max(0)

@@ -1,7 +1,7 @@
-//! What was said: the records of the turns topic, and windows of turns.
+//! Turns: the records of the turns topic, windows of turns, and dead letters.
 //!
-//! In: JSON records. Out: checked events, or a message that names the field; dead letters
-//! for what could not be taken.
+//! In: JSON records. Out: checked events, or a message that names the field; dead letters for
+//! rejected records.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bank, EventTime, Invalid, MAX_NAME_BYTES, MAX_TEXT_BYTES, SCHEMA_VERSION};
 
-/// Something shared with a turn. Its caption counts as part of what was said.
+/// Something attached to a turn. Its caption counts as text of the turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
-    /// What kind of thing it is, such as `image`.
+    /// Its kind, such as `image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Words that describe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
-    /// Where it can be found.
+    /// Its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// One thing said by one speaker.
+/// One message by one speaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
     /// The tenant that it belongs to.
     pub bank: Bank,
-    /// Identity inside the bank: the same id again is the same turn.
+    /// Id, unique in the bank: another record with the same id is the same turn.
     pub turn: String,
     /// The platform's edit time or counter; the higher one wins. 0 when never edited.
     #[serde(default)]
@@ -51,7 +51,7 @@ pub struct Turn {
     /// The id of the turn that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
-    /// What was shared with it.
+    /// What was attached to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
@@ -104,25 +104,25 @@ fn check_name(field: &'static str, name: &str) -> Result<(), Invalid> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
-    /// Something was said, or said differently (a higher version).
+    /// A new turn, or a new version of one.
     Turn(Turn),
-    /// A turn was taken back.
+    /// A turn was deleted.
     Deletion(Deletion),
-    /// A conversation is over: its open window closes.
+    /// A conversation has ended: its open window closes.
     SessionEnd(SessionEnd),
     /// The source has been silent: windows whose last turn is older than the gap close.
     Idle(Idle),
 }
 
-/// A turn taken back. It wins over a turn of the same version.
+/// The deletion of a turn. It wins over a turn of the same version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deletion {
     /// The tenant.
     pub bank: Bank,
-    /// The turn that is gone.
+    /// The deleted turn.
     pub turn: String,
-    /// The platform's time of deletion; left out, nothing revives the turn.
+    /// The platform's time of deletion. Without it, no later version restores the turn.
     #[serde(default = "final_version")]
     pub version: u64,
 }
@@ -141,7 +141,7 @@ pub struct SessionEnd {
     pub session: String,
 }
 
-/// Silence, as seen by the source: never by a clock of ours.
+/// Silence, as the source reports it: no clock of this process decides it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Idle {
@@ -191,19 +191,19 @@ impl TurnEvent {
     }
 }
 
-/// A record that could not be taken, on its way to the dead-letter topic.
+/// A rejected record, for the dead-letter topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeadLetter {
     /// Version of this schema: 1.
     pub schema: u32,
-    /// Where it came from: a file and line, or a topic, partition and offset.
+    /// Its origin: a file and line, or a topic, partition and offset.
     pub origin: String,
     /// What was wrong and what to do.
     pub reason: String,
     /// The record itself, cut to 4,096 bytes, invalid UTF-8 replaced.
     pub payload: String,
-    /// Its place in the turns topic, if it came from there.
+    /// Its position in the turns topic, if it was read from there.
     #[serde(default, rename = "place", skip_serializing_if = "Option::is_none")]
     pub position: Option<InputPosition>,
 }
@@ -257,12 +257,12 @@ pub struct WindowTurn {
     /// The turn; its text is empty once it is deleted.
     #[serde(flatten)]
     pub turn: Arc<Turn>,
-    /// Place in the session, from 0, in the order first seen in the log.
+    /// Position in the session, from 0, in the order first read from the log.
     pub ordinal: u32,
-    /// True in the leading overlap: context, and no unit of its own.
+    /// True in the leading overlap: context only, without its own unit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
-    /// True once a deletion won. The hole keeps its ordinal.
+    /// True once it is deleted. Its ordinal is not used again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
     /// Offset in the turns topic of the version held here.

@@ -1,7 +1,7 @@
-//! What is remembered: units, their vectors and cues, and the records of the memory topic.
+//! Memory units, their vectors and cues, and the records of the memory topic.
 //!
-//! In: what the extractor and the embedder made. Out: values with one JSON form, and keys
-//! with one form in bytes.
+//! In: results of the extractor and the embedder. Out: values with one JSON form, and keys with one
+//! form in bytes.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -17,7 +17,7 @@ use super::{Bank, EventTime, Interval, Invalid, SessionId, WindowId, WindowTurn}
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vector(pub Arc<[f32]>);
 
-/// What stands in front of a vector of bytes.
+/// Prefix of a vector that is stored as bytes.
 const BYTES: &str = "i8/";
 
 impl Vector {
@@ -105,7 +105,7 @@ pub struct ModelRef {
     pub hash: String,
 }
 
-/// A piece of a unit, with a vector of its own: a turn, or a sentence of one.
+/// A piece of a unit with its own vectors: a turn, or a sentence of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -119,7 +119,7 @@ pub struct Part {
     pub said_at: EventTime,
     /// The words, captions included.
     pub text: String,
-    /// What stands out in the words.
+    /// Features of the words that the familiarity score uses.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub marks: Marks,
     /// Vectors of its own: one a sentence, or one of the whole part; empty where the
@@ -131,7 +131,7 @@ pub struct Part {
     pub pair: Option<Vector>,
 }
 
-/// What stands out in the words of a part, by which kinds of question find it.
+/// Features of the words of a part that the familiarity score uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Marks {
@@ -147,7 +147,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// True when nothing stands out.
+    /// True when it has none of the features.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -160,7 +160,7 @@ impl Marks {
 pub struct Unit {
     /// Hash of bank, window, sources, restatement and cues.
     pub id: UnitId,
-    /// A text that stands alone.
+    /// A text that can be understood without its context.
     pub restatement: String,
     /// Unit length; what the edges compare.
     pub vector: Vector,
@@ -255,7 +255,7 @@ impl JsonSchema for UnitId {
     }
 }
 
-/// Whether a record stands for a whole window or for one turn of an open one.
+/// Whether a record holds a whole window or one turn of an open one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowState {
@@ -265,7 +265,7 @@ pub enum WindowState {
     Final,
 }
 
-/// One record of the memory topic: what is known of a window, or of one turn of it.
+/// One record of the memory topic: a window, or one turn of an open window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRecord {
@@ -356,7 +356,7 @@ impl MemoryKey {
     }
 }
 
-/// A text with the byte ranges that get a vector of their own.
+/// A text with the byte ranges that each get a vector.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpannedText {
     /// The whole text.

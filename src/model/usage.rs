@@ -10,7 +10,7 @@ pub struct Usage {
     pub calls: u64,
     /// Tokens that were sent, as the endpoint counts them.
     pub prompt_tokens: u64,
-    /// Tokens that came back.
+    /// Tokens of the completions.
     pub completion_tokens: u64,
     /// Milliseconds from sending to the last byte.
     pub milliseconds: u64,

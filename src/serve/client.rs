@@ -1,7 +1,7 @@
-//! One question to a running service, over its topics.
+//! Asks a running service one question, over its topics.
 //!
-//! In: a question. Out: what the service answered. The answer is known by the correlation
-//! id; other answers on the topic pass by.
+//! In: a question. Out: the answer with the same correlation id; other answers on the topic are
+//! ignored.
 
 use std::time::{Duration, Instant};
 
@@ -31,25 +31,25 @@ use crate::{
 /// Why there is no evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The cluster cannot be reached or does not let us in.
+    /// The cluster is unavailable or refuses access.
     #[error(transparent)]
     Log(#[from] LogError),
     /// The service refused.
     #[error("{}", .0.message)]
     Refused(Refusal),
-    /// Nobody answered.
+    /// No service answered in time.
     #[error(
         "no answer within {0:.1} s; is a service with the role \"serve\" running and ready? (`ripplemem run FILE`, \
          /ready)"
     )]
-    Silence(f64),
-    /// The question or the answer has a form that this build does not know.
+    Timeout(f64),
+    /// The topic is missing, or the answer is of a type that this build does not know.
     #[error("{0}")]
     Form(String),
 }
 
-/// Asks the service of a pipeline, and waits as long as `serve.deadline_ms` says. `after` is
-/// a turn, by partition and offset, that the answer must reflect; `as_of`, the past that is asked.
+/// Asks the service of a pipeline, with `serve.deadline_ms` as timeout. `after` is a turn, by
+/// partition and offset, that the answer must reflect; `as_of` asks about the past.
 ///
 /// # Errors
 /// [`AskError`].
@@ -67,24 +67,24 @@ pub fn ask(
         .reader(1_024)
         .create_with_context(watch.clone())
         .map_err(|e| failed("making a reader of answers", &e))?;
-    let there = consumer
+    let metadata = consumer
         .fetch_metadata(Some(&answers), cluster.timeout())
         .map_err(|e| failed("asking for the answers topic", &e))?;
     let mut list = TopicPartitionList::new();
-    for partition in there.topics().iter().flat_map(|t| t.partitions()) {
+    for partition in metadata.topics().iter().flat_map(|t| t.partitions()) {
         let (_, end) = span(&cluster, &consumer, &watch, (&answers, partition.id()), cluster.timeout())?;
         list.add_partition_offset(&answers, partition.id(), Offset::Offset(end as i64))
             .map_err(|e| failed("reading answers", &e))?;
     }
     if list.count() == 0 {
         return Err(AskError::Form(format!(
-            "topic {answers} is not there; start the service once (`ripplemem run FILE`), it makes its topics"
+            "topic {answers} does not exist; start the service once (`ripplemem run FILE`), which creates its topics"
         )));
     }
     consumer.assign(&list).map_err(|e| failed("reading answers", &e))?;
 
-    let patience = Duration::from_millis(pipeline.serve.deadline_ms);
-    let until = Instant::now() + patience;
+    let timeout = Duration::from_millis(pipeline.serve.deadline_ms);
+    let until = Instant::now() + timeout;
     let correlation = correlation_id();
     let value = serde_json::to_vec(question).map_err(|e| AskError::Form(e.to_string()))?;
     let after = after.map(|(partition, offset)| format!("{partition}:{offset}"));
@@ -112,7 +112,7 @@ pub fn ask(
     if let Some(error) = watch.take_deliveries().failed {
         return Err(failed("asking", &error).into());
     }
-    // A refusal for the deadline takes a moment more than the deadline.
+    // A refusal because of the deadline arrives shortly after the deadline.
     while Instant::now() < until + Duration::from_secs(1) {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(20)) else { continue };
         let raw = RawRecord::of(&message);
@@ -122,19 +122,21 @@ pub fn ask(
         }
         let value = message.payload().unwrap_or_default();
         let kind = header("ce_type").map(String::from_utf8_lossy).unwrap_or_default();
-        let unread = |e: serde_json::Error| AskError::Form(format!("the answer cannot be read: {e}; use one build"));
+        let unread = |e: serde_json::Error| {
+            AskError::Form(format!("the answer cannot be read: {e}; run the same build as the service"))
+        };
         return match &*kind {
             ANSWER => serde_json::from_slice(value).map_err(unread),
             REFUSAL => Err(AskError::Refused(serde_json::from_slice(value).map_err(unread)?)),
-            other => {
-                Err(AskError::Form(format!("the answer is of a type that is not known: {other:?}; use one build")))
-            }
+            other => Err(AskError::Form(format!(
+                "the answer has the unknown type {other:?}; run the same build as the service"
+            ))),
         };
     }
-    Err(AskError::Silence(patience.as_secs_f64()))
+    Err(AskError::Timeout(timeout.as_secs_f64()))
 }
 
-/// Sixteen bytes that nobody else has.
+/// Sixteen bytes that are unique to this question.
 fn correlation_id() -> Vec<u8> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seed = (now.as_nanos(), std::process::id(), std::thread::current().id());

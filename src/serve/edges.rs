@@ -1,8 +1,8 @@
 //! The graph's edges as a compacted topic.
 //!
-//! In: the changes of each complete epoch. Out: a record an edge, a null where one is gone.
-//! After a start the topic is compared with the memory: edges that went while nobody was
-//! there to say so are removed, those that came are written.
+//! In: the changes of each complete epoch. Out: a record for each edge, a null for each removed one.
+//! After a start the topic is compared with the memory: edges that were removed while no service ran
+//! get a null, missing ones are written.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,8 +29,8 @@ use crate::{
     pipeline::Answerer,
 };
 
-/// How long a failed write is put off.
-const AGAIN: Duration = Duration::from_millis(500);
+/// Time before a failed write is retried.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// One record to write: its partition, key and value.
 struct Change {
@@ -39,13 +39,13 @@ struct Change {
     value: Option<Vec<u8>>,
 }
 
-/// Publishes until `over`.
+/// Publishes until `stopping`.
 pub(super) fn publish(
     log: &KafkaLog,
     answerer: &Answerer,
     state: &State,
     changes: &Receiver<EdgeChanges>,
-    over: &AtomicBool,
+    stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
     let cluster = log.cluster();
     let topic = cluster.topic("edges");
@@ -56,7 +56,7 @@ pub(super) fn publish(
     };
     let mut producer = make()?;
     let mut write = |changes: Vec<Change>| -> Result<(), ServeError> {
-        while !over.load(Ordering::Relaxed) {
+        while !stopping.load(Ordering::Relaxed) {
             let until = Instant::now() + cluster.timeout();
             drop(watch.take_deliveries());
             let sent = changes.iter().try_for_each(|change| {
@@ -76,11 +76,11 @@ pub(super) fn publish(
                     return Ok(());
                 }
                 Some(error) => {
-                    let told = cluster.failed(&watch, "writing edges", &error);
-                    if matches!(told, LogError::Cluster { retriable: false, .. }) {
-                        return Err(told.into());
+                    let failure = cluster.failed(&watch, "writing edges", &error);
+                    if matches!(failure, LogError::Cluster { retriable: false, .. }) {
+                        return Err(failure.into());
                     }
-                    std::thread::sleep(AGAIN);
+                    std::thread::sleep(RETRY);
                     drop_in_background(std::mem::replace(&mut producer, make()?));
                 }
             }
@@ -88,43 +88,43 @@ pub(super) fn publish(
         Ok(())
     };
 
-    // First what went: an edge whose weight changed goes and comes under one key.
-    let take = |net: &mut BTreeMap<Vec<u8>, Change>, told: EdgeChanges| {
-        for (edge, came) in told.removed.iter().map(|e| (e, false)).chain(told.added.iter().map(|e| (e, true))) {
-            if let Some(change) = change(log, answerer, edge, came) {
+    // Removals first: an edge whose weight changed is removed and added under one key.
+    let take = |net: &mut BTreeMap<Vec<u8>, Change>, received: EdgeChanges| {
+        for (edge, added) in received.removed.iter().map(|e| (e, false)).chain(received.added.iter().map(|e| (e, true))) {
+            if let Some(change) = change(log, answerer, edge, added) {
                 net.insert(change.key.clone(), change);
             }
         }
     };
     let mut graph = BTreeMap::new();
     while !state.loaded.load(Ordering::Relaxed) {
-        if over.load(Ordering::Relaxed) {
+        if stopping.load(Ordering::Relaxed) {
             return Ok(());
         }
-        changes.recv_timeout(Duration::from_millis(20)).into_iter().for_each(|told| take(&mut graph, told));
+        changes.recv_timeout(Duration::from_millis(20)).into_iter().for_each(|received| take(&mut graph, received));
     }
-    changes.try_iter().for_each(|told| take(&mut graph, told));
+    changes.try_iter().for_each(|received| take(&mut graph, received));
     write(differences(log, &topic, graph)?)?;
-    while !over.load(Ordering::Relaxed) {
+    while !stopping.load(Ordering::Relaxed) {
         let Ok(first) = changes.recv_timeout(Duration::from_millis(100)) else { continue };
         let mut net = BTreeMap::new();
-        std::iter::once(first).chain(changes.try_iter()).for_each(|told| take(&mut net, told));
+        std::iter::once(first).chain(changes.try_iter()).for_each(|received| take(&mut net, received));
         write(net.into_values().collect())?;
     }
     Ok(())
 }
 
-/// None for a bank whose name is not known, which no live edge has.
-fn change(log: &KafkaLog, answerer: &Answerer, edge: &GraphEdge, came: bool) -> Option<Change> {
+/// The record of an edge; none if the bank's name is not known, which no live edge has.
+fn change(log: &KafkaLog, answerer: &Answerer, edge: &GraphEdge, added: bool) -> Option<Change> {
     let bank = answerer.bank(edge.bank)?;
     let partition = partition_of(&bank, log.partitions());
     let (a, b, weight) = (edge.a, edge.b, edge.weight.as_f64());
     let record = EdgeRecord { schema: SCHEMA_VERSION, bank, channel: edge.channel, a, b, weight };
-    let value = if came { Some(serde_json::to_vec(&record).ok()?) } else { None };
+    let value = if added { Some(serde_json::to_vec(&record).ok()?) } else { None };
     Some(Change { partition, key: record.key(), value })
 }
 
-/// What must be written so that the topic says what the graph is.
+/// The records that make the topic equal to the graph.
 fn differences(log: &KafkaLog, topic: &str, graph: BTreeMap<Vec<u8>, Change>) -> Result<Vec<Change>, ServeError> {
     let mut wanted: BTreeMap<Vec<u8>, Change> = graph.into_iter().filter(|(_, c)| c.value.is_some()).collect();
     let mut changes = Vec::new();

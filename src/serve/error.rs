@@ -16,7 +16,7 @@ pub enum ServeError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The address of the metrics is taken or not of this machine.
-    #[error("metrics.listen: {listen} cannot be listened on: {problem}; name another address")]
+    #[error("metrics.listen: {listen} cannot be listened on: {problem}; choose another address")]
     Listen {
         /// The address.
         listen: String,
@@ -24,7 +24,7 @@ pub enum ServeError {
         problem: String,
     },
     /// A thread cannot be started.
-    #[error("a thread cannot be started: {0}; the system has too many")]
+    #[error("a thread cannot be started: {0}; the system has too many threads")]
     Thread(std::io::Error),
     /// A thread ended without an error.
     #[error("{0} has stopped; start again, the topics hold everything")]

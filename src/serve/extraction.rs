@@ -37,7 +37,10 @@ pub(super) fn extract(
                 metrics.owned.set(positions.len() as i64);
                 metrics.takeover_seconds.set(took.as_secs_f64());
                 last_problem = None;
-                say(&format!("partition {partition}: ours, from offset {position} ({:.2} s)", took.as_secs_f64()));
+                say(&format!(
+                    "partition {partition}: assigned to this instance, from offset {position} ({:.2} s)",
+                    took.as_secs_f64()
+                ));
             }
             ExtractionEvent::Left { partition } => {
                 positions.remove(&partition);

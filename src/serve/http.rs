@@ -1,8 +1,8 @@
-//! How the service is, over HTTP: `/health`, `/ready` and `/metrics`; `/snapshot`, which asks for
-//! one, and `/reextract`, which has a bank read again by the language model.
+//! The service's state over HTTP: `/health`, `/ready` and `/metrics`; `/snapshot`, which requests one,
+//! and `/reextract`, which makes the language model extract a bank again.
 //!
-//! In: an address. Out: 200 or 503 with a word, and Prometheus' text. Nothing that was
-//! remembered is told here, so that nobody needs to prove who they are.
+//! In: an address. Out: 200 or 503 with a line of text, and Prometheus' text. No response contains
+//! anything from a bank. There is no authentication: keep the address private.
 
 use std::{net::TcpListener, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{model::Bank, pipeline::ReextractRequest};
 /// Serves until the process ends.
 ///
 /// # Errors
-/// [`ServeError::Listen`] when the address cannot be had.
+/// [`ServeError::Listen`] when the address is taken or not of this machine.
 pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
     let failed = |e: &dyn std::fmt::Display| ServeError::Listen { listen: listen.to_owned(), problem: e.to_string() };
     let listener = TcpListener::bind(listen).map_err(|e| failed(&e))?;
@@ -43,7 +43,7 @@ pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
     let serving = move || {
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            // It ends with the process; until then it goes on by itself.
+            // It runs until the process ends.
             drop(axum::serve(listener, router).await);
         });
     };
@@ -56,7 +56,10 @@ async fn snapshot(state: &State) -> (StatusCode, String) {
         return (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n"));
     }
     let Some(requests) = &state.snapshots else {
-        return (StatusCode::NOT_FOUND, "none are written here: name a snapshot.directory\n".to_owned());
+        return (
+            StatusCode::NOT_FOUND,
+            "no snapshots are written: set snapshot.directory in the pipeline file\n".to_owned(),
+        );
     };
     let (reply, answer) = oneshot::channel();
     drop(requests.send(reply));
@@ -72,11 +75,14 @@ async fn reextract(state: &State, bank: &str) -> (StatusCode, String) {
         return (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n"));
     }
     let Some(requests) = &state.reextractions else {
-        return (StatusCode::NOT_FOUND, "no language model reads windows here: extract.extractor\n".to_owned());
+        return (
+            StatusCode::NOT_FOUND,
+            "no language model extracts here: set extract.extractor = \"llm\"\n".to_owned(),
+        );
     };
     let bank = match Bank::parse(bank.trim()) {
         Ok(bank) => bank,
-        Err(invalid) => return (StatusCode::BAD_REQUEST, format!("the body names the bank: {invalid}\n")),
+        Err(invalid) => return (StatusCode::BAD_REQUEST, format!("the body must be the name of a bank: {invalid}\n")),
     };
     let (reply, answer) = oneshot::channel();
     drop(requests.send(ReextractRequest { bank: bank.clone(), reply }));

@@ -1,9 +1,9 @@
 //! Questions from a topic, answers to a topic.
 //!
-//! In: records of the questions topic, shared among the instances by a group. Out: one
-//! answer or refusal each, on the topic that it asks for. A question's offset counts as
-//! done when its answer is with the cluster: killed before, it is answered again, with the
-//! same identity. A question that waits for a turn waits here and keeps no thread.
+//! In: records of the questions topic, which a consumer group divides among the instances. Out: one
+//! answer or refusal for each, on its reply topic. A question's offset is committed after its answer
+//! was delivered: if the process is killed before, another answers again, with the same id. A
+//! question that waits for a turn occupies no thread.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,25 +42,25 @@ use crate::{
     telemetry::Outcome,
 };
 
-/// Questions in hand at most; more stay in the topic.
-const IN_HAND: usize = 256;
-/// One wait for a question.
+/// Most questions in flight; more stay in the topic.
+const IN_FLIGHT: usize = 256;
+/// Timeout of one poll for a question.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Answers until `over`.
+/// Answers until `stopping`.
 pub(super) fn answer(
     pipeline: &Pipeline,
     cluster: &Cluster,
     answerer: &Answerer,
     state: &State,
-    over: &AtomicBool,
+    stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
     let rules = rules(pipeline, cluster);
     let mut embedders: Vec<Box<dyn Embedder>> = Vec::new();
     for _ in 0..pipeline.serve.threads {
         embedders.push(embed::open(&pipeline.embed, &pipeline.model())?);
     }
-    let (work_out, work) = bounded::<Request>(IN_HAND);
+    let (work_out, work) = bounded::<Request>(IN_FLIGHT);
     let (done_out, done) = unbounded();
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn answer(
             workers.push(scope.spawn(move || worker.run(&mut *embedder, &work, &done_out)));
         }
         drop((work, done_out));
-        let taken = take(cluster, &rules, answerer, state, over, work_out, &done);
+        let taken = take(cluster, &rules, answerer, state, stopping, work_out, &done);
         for worker in workers {
             worker.join().map_err(|_| ServeError::Ended("a thread that answers questions"))?;
         }
@@ -92,19 +92,19 @@ fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
     Rules {
         reply_prefix: if named.is_empty() { reply_topic.clone() } else { named.clone() },
         reply_topic,
-        patience: Duration::from_millis(pipeline.serve.deadline_ms),
+        default_timeout: Duration::from_millis(pipeline.serve.deadline_ms),
         source: format!("/ripplemem/{}", cluster.settings.prefix),
         partitions: pipeline.log.partitions,
     }
 }
 
-/// Reads questions, hands them out, and notes which are done.
+/// Reads questions, passes them to the workers, and commits what is answered.
 fn take(
     cluster: &Cluster,
     rules: &Rules,
     answerer: &Answerer,
     state: &State,
-    over: &AtomicBool,
+    stopping: &AtomicBool,
     work: Sender<Request>,
     done: &Receiver<(u32, u64)>,
 ) -> Result<(), ServeError> {
@@ -118,11 +118,11 @@ fn take(
         Ok((watch, consumer))
     };
     let (mut watch, mut consumer) = asking()?;
-    let mut in_hand = InHand::default();
+    let mut in_flight = InFlight::default();
     let mut waiting: Vec<Request> = Vec::new();
     let mut subscribed = false;
-    while !over.load(Ordering::Relaxed) {
-        // Before the memory is loaded it would answer that it knows nothing.
+    while !stopping.load(Ordering::Relaxed) {
+        // Before the memory is loaded, every bank would be unknown.
         if !subscribed && state.loaded.load(Ordering::Relaxed) {
             consumer.subscribe(&[&topic]).map_err(|e| failed(&watch, &e))?;
             subscribed = true;
@@ -135,17 +135,17 @@ fn take(
             continue;
         }
         for (partition, offset) in done.try_iter() {
-            if let Some(next) = in_hand.done(partition, offset) {
-                // Another instance may have the partition by now; then it answers again.
+            if let Some(next) = in_flight.done(partition, offset) {
+                // This fails if another instance owns the partition by now; then it answers again.
                 drop(consumer.store_offset(&topic, partition as i32, next as i64 - 1));
             }
         }
-        let (ready, later): (Vec<Request>, Vec<Request>) = waiting.into_iter().partition(|r| may_go(r, answerer));
+        let (ready, later): (Vec<Request>, Vec<Request>) = waiting.into_iter().partition(|r| is_ready(r, answerer));
         waiting = later;
         for request in ready {
             work.send(request).map_err(|_| ServeError::Ended("answering questions"))?;
         }
-        if in_hand.count() >= IN_HAND || !subscribed {
+        if in_flight.count() >= IN_FLIGHT || !subscribed {
             std::thread::sleep(POLL);
             continue;
         }
@@ -154,7 +154,7 @@ fn take(
             Some(Ok(message)) => {
                 let raw = RawRecord::of(&message);
                 let partition = message.partition().unsigned_abs();
-                in_hand.take(partition, raw.record.offset);
+                in_flight.take(partition, raw.record.offset);
                 let asked = IncomingQuestion {
                     partition,
                     offset: raw.record.offset,
@@ -163,16 +163,16 @@ fn take(
                     headers: &raw.headers,
                 };
                 let request = Request::read(&asked, rules, Instant::now(), now_ms());
-                if may_go(&request, answerer) {
+                if is_ready(&request, answerer) {
                     work.send(request).map_err(|_| ServeError::Ended("answering questions"))?;
                 } else {
                     waiting.push(request);
                 }
             }
             Some(Err(error)) => {
-                let told = failed(&watch, &error);
-                if matches!(told, LogError::Cluster { retriable: false, .. }) {
-                    return Err(told.into());
+                let failure = failed(&watch, &error);
+                if matches!(failure, LogError::Cluster { retriable: false, .. }) {
+                    return Err(failure.into());
                 }
             }
         }
@@ -180,8 +180,8 @@ fn take(
     Ok(())
 }
 
-/// Whether a question need not wait for a turn, or not any longer.
-fn may_go(request: &Request, answerer: &Answerer) -> bool {
+/// Whether a question can be answered or refused now: it need not wait for a turn.
+fn is_ready(request: &Request, answerer: &Answerer) -> bool {
     let now = Instant::now();
     request.question.is_err()
         || now >= request.deadline
@@ -192,7 +192,7 @@ fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }
 
-/// One thread that answers.
+/// A thread that answers questions.
 struct Worker<'a> {
     cluster: &'a Cluster,
     answerer: &'a Answerer,
@@ -227,13 +227,12 @@ impl Worker<'_> {
             let missing = request.after.filter(|(p, next)| !self.answerer.wait_for(*p, *next, now));
             let message = match missing {
                 Some((partition, next)) => format!(
-                    "the deadline came before turns/{partition} was remembered up to offset {}; ask again, or allow \
+                    "the deadline passed before turns/{partition} was remembered up to offset {}; ask again, or allow \
                      more time in ripplemem_deadline",
                     next - 1
                 ),
-                None => {
-                    "the deadline came before the question's turn; allow more time in ripplemem_deadline".to_owned()
-                }
+                None => "the deadline passed while the question was queued; allow more time in ripplemem_deadline"
+                    .to_owned(),
             };
             return Err(Refusal::new(RefusalCode::Deadline, message));
         }
@@ -251,7 +250,8 @@ impl Worker<'_> {
         })
     }
 
-    /// Sends until the cluster has it; what can never be sent goes back as a refusal.
+    /// Sends an answer and waits for its delivery; if its topic does not take it, a refusal is sent to the
+    /// default reply topic.
     fn send(&mut self, request: &Request, result: &Result<Evidence, Refusal>) {
         let (kind, value) = reply(result);
         let until = Instant::now() + self.cluster.timeout();
@@ -272,10 +272,10 @@ impl Worker<'_> {
         };
         if let Some(refusal) = fallback {
             let (_, value) = reply(&Err(refusal));
-            // The topic of last resort: when it fails, too, the question is done all the same.
+            // The last attempt: if it fails too, the question counts as answered.
             drop(send(&self.producer, out(&self.rules.reply_topic, None, &value), until));
         }
-        // An answer that does not arrive is one that its asker asks for again.
+        // If an answer is not delivered, the caller times out and asks again.
         let drained = drain(&self.producer, until);
         if (drained.is_err() || self.watch.take_deliveries().failed.is_some())
             && let Ok((watch, another)) = producer(self.cluster)
@@ -286,11 +286,11 @@ impl Worker<'_> {
     }
 }
 
-/// Which questions of each partition are in hand.
+/// The questions of each partition that are in flight.
 #[derive(Debug, Default)]
-struct InHand(BTreeMap<u32, (BTreeSet<u64>, u64)>);
+struct InFlight(BTreeMap<u32, (BTreeSet<u64>, u64)>);
 
-impl InHand {
+impl InFlight {
     fn count(&self) -> usize {
         self.0.values().map(|(offsets, _)| offsets.len()).sum()
     }
@@ -315,13 +315,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_done_when_all_before_it_are() {
-        let mut in_hand = InHand::default();
-        (3..6).for_each(|offset| in_hand.take(0, offset));
-        assert_eq!(in_hand.count(), 3);
-        assert_eq!(in_hand.done(0, 4), Some(3), "3 is not done");
-        assert_eq!(in_hand.done(0, 3), Some(5));
-        assert_eq!(in_hand.done(0, 5), Some(6));
-        assert_eq!(in_hand.count(), 0);
+    fn an_offset_is_committed_when_all_before_it_are_answered() {
+        let mut in_flight = InFlight::default();
+        (3..6).for_each(|offset| in_flight.take(0, offset));
+        assert_eq!(in_flight.count(), 3);
+        assert_eq!(in_flight.done(0, 4), Some(3), "3 is not done");
+        assert_eq!(in_flight.done(0, 3), Some(5));
+        assert_eq!(in_flight.done(0, 5), Some(6));
+        assert_eq!(in_flight.count(), 0);
     }
 }

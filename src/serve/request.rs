@@ -1,17 +1,17 @@
-//! A question's record to what is asked, and an answer's record with what came of it.
+//! The records of a question and of its answer on Kafka.
 //!
-//! In: a record of the questions topic with its headers. Out: the question, where its
-//! answer goes, until when, and what must be remembered first; or the refusal that goes
-//! back instead. Header names are Spring's and CloudEvents', where they have one:
+//! In: a record of the questions topic with its headers. Out: the question, the reply topic, the
+//! deadline, and the turn that the answer must reflect; or the refusal that is sent instead. Header
+//! names are those of Spring and CloudEvents, where they have one:
 //!
 //! | header | meaning |
 //! |---|---|
 //! | `kafka_correlationId` | echoed byte for byte |
 //! | `kafka_replyTopic` | where the answer goes; must begin with `serve.reply_prefix` |
 //! | `kafka_replyPartition` | its partition, 4 bytes, big-endian |
-//! | `ripplemem_deadline` | milliseconds since 1970, in digits; later the answer is a refusal |
+//! | `ripplemem_deadline` | milliseconds since 1970, in digits; after it the answer is a refusal |
 //! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
-//! | `ripplemem_as_of` | the past that is asked: an offset of the bank's partition of the memory topic, or a time of appending in RFC 3339 |
+//! | `ripplemem_as_of` | as-of: an offset of the bank's partition of the memory topic, or an append time in RFC 3339 |
 //! | `traceparent` | passed on |
 
 use std::time::{Duration, Instant};
@@ -24,49 +24,49 @@ use crate::{
     snapshot::AsOf,
 };
 
-/// How requests are judged.
+/// What a request is checked against.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
-    /// What a reply topic begins with.
+    /// Prefix that a reply topic must have.
     pub reply_prefix: String,
-    /// The reply topic of those that name none.
+    /// The reply topic of a question that names none.
     pub reply_topic: String,
-    /// How long those may wait that name no deadline.
-    pub patience: Duration,
-    /// What the source of an answer is called.
+    /// Timeout of a question that names no deadline.
+    pub default_timeout: Duration,
+    /// `ce_source` of an answer.
     pub source: String,
     /// Partitions of the memory topic.
     pub partitions: u32,
 }
 
-/// A question with where its answer goes.
+/// A question with its reply topic and deadline.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
-    /// Its place among the questions, for the answer's identity.
+    /// Its partition of the questions topic, for the answer's id.
     pub partition: u32,
     /// Its offset.
     pub offset: u64,
-    /// Its key, which is the answer's.
+    /// Its key, which the answer gets too.
     pub key: Vec<u8>,
-    /// What is asked; or why it cannot be.
+    /// The question, or why it is refused.
     pub question: Result<Question, Refusal>,
     /// The turns partition and the first offset that need not be reflected.
     pub after: Option<(u32, u64)>,
-    /// The past that is asked.
+    /// The time or offset of an as-of question.
     pub as_of: Option<AsOf>,
-    /// When it came.
+    /// When it arrived.
     pub arrived: Instant,
-    /// When an answer is of no use any more.
+    /// When it is refused if it has no answer yet.
     pub deadline: Instant,
-    /// Where the answer goes.
+    /// The topic of the answer.
     pub reply_topic: String,
-    /// And to which partition.
+    /// The partition of the answer, if the question names one.
     pub reply_partition: Option<u32>,
-    /// Headers that are passed on.
+    /// Headers that the answer repeats.
     echoed: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// A record as it is read: its place, key, value and headers.
+/// A record of the questions topic: its position, key, value and headers.
 pub(super) struct IncomingQuestion<'a> {
     /// The partition.
     pub partition: u32,
@@ -81,7 +81,7 @@ pub(super) struct IncomingQuestion<'a> {
 }
 
 impl Request {
-    /// Reads a record that came at `arrived`, when the clock said `unix_ms`.
+    /// Reads a record that arrived at `arrived`, which is `unix_ms` in milliseconds since 1970.
     pub(super) fn read(asked: &IncomingQuestion<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
         let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
         let mut request = Self {
@@ -92,7 +92,7 @@ impl Request {
             after: None,
             as_of: None,
             arrived,
-            deadline: arrived + rules.patience,
+            deadline: arrived + rules.default_timeout,
             reply_topic: rules.reply_topic.clone(),
             reply_partition: None,
             echoed: Vec::new(),
@@ -182,9 +182,9 @@ pub(super) const ANSWER: &str = "ripplemem.answer.v1";
 /// The type of a refusal (`schemas/topics/refusals.v1.json`).
 pub(super) const REFUSAL: &str = "ripplemem.refusal.v1";
 
-/// The type and the value of what came of a question.
+/// The type and the value of an answer or refusal.
 pub(super) fn reply(result: &Result<Evidence, Refusal>) -> (&'static str, Vec<u8>) {
-    // Both have a JSON form: their schemas are made from it.
+    // Serialising cannot fail: both types have a JSON form.
     match result {
         Ok(evidence) => (ANSWER, serde_json::to_vec(evidence).unwrap_or_default()),
         Err(refusal) => (REFUSAL, serde_json::to_vec(refusal).unwrap_or_default()),
@@ -223,7 +223,7 @@ mod tests {
         Rules {
             reply_prefix: "app.answers".to_owned(),
             reply_topic: "app.answers".to_owned(),
-            patience: Duration::from_secs(10),
+            default_timeout: Duration::from_secs(10),
             source: "/ripplemem/app".to_owned(),
             partitions: 1,
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused_by_name() {
+    fn a_wrong_question_or_header_is_refused_by_name() {
         for (value, headers, code, word) in [
             ("{", &[][..], RefusalCode::Invalid, "not a question"),
             (r#"{"bank": "a//b", "text": "x"}"#, &[], RefusalCode::Invalid, "bank"),
@@ -281,7 +281,7 @@ mod tests {
             let refusal = request.question.unwrap_err();
             assert_eq!(refusal.code, code, "{value}");
             assert!(refusal.message.contains(word), "{word} is not in {}", refusal.message);
-            assert_eq!(request.reply_topic, "app.answers", "a refusal goes where it may");
+            assert_eq!(request.reply_topic, "app.answers", "a refusal goes to an allowed topic");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A look into a topic, and how far behind extraction is; for people.
+//! Shows records of a topic, and the lag of the extraction, to people.
 //!
 //! In: a log and a topic's name. Out: records as JSON, without their vectors; positions and
-//! ends by partition. Writes nothing, owns nothing.
+//! ends by partition. It writes nothing and joins no consumer group.
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ use crate::{
     model::MemoryKey,
 };
 
-/// Topics that can be looked into.
+/// Topics that can be shown.
 pub const TOPICS: [&str; 6] = ["turns", "memory", "dead-letters", "questions", "answers", "edges"];
 
 /// Records read at once.
 const READ_AT_ONCE: usize = 64;
 
-/// A record, for people.
+/// A record in readable form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tapped {
     /// Its partition.
@@ -29,12 +29,12 @@ pub struct Tapped {
     pub offset: u64,
     /// When it was appended, in milliseconds since 1970.
     pub append_ms: i64,
-    /// Its key, in words where it is text.
+    /// Its key; hexadecimal if it is not text.
     pub key: String,
-    /// Its headers, in words where they are text.
+    /// Its headers; hexadecimal if they are not text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// Its value without vectors; null where it removes its key.
+    /// Its value without vectors; null if it deletes its key.
     pub value: Value,
 }
 
@@ -47,7 +47,7 @@ pub struct Lag {
     pub position: u64,
     /// The offset that the next turn will get.
     pub end: u64,
-    /// Offsets that are not extracted; those at the end that hold no turn are not counted.
+    /// Offsets that are not extracted, without those at the end that hold no turn.
     pub lag: u64,
 }
 
@@ -128,7 +128,7 @@ fn tapped(topic: &str, partition: u32, record: Record, headers: &[(String, Optio
     Tapped { partition, offset: record.offset, append_ms: record.append_ms, key, headers, value }
 }
 
-/// Text as it is, anything else in hexadecimal digits.
+/// Text unchanged, anything else in hexadecimal digits.
 fn readable(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
@@ -147,7 +147,7 @@ fn drop_vectors(value: &mut Value) {
     }
 }
 
-/// How far each partition is extracted.
+/// The lag of each partition.
 ///
 /// # Errors
 /// [`LogError`].
