@@ -1,4 +1,4 @@
-//! Every pipeline file is valid, and runs as it is.
+//! Every file in `pipelines/` is valid and runs unchanged; wrong files get errors that name the key.
 
 use std::{
     fs,
@@ -30,8 +30,8 @@ fn every_pipeline_file_is_valid() {
     }
 }
 
-/// With the real model; only the log's directory is another one. Those on Kafka run in
-/// `kafka::every_pipeline_on_kafka_runs`.
+/// With the real model, in a temporary directory. `kafka::every_pipeline_on_kafka_runs` runs those
+/// on Kafka.
 #[test]
 fn every_pipeline_runs() {
     for file in files() {
@@ -52,9 +52,9 @@ fn every_pipeline_runs() {
             .stdin(Stdio::from(sample))
             .output()
             .unwrap();
-        let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{}: {told}", file.display());
-        // A file ends with an idle mark of its own, standard input does not.
+        let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}: {errors}", file.display());
+        // A file ends with an idle mark, standard input does not.
         let events = if file.ends_with("stdin.toml") { "252 events" } else { "253 events" };
         assert!(out.contains(events) && out.contains("memory: "), "{}: {out}", file.display());
         assert_eq!(model.is_some(), out.contains("scripted: ") && out.contains(" 0 not usable, 0 left"), "{out}");
@@ -96,7 +96,7 @@ fn a_wrong_key_is_named_with_the_nearest_one() {
     fails(&output, 1, &["--snapshots", "ftp://", "s3://BUCKET/PREFIX"]);
 }
 
-/// `profile = "paper"` sets every constant of the paper's tables, over whatever the default is.
+/// `profile = "paper"` sets every constant of the paper's tables, whatever the default is.
 #[test]
 fn the_paper_profile_has_the_papers_constants() {
     let p = Pipeline::parse("version = 1\nprofile = \"paper\"").unwrap();

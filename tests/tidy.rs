@@ -10,9 +10,6 @@ use std::{
 
 use super::imports::{circles, without_tests};
 
-/// The rooms that keep one module style, doors without bodies and no circles. Add a room once it does.
-const TIDY: &[&str] = &["config", "memory", "model", "serve", "cli", "eval", "source"];
-
 fn sources() -> Vec<(PathBuf, String)> {
     fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).unwrap() {
@@ -181,14 +178,9 @@ fn files_open_with_a_contract_and_can_be_read() {
     }
 }
 
-/// The sources of the rooms of [`TIDY`].
-fn tidy_sources() -> Vec<(PathBuf, String)> {
-    sources().into_iter().filter(|(file, _)| TIDY.contains(&room(file).as_str())).collect()
-}
-
 #[test]
 fn a_folder_is_rooted_in_its_mod_rs() {
-    let files: Vec<PathBuf> = tidy_sources().into_iter().map(|(file, _)| file).collect();
+    let files: Vec<PathBuf> = sources().into_iter().map(|(file, _)| file).collect();
     for file in &files {
         let folder = file.with_extension("");
         let beside = files.iter().any(|f| f.starts_with(&folder));
@@ -198,7 +190,7 @@ fn a_folder_is_rooted_in_its_mod_rs() {
 
 #[test]
 fn a_mod_rs_is_a_door() {
-    for (file, text) in tidy_sources().into_iter().filter(|(file, _)| file.ends_with("mod.rs")) {
+    for (file, text) in sources().into_iter().filter(|(file, _)| file.ends_with("mod.rs")) {
         let bodies = bodies(&text);
         assert!(bodies.is_empty(), "{} holds bodies; move them to files named for them: {bodies:#?}", file.display());
     }
@@ -227,7 +219,7 @@ fn bodies_of_a_door_are_found() {
 
 #[test]
 fn files_of_a_room_import_in_no_circle() {
-    let sources: Vec<_> = tidy_sources().into_iter().filter(|(file, _)| !is_test(file)).collect();
+    let sources: Vec<_> = sources().into_iter().filter(|(file, _)| !is_test(file)).collect();
     let circles = circles(&sources);
     assert!(circles.is_empty(), "files import each other: {circles:#?}");
 }

@@ -22,9 +22,9 @@ pub struct SnapshotSettings {
 }
 
 impl SnapshotSettings {
-    /// Checks a place: a directory, or `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
-    /// `az://CONTAINER/PREFIX` or `file:///DIRECTORY`. Who we are and where the store is stands
-    /// in environment variables.
+    /// Checks a place for snapshots: a directory, or `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`,
+    /// `az://CONTAINER/PREFIX` or `file:///DIRECTORY`. Credentials and endpoints are environment
+    /// variables.
     ///
     /// # Errors
     /// What is wrong with it and what to write instead.
@@ -36,24 +36,24 @@ impl SnapshotSettings {
         };
         let url = match url::Url::parse(place) {
             Ok(url) => url,
-            // It may hold a password.
+            // The message does not repeat it, because it may contain a password.
             Err(e) => return refused(&format!("a URL that cannot be read ({e})")),
         };
         let secret = !url.username().is_empty() || url.password().is_some();
         if secret || url.query().is_some() || url.fragment().is_some() {
-            return refused("a URL with a user, a password, ? or #, which stand in environment variables or nowhere");
+            return refused("a URL with a user, a password, ? or #; credentials belong into environment variables");
         }
         let host = url.host_str().unwrap_or_default();
         match scheme {
             "s3" | "gs" | "az" if host.is_empty() => refused(&format!("{place:?} names no bucket")),
             "s3" | "gs" | "az" if url.port().is_some() => refused(&format!(
-                "{place:?} has a port, but the bucket stands there; another store is named in the environment, \
-                 such as AWS_ENDPOINT"
+                "{place:?} has a port, but a bucket has none; name another store in an environment variable, such \
+                 as AWS_ENDPOINT"
             )),
             "s3" | "gs" | "az" => Ok(()),
             "file" if url.to_file_path().is_ok() => Ok(()),
             "file" => refused(&format!("{place:?} names no directory of this machine")),
-            other => refused(&format!("{other}:// is no place for snapshots")),
+            other => refused(&format!("{other}:// is not supported")),
         }
     }
 }

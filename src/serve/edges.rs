@@ -90,7 +90,8 @@ pub(super) fn publish(
 
     // Removals first: an edge whose weight changed is removed and added under one key.
     let take = |net: &mut BTreeMap<Vec<u8>, Change>, received: EdgeChanges| {
-        for (edge, added) in received.removed.iter().map(|e| (e, false)).chain(received.added.iter().map(|e| (e, true))) {
+        for (edge, added) in received.removed.iter().map(|e| (e, false)).chain(received.added.iter().map(|e| (e, true)))
+        {
             if let Some(change) = change(log, answerer, edge, added) {
                 net.insert(change.key.clone(), change);
             }
