@@ -94,7 +94,7 @@ fn month_name(date: Date) -> &'static str {
 
 /// The unit in which English counts time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grain {
+pub(super) enum CalendarUnit {
     /// Midnight to midnight.
     Day,
     /// Monday to Sunday.
@@ -127,30 +127,32 @@ impl Stretch {
 
     /// The day, week, weekend, month or year that holds a date. A weekday's weekend is
     /// the one at the end of its week.
-    pub(super) fn around(date: Date, grain: Grain) -> Option<Self> {
-        let monday = || shift(date, Grain::Day, -i64::from(date.weekday().to_monday_zero_offset()));
-        Some(match grain {
-            Grain::Day => Self::days(date, date),
-            Grain::Week => Self::days(monday()?, shift(monday()?, Grain::Day, 6)?),
-            Grain::Weekend => Self::days(shift(monday()?, Grain::Day, 5)?, shift(monday()?, Grain::Day, 6)?),
-            Grain::Month => Self::days(date.first_of_month(), date.last_of_month()),
-            Grain::Year => Self::days(date.first_of_year(), date.last_of_year()),
+    pub(super) fn around(date: Date, unit: CalendarUnit) -> Option<Self> {
+        let monday = || shift(date, CalendarUnit::Day, -i64::from(date.weekday().to_monday_zero_offset()));
+        Some(match unit {
+            CalendarUnit::Day => Self::days(date, date),
+            CalendarUnit::Week => Self::days(monday()?, shift(monday()?, CalendarUnit::Day, 6)?),
+            CalendarUnit::Weekend => {
+                Self::days(shift(monday()?, CalendarUnit::Day, 5)?, shift(monday()?, CalendarUnit::Day, 6)?)
+            }
+            CalendarUnit::Month => Self::days(date.first_of_month(), date.last_of_month()),
+            CalendarUnit::Year => Self::days(date.first_of_year(), date.last_of_year()),
         })
     }
 
-    /// The stretch of the same grain, a number of them later (earlier when negative).
-    pub(super) fn relative(date: Date, grain: Grain, count: i64) -> Option<Self> {
-        Self::around(shift(date, grain, count)?, grain)
+    /// The stretch of the same unit, a number of them later (earlier when negative).
+    pub(super) fn relative(date: Date, unit: CalendarUnit, count: i64) -> Option<Self> {
+        Self::around(shift(date, unit, count)?, unit)
     }
 
     /// The month of a year.
     pub(super) fn month(year: i16, month: i8) -> Option<Self> {
-        Self::around(Date::new(year, month, 1).ok()?, Grain::Month)
+        Self::around(Date::new(year, month, 1).ok()?, CalendarUnit::Month)
     }
 
     /// The year.
     pub(super) fn year(year: i16) -> Option<Self> {
-        Self::around(Date::new(year, 1, 1).ok()?, Grain::Year)
+        Self::around(Date::new(year, 1, 1).ok()?, CalendarUnit::Year)
     }
 
     /// The date, when the stretch is exactly one whole day.
@@ -178,12 +180,12 @@ impl Stretch {
 }
 
 /// A date, a number of days, weeks, months or years later.
-pub(super) fn shift(date: Date, grain: Grain, count: i64) -> Option<Date> {
-    let span = match grain {
-        Grain::Day => Span::new().try_days(count),
-        Grain::Week | Grain::Weekend => Span::new().try_weeks(count),
-        Grain::Month => Span::new().try_months(count),
-        Grain::Year => Span::new().try_years(count),
+pub(super) fn shift(date: Date, unit: CalendarUnit, count: i64) -> Option<Date> {
+    let span = match unit {
+        CalendarUnit::Day => Span::new().try_days(count),
+        CalendarUnit::Week | CalendarUnit::Weekend => Span::new().try_weeks(count),
+        CalendarUnit::Month => Span::new().try_months(count),
+        CalendarUnit::Year => Span::new().try_years(count),
     };
     date.checked_add(span.ok()?).ok()
 }
@@ -265,8 +267,8 @@ mod tests {
             let day = day_of(t);
             assert!(day.start_ms <= t.unix_ms && t.unix_ms <= day.end_ms, "{text}");
         }
-        assert_eq!(shift(Date::MAX, Grain::Year, 1), None);
-        assert_eq!(shift(Date::MIN, Grain::Week, i64::MIN), None);
+        assert_eq!(shift(Date::MAX, CalendarUnit::Year, 1), None);
+        assert_eq!(shift(Date::MIN, CalendarUnit::Week, i64::MIN), None);
         assert!(Stretch::year(1850).unwrap().interval(0).is_none());
     }
 }

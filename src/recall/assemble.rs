@@ -86,7 +86,7 @@ pub fn rho(candidates: &[Candidate], settings: &RecallSettings) -> Vec<f64> {
 
 /// Where a unit came from, as the source weights of section 3.5 tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Source {
+enum EvidenceSource {
     Familiar,
     Semantic,
     Lexical,
@@ -96,18 +96,18 @@ enum Source {
 
 /// Rank support and normalised score over all sources:
 /// `Σ w · 1 / (offset + rank) · (1 + n) / 2`, with n = score ÷ best score of the source.
-fn pi(provenance: &[Provenance], best: &BTreeMap<Source, f64>, settings: &RecallSettings) -> f64 {
+fn pi(provenance: &[Provenance], best: &BTreeMap<EvidenceSource, f64>, settings: &RecallSettings) -> f64 {
     provenance
         .iter()
         .map(|p| {
             let (source, rank, score) = parts(p);
             let weight = match source {
                 // Ranked by familiarity instead, see `rho`.
-                Source::Familiar => 0.0,
-                Source::Semantic => settings.semantic_source,
-                Source::Lexical => settings.lexical_source,
-                Source::Cue => settings.cue_source,
-                Source::Expansion => settings.expansion_source,
+                EvidenceSource::Familiar => 0.0,
+                EvidenceSource::Semantic => settings.semantic_source,
+                EvidenceSource::Lexical => settings.lexical_source,
+                EvidenceSource::Cue => settings.cue_source,
+                EvidenceSource::Expansion => settings.expansion_source,
             };
             // With a best score of 0 or less the quotient would mean nothing.
             let best = best.get(&source).copied().filter(|b| *b > 0.0);
@@ -117,7 +117,7 @@ fn pi(provenance: &[Provenance], best: &BTreeMap<Source, f64>, settings: &Recall
         .sum()
 }
 
-fn best_scores(candidates: &[Candidate]) -> BTreeMap<Source, f64> {
+fn best_scores(candidates: &[Candidate]) -> BTreeMap<EvidenceSource, f64> {
     let mut best = BTreeMap::new();
     for provenance in candidates.iter().flat_map(|c| &c.provenance) {
         let (source, _, score) = parts(provenance);
@@ -127,18 +127,18 @@ fn best_scores(candidates: &[Candidate]) -> BTreeMap<Source, f64> {
     best
 }
 
-fn parts(provenance: &Provenance) -> (Source, u32, f64) {
+fn parts(provenance: &Provenance) -> (EvidenceSource, u32, f64) {
     match *provenance {
-        Provenance::Familiar { rank, score, .. } => (Source::Familiar, rank.max(1), score),
+        Provenance::Familiar { rank, score, .. } => (EvidenceSource::Familiar, rank.max(1), score),
         Provenance::FirstHop { channel, rank, score } => {
             let source = match channel {
-                Channel::Semantic => Source::Semantic,
-                Channel::Lexical => Source::Lexical,
-                Channel::Structural => Source::Cue,
+                Channel::Semantic => EvidenceSource::Semantic,
+                Channel::Lexical => EvidenceSource::Lexical,
+                Channel::Structural => EvidenceSource::Cue,
             };
             (source, rank.max(1), score)
         }
-        Provenance::Expansion { rank, score, .. } => (Source::Expansion, rank.max(1), score),
+        Provenance::Expansion { rank, score, .. } => (EvidenceSource::Expansion, rank.max(1), score),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
 /// Renders a trace.
 #[must_use]
 pub fn trace(evidence: &Evidence) -> String {
-    let mut page = Page { out: String::new(), names: BTreeMap::new() };
+    let mut page = TracePage { out: String::new(), names: BTreeMap::new() };
     page.question(evidence);
     page.first_hop(&evidence.trace.first_hop);
     for (number, round) in (1..).zip(&evidence.trace.rounds) {
@@ -25,12 +25,12 @@ pub fn trace(evidence: &Evidence) -> String {
     page.out
 }
 
-struct Page {
+struct TracePage {
     out: String,
     names: BTreeMap<UnitId, usize>,
 }
 
-impl Page {
+impl TracePage {
     fn line(&mut self, indent: usize, text: &str) {
         // Writing into a string cannot fail.
         let _ = writeln!(self.out, "{:indent$}{text}", "");

@@ -25,7 +25,7 @@ pub(super) struct Clause<'q> {
 }
 
 /// The words that replace the question word.
-enum Gap {
+enum GapFiller {
     /// An object after the verb.
     Object(String),
     /// A phrase at the end.
@@ -155,35 +155,35 @@ fn predicate(tokens: &[&str], auxiliary: &str, more: bool) -> Option<(Vec<String
     Some((front, after_verb))
 }
 
-fn gap(head: &str, noun: &str, preposition: Option<&str>, more: bool) -> Gap {
+fn gap(head: &str, noun: &str, preposition: Option<&str>, more: bool) -> GapFiller {
     let plural = noun.ends_with('s') && !noun.ends_with("ss");
     let filler = match (head, noun.is_empty()) {
         ("who" | "whom", _) => if more { "other people" } else { "someone" }.to_owned(),
         ("what" | "which", true) => if more { "other things" } else { "something" }.to_owned(),
-        ("where", _) => return Gap::Ending(if more { "somewhere else" } else { "somewhere" }.to_owned()),
-        ("how", false) if matches!(noun, "long" | "often" | "old" | "far" | "big") => return Gap::None,
+        ("where", _) => return GapFiller::Ending(if more { "somewhere else" } else { "somewhere" }.to_owned()),
+        ("how", false) if matches!(noun, "long" | "often" | "old" | "far" | "big") => return GapFiller::None,
         ("what" | "which" | "how", false) => match (more, plural) {
             (true, true) => format!("other {noun}"),
             (true, false) => format!("another {noun}"),
             (false, true) => noun.to_owned(),
             (false, false) => format!("a certain {noun}"),
         },
-        _ => return Gap::None,
+        _ => return GapFiller::None,
     };
     match preposition {
-        Some(preposition) => Gap::Ending(format!("{preposition} {filler}")),
-        None => Gap::Object(filler),
+        Some(preposition) => GapFiller::Ending(format!("{preposition} {filler}")),
+        None => GapFiller::Object(filler),
     }
 }
 
 /// Puts the gap's words where an object belongs: before the first adverbial after the verb, or at
 /// the end. Absent when a relative clause makes that place unclear.
-fn place(mut words: Vec<String>, after_verb: usize, gap: Gap) -> Option<String> {
+fn place(mut words: Vec<String>, after_verb: usize, gap: GapFiller) -> Option<String> {
     match gap {
-        Gap::None => {}
-        Gap::Ending(ending) => words.push(ending),
-        Gap::Object(_) if words.iter().any(|w| matches!(w.as_str(), "that" | "which" | "who")) => return None,
-        Gap::Object(object) => {
+        GapFiller::None => {}
+        GapFiller::Ending(ending) => words.push(ending),
+        GapFiller::Object(_) if words.iter().any(|w| matches!(w.as_str(), "that" | "which" | "who")) => return None,
+        GapFiller::Object(object) => {
             let does = words.get(after_verb - 1).is_some_and(|v| matches!(v.as_str(), "did" | "does" | "do"));
             let found = (after_verb..words.len()).find(|&i| does || opens_adverbial(&words, i));
             // "working on in May": a preposition without an object takes this one.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use jiff::civil::DateTime;
 
-use super::tokens::Tokens;
+use super::tokens::TextTokens;
 use crate::{
     language::calendar::{Stretch, month_number},
     model::{EventTime, Interval},
@@ -29,7 +29,7 @@ pub struct TimeMention {
 #[must_use]
 pub fn find_times(text: &str, anchor: Option<EventTime>) -> Vec<TimeMention> {
     let lower = text.to_ascii_lowercase();
-    let reader = TimeReader { words: Tokens::of(text, &lower), now: anchor.map(|a| a.local()) };
+    let reader = TimeReader { words: TextTokens::of(text, &lower), now: anchor.map(|a| a.local()) };
     let offset_seconds = anchor.map_or(0, |a| a.offset_seconds);
     let mut found = Vec::new();
     let mut at = 0;
@@ -106,7 +106,7 @@ pub(super) struct Expression {
 
 /// The words of a text and the local time at which it was said.
 pub(super) struct TimeReader<'t> {
-    pub(super) words: Tokens<'t>,
+    pub(super) words: TextTokens<'t>,
     pub(super) now: Option<DateTime>,
 }
 

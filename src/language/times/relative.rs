@@ -13,7 +13,7 @@ use jiff::{
 
 use super::reader::{Expression, TimeReader};
 use crate::language::{
-    calendar::{Grain, Stretch, month_number, shift, weekday_beside, weekday_number},
+    calendar::{CalendarUnit, Stretch, month_number, shift, weekday_beside, weekday_number},
     tense::Tense,
 };
 
@@ -37,7 +37,7 @@ impl TimeReader<'_> {
     fn named_day(&self, at: usize) -> Option<Expression> {
         let w = |i: usize| self.words.at(i);
         let today = self.now?.date();
-        let day = |n: i64| shift(today, Grain::Day, n).map(|d| Stretch::days(d, d));
+        let day = |n: i64| shift(today, CalendarUnit::Day, n).map(|d| Stretch::days(d, d));
         let skip = usize::from(w(at) == "the");
         // "it feels like just yesterday" is no date.
         if w(at) == "yesterday" && [self.words.before(at, 1), self.words.before(at, 2)].contains(&"like") {
@@ -93,8 +93,8 @@ impl TimeReader<'_> {
             let moment = now.checked_add(span.ok()?).ok().filter(|_| !rough)?;
             return Some(Expression { next, stretch: Stretch::moment(moment), complete: false });
         }
-        let grain = grain_of(unit, true).filter(|g| !(rough && *g == Grain::Day))?;
-        Some(Expression { next, stretch: Stretch::relative(now.date(), grain, sign * count)?, complete: false })
+        let unit = unit_of(unit, true).filter(|g| !(rough && *g == CalendarUnit::Day))?;
+        Some(Expression { next, stretch: Stretch::relative(now.date(), unit, sign * count)?, complete: false })
     }
 
     /// "last week", "this coming Friday", "next June".
@@ -142,15 +142,15 @@ impl TimeReader<'_> {
             };
             return hit(Stretch::month(year, month)?);
         }
-        match grain_of(word, false)? {
-            Grain::Day => None,
-            Grain::Weekend if coming => hit(self.weekend(today, 1, true)?),
-            Grain::Weekend if direction == 0 => {
+        match unit_of(word, false)? {
+            CalendarUnit::Day => None,
+            CalendarUnit::Weekend if coming => hit(self.weekend(today, 1, true)?),
+            CalendarUnit::Weekend if direction == 0 => {
                 // Early in the week, "this weekend" with a past verb is the one just over.
                 let past = self.words.tense(at) == Tense::Past && today.weekday().to_monday_zero_offset() < 3;
                 hit(self.weekend(today, if past { -1 } else { 0 }, false)?)
             }
-            grain => hit(Stretch::relative(today, grain, direction)?),
+            unit => hit(Stretch::relative(today, unit, direction)?),
         }
     }
 
@@ -171,7 +171,7 @@ impl TimeReader<'_> {
     fn weekend(&self, today: Date, direction: i64, nearest: bool) -> Option<Stretch> {
         let in_week = today.weekday().to_monday_zero_offset() < 5;
         let direction = if nearest && in_week && direction > 0 { 0 } else { direction };
-        Stretch::relative(today, Grain::Weekend, direction)
+        Stretch::relative(today, CalendarUnit::Weekend, direction)
     }
 
     /// "on Friday", "Friday night", "see you Friday", where the tense is clear.
@@ -205,8 +205,8 @@ impl TimeReader<'_> {
             ("this", "week") => 0,
             _ => return None,
         };
-        let monday = Stretch::relative(self.now?.date(), Grain::Week, direction)?.first.date();
-        let date = shift(monday, Grain::Day, i64::from(weekday.to_monday_zero_offset()))?;
+        let monday = Stretch::relative(self.now?.date(), CalendarUnit::Week, direction)?.first.date();
+        let date = shift(monday, CalendarUnit::Day, i64::from(weekday.to_monday_zero_offset()))?;
         Some(Expression { next: from + 2, stretch: Stretch::days(date, date), complete: false })
     }
 
@@ -235,7 +235,7 @@ impl TimeReader<'_> {
             None => self.year_of(month, at)?,
         };
         let day = Date::new(year, month, 1).ok()?.nth_weekday_of_month(nth, weekday).ok()?;
-        let last = if weekend { shift(day, Grain::Day, 1)? } else { day };
+        let last = if weekend { shift(day, CalendarUnit::Day, 1)? } else { day };
         let next = at + 4 + usize::from(dated.is_some());
         Some(Expression { next, stretch: Stretch::days(day, last), complete: dated.is_some() })
     }
@@ -253,8 +253,8 @@ impl TimeReader<'_> {
             _ => return None,
         };
         let beyond = matches!((sign, w(unit + 2)), (-1, "last") | (1, "next")) && counted.is_none();
-        if beyond && grain_of(w(unit + 3), false).is_none() && weekday_number(w(unit + 3)).is_none() {
-            let stretch = Stretch::relative(self.now?.date(), grain_of(w(unit), false)?, 2 * sign)?;
+        if beyond && unit_of(w(unit + 3), false).is_none() && weekday_number(w(unit + 3)).is_none() {
+            let stretch = Stretch::relative(self.now?.date(), unit_of(w(unit), false)?, 2 * sign)?;
             return Some(Expression { next: unit + 3, stretch, complete: false });
         }
         let from = unit + 2 + usize::from(w(unit + 2) == "the");
@@ -265,7 +265,7 @@ impl TimeReader<'_> {
                 let found = weekday_beside(day, weekday, sign > 0)?;
                 Stretch::days(found, found)
             }
-            None => Stretch::relative(day, grain_of(w(unit), counted.is_some())?, sign * count)?,
+            None => Stretch::relative(day, unit_of(w(unit), counted.is_some())?, sign * count)?,
         };
         Some(Expression { stretch, ..date })
     }
@@ -285,7 +285,7 @@ impl TimeReader<'_> {
         }
         let today = self.now?.date();
         let here = |months: i64| {
-            let month = shift(today.first_of_month(), Grain::Month, months)?;
+            let month = shift(today.first_of_month(), CalendarUnit::Month, months)?;
             Date::new(month.year(), month.month(), day).ok()
         };
         let date = match self.words.tense(at) {
@@ -318,18 +318,18 @@ fn is_be(word: &str) -> bool {
     matches!(word, "is" | "are" | "s" | "up" | "back" | "starts" | "begins" | "ends" | "opens" | "arrives" | "leaves")
 }
 
-fn grain_of(word: &str, counted: bool) -> Option<Grain> {
+fn unit_of(word: &str, counted: bool) -> Option<CalendarUnit> {
     Some(match word {
-        "day" => Grain::Day,
-        "week" => Grain::Week,
-        "weekend" => Grain::Weekend,
-        "month" => Grain::Month,
-        "year" => Grain::Year,
-        "days" if counted => Grain::Day,
-        "weeks" if counted => Grain::Week,
-        "weekends" if counted => Grain::Weekend,
-        "months" if counted => Grain::Month,
-        "years" if counted => Grain::Year,
+        "day" => CalendarUnit::Day,
+        "week" => CalendarUnit::Week,
+        "weekend" => CalendarUnit::Weekend,
+        "month" => CalendarUnit::Month,
+        "year" => CalendarUnit::Year,
+        "days" if counted => CalendarUnit::Day,
+        "weeks" if counted => CalendarUnit::Week,
+        "weekends" if counted => CalendarUnit::Weekend,
+        "months" if counted => CalendarUnit::Month,
+        "years" if counted => CalendarUnit::Year,
         _ => return None,
     })
 }

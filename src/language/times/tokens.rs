@@ -8,13 +8,13 @@ use std::ops::Range;
 use crate::language::tense::{Tense, tense_at};
 
 /// The words of a text.
-pub(super) struct Tokens<'t> {
+pub(super) struct TextTokens<'t> {
     text: &'t str,
     lower: Vec<&'t str>,
     ranges: Vec<Range<usize>>,
 }
 
-impl<'t> Tokens<'t> {
+impl<'t> TextTokens<'t> {
     /// Splits a text; `lower` is its ASCII lower case, byte for byte.
     pub(super) fn of(text: &'t str, lower: &'t str) -> Self {
         let mut ranges: Vec<Range<usize>> = Vec::with_capacity(text.len() / 5);
