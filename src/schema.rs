@@ -22,7 +22,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
             "memory",
             of(
                 MemoryRecord::json_schema,
-                "One value of the memory topic. The key is bank, session, start (4 bytes, big-endian) and, for one turn of an open window, the turn, or, for a part after the first of a window whose record would be larger than 4 MiB, nothing and the part (4 bytes, big-endian), each field behind its length in 2 bytes, big-endian; a null value removes it. A key that begins with two zero bytes is a read position, not a record: the turns partition in 4 bytes, big-endian; its value is `{\"schema\": 1, \"next_offset\": N}`. Two zero bytes and `moved` say that the memory is in the topic of a later generation: `{\"schema\": 1, \"generation\": 2, \"model\": {…}}` stands for `memory-2`.",
+                "One value of the memory topic. The key is bank, session, start (4 bytes, big-endian) and, for one turn of an open window, the turn, or, for a part after the first of a window whose record would be larger than 4 MiB, nothing and the part (4 bytes, big-endian), each field behind its length in 2 bytes, big-endian; a null value removes it. A key that begins with two zero bytes is a read position, not a record: the turns partition in 4 bytes, big-endian; its value is `{\"schema\": 1, \"next_offset\": N}`. Two zero bytes and `moved` say that the memory is in the topic of a later generation: `{\"schema\": 1, \"generation\": 2, \"model\": {…}}` means topic `memory-2`.",
             ),
         ),
         (
@@ -32,7 +32,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
                 "One value of the edges topic. The key is bank, channel, a (8 bytes, big-endian) and b, each field behind its length in 2 bytes, big-endian; a null value removes it.",
             ),
         ),
-        ("refusals", of(Refusal::json_schema, "What comes back instead of an answer.")),
+        ("refusals", of(Refusal::json_schema, "The reply to a question that gets no answer.")),
         ("dead-letters", of(DeadLetter::json_schema, "One rejected input record.")),
         ("questions", of(Question::json_schema, "One question.")),
         (
