@@ -381,7 +381,7 @@ fn a_replay_is_complete_although_it_is_killed_while_the_topics_grow() {
     let home = Home::with(&broker, "replayed", "", "[replay]\ndirectory = \"tables\"\nfinish_seconds = 1\n");
     let (log, events, mut dice) = (home.log(), sample(), Dice(7));
     let extracting = home.run();
-    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    wait(&|| home.told(), || home.told().matches(": assigned").count() == 2);
     home.change("version = 1", "version = 1\nroles = [\"replay\"]");
     for some in events.chunks(events.len() / 4) {
         let running = home.run();
@@ -483,9 +483,9 @@ fn services_share_the_partitions_and_take_over_under_load() {
     let Some(broker) = Broker::shared("kafka::services_share_the_partitions_and_take_over_under_load") else { return };
     let home = || Home::new(&broker, "shared", "");
     let (one, two, three) = (home(), home(), home());
-    let ours = |home: &Home| home.told().matches(": ours").count();
+    let assigned = |home: &Home| home.told().matches(": assigned").count();
     let first = one.run();
-    wait(&|| one.told(), || ours(&one) == 2);
+    wait(&|| one.told(), || assigned(&one) == 2);
     let events = sample();
     std::thread::scope(|scope| {
         // The loader repeats the sample until all changes of instances are done, however slow they are.
@@ -501,13 +501,13 @@ fn services_share_the_partitions_and_take_over_under_load() {
             }
         });
         let second = two.run();
-        wait(&|| two.told(), || ours(&two) > 0);
+        wait(&|| two.told(), || assigned(&two) > 0);
         first.stop();
-        wait(&|| two.told(), || ours(&two) > 1);
+        wait(&|| two.told(), || assigned(&two) > 1);
         let _third = three.run();
-        wait(&|| three.told(), || ours(&three) > 0);
+        wait(&|| three.told(), || assigned(&three) > 0);
         second.kill();
-        wait(&|| three.told(), || ours(&three) > 1);
+        wait(&|| three.told(), || assigned(&three) > 1);
         drop(stop_loader);
         loader.join().unwrap();
         three.extracted();
@@ -523,7 +523,7 @@ fn the_service_outlives_half_a_minute_without_its_broker() {
     };
     let home = Home::new(&broker, "outlived", "");
     let _service = home.run();
-    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    wait(&|| home.told(), || home.told().matches(": assigned").count() == 2);
     load(&home);
     broker.act("kill", None);
     std::thread::sleep(Duration::from_secs(30));
@@ -543,7 +543,7 @@ fn the_service_survives_the_loss_of_one_of_three_brokers() {
     };
     let home = Home::with(&broker, "three", "", "replication = 3\n");
     let _service = home.run();
-    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    wait(&|| home.told(), || home.told().matches(": assigned").count() == 2);
     let (log, events) = (home.log(), sample());
     let (before, after) = events.split_at(events.len() / 3);
     log.append_turns(before).unwrap();
@@ -570,12 +570,12 @@ fn turns_in_partitions_added_while_running_are_forwarded() {
     let refresh = "[log.kafka.client]\n\"topic.metadata.refresh.interval.ms\" = \"500\"\n";
     let home = Home::with(&broker, "grown", "", refresh);
     let _service = home.run();
-    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    wait(&|| home.told(), || home.told().matches(": assigned").count() == 2);
     administer(&broker, async |admin, options| {
         let more = [NewPartitions::new("grown.turns", 4)];
         admin.create_partitions(&more, options).await.unwrap().into_iter().for_each(|made| drop(made.unwrap()));
     });
-    wait(&|| home.told(), || home.told().matches(": ours").count() == 4);
+    wait(&|| home.told(), || home.told().matches(": assigned").count() == 4);
     // Java's partitioner now puts these banks into other partitions than their memory's.
     let strays: Vec<Bank> =
         (0..).map(|n| Bank::parse(&format!("b{n}")).unwrap()).filter(|b| partition_of(b, 4) > 1).take(3).collect();
@@ -601,7 +601,7 @@ fn turns_that_expired_unread_stop_a_start_until_the_user_accepts_it() {
     let Some(broker) = Broker::shared(test) else { return };
     let home = Home::new(&broker, "expired", "");
     let service = home.run();
-    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    wait(&|| home.told(), || home.told().matches(": assigned").count() == 2);
     let (log, events) = (home.log(), sample());
     let (first, second) = events.split_at(40);
     log.append_turns(first).unwrap();
@@ -791,7 +791,7 @@ fn every_pipeline_on_kafka_runs() {
         let _service = home.run();
 
         let word = match pipeline.roles[0] {
-            Role::Extract => ": ours",
+            Role::Extract => ": assigned",
             Role::Serve => "ready",
             Role::Replay => "replaying memory",
         };

@@ -62,7 +62,7 @@ fn a_service_extracts_a_bank_again_on_request() {
     let reextract = |bank: &str| ripplemem(&["reextract", "--bank", bank, "--pipeline", home.path()]);
     fails(&reextract("b"), 1, &[listen.as_str(), "nobody answers"]);
     let service = home.run();
-    wait(&|| home.told(), || home.told().contains("ready: ") && home.told().matches(": ours").count() == 2);
+    wait(&|| home.told(), || home.told().contains("ready: ") && home.told().matches(": assigned").count() == 2);
     let banks = banks();
     banks.iter().for_each(|bank| say(&home, bank));
     let read = |windows: f64| {
@@ -100,11 +100,11 @@ fn cached_responses_of_a_revoked_partition_are_deleted() {
     let (one, listen) = home(&broker, &server, "given");
     let (two, _) = home(&broker, &server, "given");
     let first = one.run();
-    wait(&|| one.told(), || one.told().matches(": ours").count() == 2);
+    wait(&|| one.told(), || one.told().matches(": assigned").count() == 2);
     banks().iter().for_each(|bank| say(&one, bank));
     wait(&|| one.told(), || metric(&listen, "ripplemem_llm_window_tokens_count") == Some(4.0));
     let second = two.run();
-    wait(&|| two.told(), || two.told().matches(": ours").count() == 1);
+    wait(&|| two.told(), || two.told().matches(": assigned").count() == 1);
     wait(&|| one.told(), || metric(&listen, "ripplemem_owned_partitions") == Some(1.0));
     // Of the two banks, exactly one is in the partition that the other instance owns now.
     let told: Vec<String> = banks()

@@ -357,7 +357,7 @@ fn a_bank_moves_to_kafka_beside_a_running_service_and_back() {
 
     let home = Home::new(&broker, "moved", "");
     let service = home.run();
-    wait(&|| home.told(), || home.told().matches(": ours").count() == 2);
+    wait(&|| home.told(), || home.told().matches(": assigned").count() == 2);
     let partition = partition_of(&bank(), 2);
     let beside: Vec<Bank> = (0..)
         .map(|n| Bank::parse(&format!("beside/{n}")).unwrap())
