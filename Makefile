@@ -10,7 +10,7 @@ BINARY := target/release/ripplemem
 TEST_QWEN3 := cargo test --release --locked --features qwen3 \
 	--config profile.release.package.ripplemem.opt-level=0 --lib embed::qwen3
 
-.PHONY: demo test soak bench setup check up down model
+.PHONY: demo test test-data soak bench setup check up down model
 
 demo: setup
 	cargo build --release --locked
@@ -18,7 +18,10 @@ demo: setup
 
 test: setup
 	cargo test --release --locked
-	cargo build --release --locked
+
+# The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names.
+test-data: setup
+	cargo test --release --locked --test ripplemem chat_samples -- --nocapture
 
 # The tests that take long: those of the `qwen3` feature, the kill tests with their full number of
 # seeded rounds, and half an hour of flood.

@@ -218,13 +218,8 @@ fn ingest(service: &mut Service, file: &std::path::Path, only: &str) -> Census {
 }
 
 fn open_source(file: &std::path::Path, only: &str) -> Box<dyn source::Source> {
-    let settings = SourceSettings {
-        format: "locomo".into(),
-        path: file.to_owned(),
-        zone: "+00:00".into(),
-        only: vec![only.to_owned()],
-    };
-    source::open(&settings, None).expect("a LoCoMo file")
+    let settings = SourceSettings { only: vec![only.to_owned()], ..SourceSettings::new("locomo", file) };
+    source::open(&settings).expect("a LoCoMo file")
 }
 
 fn raw_turns(file: &std::path::Path, only: &str) -> Vec<SpannedText> {

@@ -151,9 +151,7 @@ pub(crate) fn uninterrupted() -> Census {
 
 /// The events of the sample, as `ingest` appends them.
 fn sample() -> Vec<TurnEvent> {
-    let settings =
-        SourceSettings { format: "jsonl".into(), path: data("sample.jsonl"), zone: "+00:00".into(), only: Vec::new() };
-    let mut source = source::open(&settings, None).unwrap();
+    let mut source = source::open(&SourceSettings::new("jsonl", data("sample.jsonl"))).unwrap();
     std::iter::from_fn(|| source.next(1_000).unwrap()).flat_map(|batch| batch.events).collect()
 }
 

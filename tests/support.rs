@@ -35,9 +35,7 @@ pub(crate) fn open(pipeline: &Pipeline) -> Service {
 
 /// Ingests a JSON Lines file to its end.
 pub(crate) fn ingest(service: &mut Service, path: &Path) -> Ingested {
-    let settings =
-        SourceSettings { format: "jsonl".into(), path: path.to_owned(), zone: "+00:00".into(), only: Vec::new() };
-    let mut source = source::open(&settings, None).unwrap();
+    let mut source = source::open(&SourceSettings::new("jsonl", path)).unwrap();
     service.ingest(&mut *source, &mut |_| {}).unwrap()
 }
 

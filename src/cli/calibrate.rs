@@ -12,7 +12,6 @@ use ripplemem::{
     config::{Fsync, LogKind, Pipeline, RULES, SourceSettings},
     embed,
     eval::{self, Calibration},
-    model::Bank,
     source,
 };
 
@@ -36,7 +35,7 @@ pub(crate) struct Calibrate {
     /// The bank of records that name none.
     #[arg(long)]
     bank: Option<String>,
-    /// The UTC offset of times that name none, such as +02:00.
+    /// The zone of times that name none, such as +02:00 or Europe/Berlin.
     #[arg(long, default_value = "+00:00")]
     zone: String,
     /// A pipeline file that names the model. Without it, the defaults.
@@ -52,7 +51,6 @@ pub(crate) struct Calibrate {
 
 impl Calibrate {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
         let directory = tempfile::tempdir().context("no temporary directory could be made; set TMPDIR")?;
         let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
         if let Some(target) = self.target {
@@ -65,7 +63,7 @@ impl Calibrate {
         // No threshold depends on a language model, so none is paid.
         RULES.clone_into(&mut pipeline.extract.extractor);
 
-        let (calibration, rejects) = self.calibrate(&pipeline, bank.as_ref())?;
+        let (calibration, rejects) = self.calibrate(&pipeline)?;
         self.print_calibration(&pipeline, &calibration)?;
         if rejects > 0 {
             say(&format!("{rejects} records were rejected and left out; `ingest` keeps them as dead letters"));
@@ -75,14 +73,13 @@ impl Calibrate {
     }
 
     /// Builds the memory and measures it; also the number of rejected records.
-    fn calibrate(&self, pipeline: &Pipeline, bank: Option<&Bank>) -> Result<(Calibration, u64)> {
+    fn calibrate(&self, pipeline: &Pipeline) -> Result<(Calibration, u64)> {
         let settings = |path: &PathBuf| SourceSettings {
-            format: self.format.clone(),
-            path: path.clone(),
+            bank: self.bank.clone().unwrap_or_default(),
             zone: self.zone.clone(),
-            only: Vec::new(),
+            ..SourceSettings::new(&self.format, path)
         };
-        let sources = self.files.iter().map(|path| source::open(&settings(path), bank));
+        let sources = self.files.iter().map(|path| source::open(&settings(path)));
         let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
         let mut service = open_memory(pipeline)?;
         let mut rejects = 0;

@@ -28,9 +28,9 @@ pub(crate) struct Estimate {
 
 impl Estimate {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let (settings, bank) = self.source.settings()?;
+        let settings = self.source.settings();
         let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
-        let mut source = source::open(&settings, bank.as_ref())?;
+        let mut source = source::open(&settings)?;
         let estimates = with_progress(|progress| pipeline::estimate(&pipeline, &mut *source, progress))?;
         let lines: Vec<_> = estimates.iter().map(|e| (e.usage, Contract::Extract.name(), e.bank.as_str())).collect();
         print_usage(&pipeline, &estimates, &lines, self.json)?;

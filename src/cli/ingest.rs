@@ -1,18 +1,18 @@
 //! `ripplemem ingest`.
 //!
 //! In: a source. Out: its turns in the memory; with the log on Kafka, in the turns topic, from
-//! which a running service takes them. Exit code 3 when something was rejected.
+//! which a running service takes them; with `--dry-run`, only what would come. Exit code 3 when
+//! something was rejected.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use ripplemem::{
     config::{LogKind, Pipeline, SourceSettings},
     log::{KafkaLog, Log, Topic},
-    model::Bank,
     pipeline::{Finished, Ingested, Progress},
-    source::{self, Source},
+    source::{self, Source, Summary},
 };
 
 use super::{
@@ -33,18 +33,44 @@ pub(crate) struct Ingest {
     source: SourceArguments,
     #[command(flatten)]
     memory: MemoryArguments,
+    /// Store nothing and open no log: print how many turns would come, with banks, speakers and
+    /// times, and what would be left out and why.
+    #[arg(long)]
+    dry_run: bool,
+    /// With --dry-run: print JSON.
+    #[arg(long, requires = "dry_run")]
+    json: bool,
 }
 
 impl Ingest {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let (source, bank) = self.source.settings()?;
-        ingest(&self.memory.pipeline()?, &source, bank.as_ref())
+        let settings = self.source.settings();
+        if self.dry_run {
+            return dry_run(&settings, self.json);
+        }
+        ingest(&self.memory.pipeline()?, &settings)
     }
 }
 
+/// Counts what a source holds.
+fn dry_run(settings: &SourceSettings, json: bool) -> Result<ExitCode> {
+    let mut source = source::open(settings)?;
+    let summary = with_progress(|progress| {
+        Summary::of(&mut *source, |at| {
+            progress(Progress { doing: "reading", done: at.done, total: at.total, unit: at.unit });
+        })
+    })
+    .with_context(|| source.describe())?;
+    match json {
+        true => print(&format!("{}\n", serde_json::to_string_pretty(&summary)?))?,
+        false => print(&summary.text())?,
+    }
+    Ok(if summary.rejected > 0 { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
+}
+
 /// Reads a source to its end.
-pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Option<&Bank>) -> Result<ExitCode> {
-    let mut source = source::open(settings, bank)?;
+pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<ExitCode> {
+    let mut source = source::open(settings)?;
     if let Some(notice) = source.notice() {
         say(&notice);
     }
@@ -54,6 +80,7 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Optio
     let mut service = open_memory(pipeline)?;
     let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
     print_warnings(&mut service);
+    print_left_out(&*source);
     let Ingested { events, rejects, windows, units, by_model, refused } =
         ingested.with_context(|| source.describe())?;
     print(&format!(
@@ -80,6 +107,26 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings, bank: Optio
     Ok(if all_usable { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
 }
 
+/// Says what the source left out or changed; `--dry-run` says more.
+fn print_left_out(source: &dyn Source) {
+    let counts = source.counts();
+    let parts = |counts: &BTreeMap<&'static str, u64>| {
+        let parts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        parts.join(", ")
+    };
+    for (what, counts) in [("skipped", &counts.skipped), ("redacted", &counts.redacted)] {
+        if !counts.is_empty() {
+            say(&format!("{what}: {}", parts(counts)));
+        }
+    }
+    if counts.cut > 0 {
+        say(&format!("{} texts were cut, because they are too long for a turn", counts.cut));
+    }
+    for warning in &counts.warnings {
+        say(warning);
+    }
+}
+
 /// Appends a source to the turns topic.
 fn append_to_kafka(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
     let log = KafkaLog::open(&pipeline.log)?;
@@ -95,6 +142,7 @@ fn append_to_kafka(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitC
         }
         Ok(())
     })?;
+    print_left_out(source);
     print(&format!("{}: {events} events in the turns topic, {rejects} rejected\n", source.describe()))?;
     for partition in 0..log.partitions() {
         if let Some(last) = log.end(Topic::Turns, partition)?.checked_sub(1) {

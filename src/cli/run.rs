@@ -33,7 +33,7 @@ impl Run {
             return run_service(&pipeline);
         }
         let settings = pipeline.source.clone().context("source: missing; name a [source], or use `ingest`")?;
-        ingest(&pipeline, &settings, None)
+        ingest(&pipeline, &settings)
     }
 }
 

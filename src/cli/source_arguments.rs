@@ -1,15 +1,13 @@
 //! The arguments that say where turns come from.
 //!
-//! In: a format, a path and their options. Out: settings of a source, and a bank.
+//! In: a format, a path and their options. Out: settings of a source.
 
 use std::path::PathBuf;
 
-use anyhow::Result;
 use clap::Args;
 use ripplemem::{
-    config::SourceSettings,
-    model::Bank,
-    source::{self, FORMATS},
+    config::{DateOrder, Include, SourceSettings},
+    source::{self, AUTO, FORMATS},
 };
 
 /// Where turns come from.
@@ -17,40 +15,65 @@ use ripplemem::{
 pub(crate) struct SourceArguments {
     #[arg(help = format_help("The format"), long_help = format_long_help())]
     format: String,
-    /// The file, or - for standard input where the format allows it.
+    /// The file, or - for standard input where the format allows it. Chat exports: also a directory
+    /// or a zip archive.
     path: PathBuf,
     /// The bank of records that name none. For the datasets, the prefix of each conversation's bank.
-    #[arg(long)]
-    bank: Option<String>,
-    /// The UTC offset of times that name none, such as +02:00.
+    /// For chat exports, a template such as acme/{channel}; the placeholders are {workspace},
+    /// {channel} and {participants}.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    bank: String,
+    /// The zone of times that name none, such as +02:00 or Europe/Berlin.
     #[arg(long, default_value = "+00:00")]
     zone: String,
     #[arg(long, value_delimiter = ',', help = only_help())]
     only: Vec<String>,
+    /// Chat exports: leave out these conversations, by name or id.
+    #[arg(long, value_delimiter = ',')]
+    except: Vec<String>,
+    /// Chat exports: also read private channels (private) or direct messages (direct).
+    #[arg(long, value_delimiter = ',')]
+    include: Vec<Include>,
+    /// Chat exports: a TOML file of names for accounts, lines of "id, handle or name" = "Name".
+    #[arg(long)]
+    aliases: Option<PathBuf>,
+    /// Chat exports: replace in texts before anything is stored: secrets (e-mail addresses, cards,
+    /// keys, phone numbers), or a regular expression. May be given several times.
+    #[arg(long)]
+    redact: Vec<String>,
+    /// Chat exports: the order of day and month where the format leaves it open: dmy, mdy or ymd.
+    #[arg(long)]
+    date_order: Option<DateOrder>,
 }
 
 impl SourceArguments {
-    /// The settings of the source, and the bank of `--bank`.
-    pub(crate) fn settings(self) -> Result<(SourceSettings, Option<Bank>)> {
-        let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
-        Ok((SourceSettings { format: self.format, path: self.path, zone: self.zone, only: self.only }, bank))
+    /// The settings of the source.
+    pub(crate) fn settings(self) -> SourceSettings {
+        let Self { format, path, bank, zone, only, except, include, aliases, redact, date_order } = self;
+        SourceSettings { format, path, bank, zone, only, except, include, aliases, redact, date_order }
     }
 }
 
 /// Names every format after `what`.
 pub(crate) fn format_help(what: &str) -> String {
-    format!("{what}: {}", source::format_names(" or "))
+    format!("{what}: {}, or {AUTO} to recognise it", source::format_names(", "))
 }
 
 /// One line for each format.
 fn format_long_help() -> String {
     let lines = FORMATS.iter().map(|format| format!("\n  {:<14}{}", format.name, format.about));
-    format!("The format:{}", lines.collect::<String>())
+    format!("The format:{}\n  {AUTO:<14}the one that the file looks like", lines.collect::<String>())
 }
 
 /// What `--only` chooses in each format that can be divided.
 fn only_help() -> String {
-    let parts: Vec<String> =
-        FORMATS.iter().filter_map(|format| Some(format!("{} ({})", format.only?, format.name))).collect();
-    format!("Only these {}", parts.join(", "))
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (what, name) in FORMATS.iter().filter_map(|format| Some((format.only?, format.name))) {
+        match parts.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, names)) => names.push(name),
+            None => parts.push((what, vec![name])),
+        }
+    }
+    let parts: Vec<String> = parts.iter().map(|(what, names)| format!("{what} ({})", names.join(", "))).collect();
+    format!("Only these {}, by name or id", parts.join(", "))
 }

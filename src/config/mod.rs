@@ -41,5 +41,5 @@ pub use replay::ReplaySettings;
 pub use role::Role;
 pub use serve::ServeSettings;
 pub use snapshot::SnapshotSettings;
-pub use source::SourceSettings;
+pub use source::{DateOrder, Include, SourceSettings};
 pub use window::WindowSettings;

@@ -93,10 +93,11 @@ impl Pipeline {
         if !snapshots.is_empty() && !snapshots.contains("://") {
             *snapshots = base.join(&*snapshots).to_string_lossy().into_owned();
         }
-        if let Some(source) = &mut pipeline.source
-            && source.path != Path::new("-")
-        {
-            source.path = base.join(&source.path);
+        if let Some(source) = &mut pipeline.source {
+            let file = Some(&mut source.path).filter(|path| **path != Path::new("-"));
+            for path in [file, source.aliases.as_mut()].into_iter().flatten() {
+                *path = base.join(&*path);
+            }
         }
         let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
         let cache = Some(&mut pipeline.llm.cache_directory);

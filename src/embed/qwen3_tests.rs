@@ -387,13 +387,9 @@ fn a_memory_is_built_and_answers() {
     let pipeline = crate::config::Pipeline::parse(&text).expect("a pipeline");
     let open = || crate::pipeline::Service::open(&pipeline, &mut |_| {}).expect("a memory");
     let mut service = open();
-    let source = crate::config::SourceSettings {
-        format: "jsonl".to_owned(),
-        path: PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sample.jsonl")),
-        zone: "+00:00".to_owned(),
-        only: Vec::new(),
-    };
-    let mut source = crate::source::open(&source, None).expect("the sample");
+    let source =
+        crate::config::SourceSettings::new("jsonl", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sample.jsonl"));
+    let mut source = crate::source::open(&source).expect("the sample");
     service.ingest(&mut *source, &mut |_| {}).expect("taken");
     let question = crate::model::Question {
         bank: crate::model::Bank::parse("sample/harbour").expect("a bank"),

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::{ablation::Ablation, dataset::BenchmarkFormat};
 use crate::{
     config::{Pipeline, SourceSettings},
-    model::Bank,
     source::{self, Source, SourceError},
 };
 
@@ -46,19 +45,19 @@ pub struct EvalRequest {
 impl EvalRequest {
     /// The file's turns.
     pub(crate) fn open_source(&self) -> Result<Box<dyn Source>, SourceError> {
-        let settings = self.source_settings(self.format.name(), &self.path, self.only.clone());
-        source::open(&settings, None)
+        let only = self.only.clone();
+        source::open(&SourceSettings { only, ..self.source_settings(self.format.name(), &self.path) })
     }
 
     /// The filler's turns, where there is a filler.
     pub(crate) fn open_filler(&self) -> Result<Option<Box<dyn Source>>, SourceError> {
         let open = |path: &PathBuf| {
-            source::open(&self.source_settings("jsonl", path, Vec::new()), Bank::parse(FILLER).ok().as_ref())
+            source::open(&SourceSettings { bank: FILLER.to_owned(), ..self.source_settings("jsonl", path) })
         };
         self.filler.as_ref().map(open).transpose()
     }
 
-    fn source_settings(&self, format: &str, path: &Path, only: Vec<String>) -> SourceSettings {
-        SourceSettings { format: format.to_owned(), path: path.to_owned(), zone: self.zone.clone(), only }
+    fn source_settings(&self, format: &str, path: &Path) -> SourceSettings {
+        SourceSettings { zone: self.zone.clone(), ..SourceSettings::new(format, path) }
     }
 }

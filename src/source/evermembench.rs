@@ -25,10 +25,10 @@ use serde_json::{Map, Value};
 use super::{
     end_mark::end_mark,
     error::{SourceError, unreadable},
-    format::SourceFormat,
+    format::{Opener, SourceFormat},
     queue::{Queue, text_of},
     turn_source::{Source, SourceBatch, SourceProgress},
-    zone::{moment, zone_notice, zone_offset},
+    zone::{Zone, zone_notice},
 };
 use crate::{
     config::SourceSettings,
@@ -41,7 +41,8 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
     about: "EverMemBench-Dynamic's dialogue.json",
     standard_input: false,
     only: Some("groups"),
-    open: |settings, bank| Ok(Box::new(EverMemBench::open(settings, bank)?)),
+    looks_like: |sample| sample.has_json_keys(&["dialogues"]),
+    open: Opener::Turns(|settings, bank| Ok(Box::new(EverMemBench::open(settings, bank)?))),
 };
 
 const WHOLE_FILE: &str = "fetch the whole dialogue.json again: an object with \"dialogues\"";
@@ -85,7 +86,7 @@ impl EverMemBench {
     /// the topic is not a valid bank name, or `only` names a group that is not in the file.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
-        let offset_seconds = zone_offset(&settings.zone)?;
+        let zone = Zone::parse(&settings.zone)?;
         let bytes = std::fs::read(path).map_err(|e| unreadable(path, 0, e))?;
         let format = |line, column, problem: String| SourceError::Format {
             path: path.clone(),
@@ -97,7 +98,7 @@ impl EverMemBench {
         let mut reader = Reader {
             file: path.display().to_string(),
             prefix: bank.map_or(FORMAT.name, Bank::as_str).to_owned(),
-            offset_seconds,
+            zone,
             only: &settings.only,
             queue: Queue::default(),
         };
@@ -165,7 +166,7 @@ fn check_only(only: &[String], days: &[(String, &str, &Value)]) -> Result<(), So
 struct Reader<'a> {
     file: String,
     prefix: String,
-    offset_seconds: i32,
+    zone: Zone,
     only: &'a [String],
     queue: Queue,
 }
@@ -288,8 +289,7 @@ impl Reader<'_> {
             .trim()
             .parse()
             .map_err(|_| format!("time: {text:?} is not a time; write one such as \"2025-01-09 09:32:15\""))?;
-        moment(local, self.offset_seconds)
-            .ok_or_else(|| format!("time: {text:?} is out of range; write a year from 1900 to 2199"))
+        self.zone.moment(local).ok_or_else(|| format!("time: {text:?} is out of range; write a year from 1900 to 2199"))
     }
 
     fn reject(&mut self, place: &str, reason: String, value: &Value) {
@@ -314,12 +314,7 @@ mod tests {
         let path = home.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
-        let mut settings = SourceSettings {
-            format: "evermembench".to_owned(),
-            path: path.clone(),
-            zone: "+00:00".to_owned(),
-            only: Vec::new(),
-        };
+        let mut settings = SourceSettings::new("evermembench", &path);
         change(&mut settings);
         let bank = bank.map(|b| Bank::parse(b).unwrap());
         let mut batch = drain(&mut EverMemBench::open(&settings, bank.as_ref())?, 2);

@@ -3,7 +3,11 @@
 //! In: nothing. Out: the shape of the constant that each source file exports. `formats.rs` lists
 //! them.
 
-use super::{error::SourceError, turn_source::Source};
+use super::{
+    chat::{ChatReader, Sample},
+    error::SourceError,
+    turn_source::Source,
+};
 use crate::{config::SourceSettings, model::Bank};
 
 /// A format of turns.
@@ -17,9 +21,21 @@ pub struct SourceFormat {
     pub standard_input: bool,
     /// What `source.only` chooses, in the plural; none where a file cannot be divided.
     pub only: Option<&'static str>,
-    /// Opens a source. The bank is as for [`super::open`].
-    pub(super) open: Open,
+    /// Whether a file, directory or archive is of this format, as far as its sample shows.
+    pub(super) looks_like: fn(&Sample) -> bool,
+    /// How it is opened.
+    pub(super) open: Opener,
 }
 
-/// Opens a source of one format.
-pub(super) type Open = fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn Source>, SourceError>;
+/// Opens a source that makes its own turns.
+pub(super) type OpenTurns = fn(&SourceSettings, Option<&Bank>) -> Result<Box<dyn Source>, SourceError>;
+
+/// How a format is opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Opener {
+    /// It makes its own turns. The bank is that of the settings, as for [`super::open`].
+    Turns(OpenTurns),
+    /// A chat platform's export: the reader finds messages, [`super::chat::ChatSource`] makes
+    /// turns of them and applies banks, privacy, names and redaction.
+    Chat(fn(&SourceSettings) -> Result<Box<dyn ChatReader>, SourceError>),
+}

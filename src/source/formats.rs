@@ -1,54 +1,153 @@
 //! The list of formats, from which sources are opened and the help is made.
 //!
-//! In: the name of a format and the settings of a source. Out: an open source, or an error that
-//! names the key. A new format is a file with a `FORMAT`, its `mod` line, and its line here.
+//! In: the name of a format, or `auto`, and the settings of a source. Out: an open source, or an error
+//! that names the key. A new format is a file with a `FORMAT`, its `mod` line, and its line here.
 
 use std::path::Path;
 
-use super::{error::SourceError, evermembench, format::SourceFormat, jsonl, locomo, longmemeval, turn_source::Source};
+use super::{
+    chat::{ChatSource, Sample},
+    discord,
+    error::SourceError,
+    evermembench,
+    format::{Opener, SourceFormat},
+    gitter, imessage, irc, jsonl, locomo, longmemeval, matrix, mattermost, mbox, messenger, signal, slack, teams,
+    telegram,
+    turn_source::Source,
+    whatsapp,
+    zone::Zone,
+    zulip,
+};
 use crate::{config::SourceSettings, model::Bank};
 
 /// Every format of turns, in the order of the help.
-pub const FORMATS: [SourceFormat; 4] = [jsonl::FORMAT, locomo::FORMAT, longmemeval::FORMAT, evermembench::FORMAT];
+pub const FORMATS: &[SourceFormat] = &[
+    jsonl::FORMAT,
+    locomo::FORMAT,
+    longmemeval::FORMAT,
+    evermembench::FORMAT,
+    slack::FORMAT,
+    discord::FORMAT,
+    telegram::FORMAT,
+    whatsapp::FORMAT,
+    signal::FORMAT,
+    imessage::FORMAT,
+    mattermost::FORMAT,
+    zulip::FORMAT,
+    teams::FORMAT,
+    mbox::FORMAT,
+    gitter::FORMAT,
+    irc::FORMAT,
+    matrix::FORMAT,
+    messenger::FORMAT,
+];
+
+/// The name that leaves it to the file which format it has.
+pub const AUTO: &str = "auto";
 
 /// The format of a name.
 ///
 /// # Errors
 /// [`SourceError::Settings`] with the names that are known.
 pub fn format(name: &str) -> Result<SourceFormat, SourceError> {
-    FORMATS.into_iter().find(|format| format.name == name).ok_or_else(|| SourceError::Settings {
+    FORMATS.iter().find(|format| format.name == name).copied().ok_or_else(|| SourceError::Settings {
         key: "format",
-        problem: format!("{name:?} is not known; write one of {}", format_names(", ")),
+        problem: format!("{name:?} is not known; write one of {}, or {AUTO}", format_names(", ")),
     })
 }
 
 /// The names of all formats: separated by commas, the last two by `last_separator`.
 #[must_use]
 pub fn format_names(last_separator: &str) -> String {
-    let names = FORMATS.map(|format| format.name);
-    match names.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{}{last_separator}{last}", others.join(", ")),
-        _ => names.concat(),
-    }
+    join(&FORMATS.iter().map(|format| format.name).collect::<Vec<_>>(), last_separator)
 }
 
 /// Opens the source that the settings name.
 ///
-/// A record that names no bank gets `bank`. Where a file holds several conversations, `bank` is
-/// the first part of each conversation's bank.
+/// A record that names no bank gets `settings.bank`. Where a file holds several conversations, it is
+/// the first part of each conversation's bank; for chat exports, a template of banks.
 ///
 /// # Errors
 /// [`SourceError`] when the file cannot be opened, is not of its format, or a setting
 /// does not fit the format.
-pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Box<dyn Source>, SourceError> {
-    let format = format(&settings.format)?;
+pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
+    Zone::parse(&settings.zone)?;
+    let format = format_of(settings)?;
     let name = format.name;
-    if !format.standard_input && settings.path == Path::new("-") {
-        return Err(SourceError::Settings { key: "path", problem: format!("{name} is read from a file; name it") });
-    }
     if format.only.is_none() && !settings.only.is_empty() {
         let problem = format!("{name} holds no conversations to choose from; leave it out");
         return Err(SourceError::Settings { key: "only", problem });
     }
-    (format.open)(settings, bank)
+    match format.open {
+        Opener::Turns(open) => {
+            refuse_chat_settings(name, settings)?;
+            let bank = Some(&settings.bank).filter(|bank| !bank.is_empty()).map(|bank| Bank::parse(bank)).transpose();
+            let bank = bank.map_err(|e| SourceError::Settings { key: "bank", problem: e.to_string() })?;
+            open(settings, bank.as_ref())
+        }
+        Opener::Chat(open) => Ok(Box::new(ChatSource::open(open(settings)?, settings, name)?)),
+    }
+}
+
+/// The format that the settings name, if the file can be of it; with `auto`, the one that the file
+/// looks like.
+fn format_of(settings: &SourceSettings) -> Result<SourceFormat, SourceError> {
+    let is_auto = settings.format == AUTO;
+    let named = if is_auto { None } else { Some(format(&settings.format)?) };
+    if settings.path == Path::new("-") {
+        return match named {
+            Some(named) if named.standard_input => Ok(named),
+            Some(SourceFormat { name, .. }) => {
+                Err(SourceError::Settings { key: "path", problem: format!("{name} is read from a file; name it") })
+            }
+            None => {
+                let problem = format!("standard input is not looked at before it is read; name its format, not {AUTO}");
+                Err(SourceError::Settings { key: "format", problem })
+            }
+        };
+    }
+    let sample = Sample::of(&settings.path)?;
+    if let Some(named) = named
+        && (named.looks_like)(&sample)
+    {
+        return Ok(named);
+    }
+    let likely: Vec<SourceFormat> = FORMATS.iter().filter(|format| (format.looks_like)(&sample)).copied().collect();
+    let names: Vec<&str> = likely.iter().map(|format| format.name).collect();
+    let path = settings.path.display();
+    let problem = match (named, &likely[..]) {
+        // What no format claims is read as it was named: the reader says what is wrong with it.
+        (Some(named), []) => return Ok(named),
+        (None, [one]) => return Ok(*one),
+        (Some(named), _) => {
+            format!("{path} is not {}; it looks like {}: name that format, or {AUTO}", named.name, join(&names, " or "))
+        }
+        (None, []) => format!("{path} looks like no format that is known; write one of {}", format_names(", ")),
+        (None, _) => format!("{path} may be {}; name one of them", join(&names, " or ")),
+    };
+    Err(SourceError::Settings { key: "format", problem })
+}
+
+/// Refuses settings that only chat exports have.
+fn refuse_chat_settings(name: &str, settings: &SourceSettings) -> Result<(), SourceError> {
+    let given = [
+        ("except", !settings.except.is_empty()),
+        ("include", !settings.include.is_empty()),
+        ("aliases", settings.aliases.is_some()),
+        ("redact", !settings.redact.is_empty()),
+        ("date_order", settings.date_order.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((key, _)) => {
+            Err(SourceError::Settings { key, problem: format!("{name} is no chat export; leave it out") })
+        }
+    }
+}
+
+fn join(names: &[&str], last_separator: &str) -> String {
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{}{last_separator}{last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }

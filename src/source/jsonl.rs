@@ -8,14 +8,15 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fs::File,
-    io::{self, BufRead, BufReader, Read},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use super::{
     end_mark::end_mark,
     error::{SourceError, unreadable},
-    format::SourceFormat,
+    format::{Opener, SourceFormat},
+    lines::{Line, Lines, MAX_LINE_BYTES},
     turn_source::{Source, SourceBatch, SourceProgress},
 };
 use crate::{
@@ -29,36 +30,24 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
     about: "JSON Lines, one turn a line; - reads standard input",
     standard_input: true,
     only: None,
-    open: |settings, bank| Ok(Box::new(Jsonl::open(settings, bank)?)),
+    looks_like: |sample| {
+        let first = sample.head().lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        sample.is_file() && first.starts_with('{') && ["\"turn\"", "\"text\""].iter().all(|key| first.contains(key))
+    },
+    open: Opener::Turns(|settings, bank| Ok(Box::new(Jsonl::open(settings, bank)?))),
 };
-
-/// Longest line in bytes, without its end: room for the longest text with every character escaped.
-const MAX_LINE_BYTES: usize = 1 << 20;
-/// How many bytes of an overlong line its dead letter keeps.
-const KEPT_BYTES: usize = 4_096;
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A source of JSON Lines.
 pub struct Jsonl {
     path: PathBuf,
-    reader: BufReader<Box<dyn Read + Send>>,
+    lines: Lines,
     bank: Option<Bank>,
     /// Size of the file; `None` for a stream, which gets no idle marks.
     file_bytes: Option<u64>,
-    read_bytes: u64,
-    line: u64,
     /// The latest event time of each bank.
     latest: BTreeMap<Bank, EventTime>,
     /// Remaining idle marks, once the end was reached.
     marks: Option<VecDeque<TurnEvent>>,
-}
-
-/// One line as read.
-enum Line {
-    /// Its bytes, without the end of line.
-    Complete(Vec<u8>),
-    /// Its beginning, and its length in bytes.
-    TooLong(Vec<u8>, u64),
 }
 
 impl Jsonl {
@@ -83,57 +72,11 @@ impl Jsonl {
     fn new(path: &Path, reader: Box<dyn Read + Send>, file_bytes: Option<u64>, bank: Option<&Bank>) -> Self {
         Self {
             path: path.to_owned(),
-            reader: BufReader::with_capacity(1 << 16, reader),
+            lines: Lines::new(reader),
             bank: bank.cloned(),
             file_bytes,
-            read_bytes: 0,
-            line: 0,
             latest: BTreeMap::new(),
             marks: None,
-        }
-    }
-
-    /// The next line; `None` at the end of the file.
-    fn line(&mut self) -> io::Result<Option<Line>> {
-        let mut bytes = Vec::new();
-        let mut length = 0u64;
-        loop {
-            let chunk = match self.reader.fill_buf() {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                chunk => chunk?,
-            };
-            let end = chunk.iter().position(|b| *b == b'\n');
-            let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or(chunk);
-            let used = part.len() + usize::from(end.is_some());
-            let finished = end.is_some() || chunk.is_empty();
-            length += part.len() as u64;
-            if length <= MAX_LINE_BYTES as u64 {
-                bytes.extend_from_slice(part);
-            } else {
-                let wanted = KEPT_BYTES.saturating_sub(bytes.len()).min(part.len());
-                bytes.extend_from_slice(part.get(..wanted).unwrap_or(part));
-                bytes.truncate(KEPT_BYTES);
-                bytes.shrink_to_fit();
-            }
-            self.reader.consume(used);
-            self.read_bytes += used as u64;
-            if !finished {
-                continue;
-            }
-            if end.is_none() && length == 0 {
-                return Ok(None);
-            }
-            self.line += 1;
-            if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
-                bytes.drain(..BYTE_ORDER_MARK.len());
-            }
-            if length > MAX_LINE_BYTES as u64 {
-                return Ok(Some(Line::TooLong(bytes, length)));
-            }
-            if bytes.last() == Some(&b'\r') {
-                bytes.pop();
-            }
-            return Ok(Some(Line::Complete(bytes)));
         }
     }
 
@@ -167,26 +110,23 @@ impl Jsonl {
     }
 
     fn take(&mut self, line: Line, batch: &mut SourceBatch) {
-        let origin = format!("{}:{}", self.path.display(), self.line);
-        let (bytes, reason) = match line {
-            Line::TooLong(bytes, length) => {
-                let reason = format!(
-                    "the line has {length} bytes, more than {MAX_LINE_BYTES}; write one record a line, \
-                     and split a long text into several turns"
-                );
-                (bytes, reason)
-            }
-            Line::Complete(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => return,
-            Line::Complete(bytes) => match self.event(&bytes) {
+        let origin = format!("{}:{}", self.path.display(), line.number);
+        let reason = match line.too_long {
+            Some(length) => format!(
+                "the line has {length} bytes, more than {MAX_LINE_BYTES}; write one record a line, \
+                 and split a long text into several turns"
+            ),
+            None if line.bytes.iter().all(u8::is_ascii_whitespace) => return,
+            None => match self.event(&line.bytes) {
                 Ok(event) => {
                     self.remember(&event);
                     batch.events.push(event);
                     return;
                 }
-                Err(reason) => (bytes, with_advice(reason)),
+                Err(reason) => with_advice(reason),
             },
         };
-        batch.rejects.push(DeadLetter::new(origin, reason, &bytes));
+        batch.rejects.push(DeadLetter::new(origin, reason, &line.bytes));
     }
 }
 
@@ -216,7 +156,7 @@ impl Source for Jsonl {
         while batch.events.len() + batch.rejects.len() < limit.max(1) {
             // A stream may be silent for hours: return what has arrived instead of waiting for more.
             let arrived = !(batch.events.is_empty() && batch.rejects.is_empty());
-            if arrived && self.file_bytes.is_none() && !self.reader.buffer().contains(&b'\n') {
+            if arrived && self.file_bytes.is_none() && !self.lines.has_line() {
                 break;
             }
             if let Some(marks) = &mut self.marks {
@@ -226,12 +166,12 @@ impl Source for Jsonl {
                 }
                 continue;
             }
-            match self.line() {
+            match self.lines.next() {
                 Ok(Some(line)) => self.take(line, &mut batch),
                 Ok(None) => self.marks = Some(self.latest.iter().map(|(b, t)| end_mark(b, *t)).collect()),
                 // Return what was read before the error; the next call returns the error.
                 Err(_) if !(batch.events.is_empty() && batch.rejects.is_empty()) => break,
-                Err(e) => return Err(unreadable(&self.path, self.line, e)),
+                Err(e) => return Err(unreadable(&self.path, self.lines.number(), e)),
             }
         }
         Ok((!(batch.events.is_empty() && batch.rejects.is_empty())).then_some(batch))
@@ -245,7 +185,7 @@ impl Source for Jsonl {
     }
 
     fn progress(&self) -> SourceProgress {
-        SourceProgress { done: self.read_bytes, total: self.file_bytes, unit: "bytes" }
+        SourceProgress { done: self.lines.read_bytes(), total: self.file_bytes, unit: "bytes" }
     }
 }
 
@@ -280,12 +220,7 @@ mod tests {
     fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, SourceSettings) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        let settings = SourceSettings {
-            format: "jsonl".to_owned(),
-            path: file.path().to_owned(),
-            zone: "Z".to_owned(),
-            only: Vec::new(),
-        };
+        let settings = SourceSettings::new("jsonl", file.path());
         (file, settings)
     }
 
@@ -454,7 +389,7 @@ mod tests {
             bank in prop::option::of(Just("given")),
         ) {
             let bytes = pieces.concat();
-            let lines = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes).split(|b| *b == b'\n');
+            let lines = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes).split(|b| *b == b'\n');
             let expected = lines.filter(|l| !l.iter().all(u8::is_ascii_whitespace)).count();
             let batch = read(&bytes, bank);
             let events = batch.events.iter().filter(|e| !matches!(e, TurnEvent::Idle(_))).count();

@@ -17,10 +17,10 @@ use serde_json::{Map, Value};
 use super::{
     end_mark::end_mark,
     error::{SourceError, unreadable},
-    format::SourceFormat,
+    format::{Opener, SourceFormat},
     queue::{Queue, text_of},
     turn_source::{Source, SourceBatch, SourceProgress},
-    zone::{moment, zone_notice, zone_offset},
+    zone::{Zone, zone_notice},
 };
 use crate::{
     config::SourceSettings,
@@ -33,7 +33,8 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
     about: "LoCoMo's locomo10.json",
     standard_input: false,
     only: Some("conversations"),
-    open: |settings, bank| Ok(Box::new(Locomo::open(settings, bank)?)),
+    looks_like: |sample| sample.has_json_keys(&["sample_id", "conversation"]),
+    open: Opener::Turns(|settings, bank| Ok(Box::new(Locomo::open(settings, bank)?))),
 };
 
 /// How a session's date is written, such as `1:56 pm on 8 May, 2023`.
@@ -56,7 +57,7 @@ impl Locomo {
     /// `only` names a conversation that is not in the file.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
-        let offset_seconds = zone_offset(&settings.zone)?;
+        let zone = Zone::parse(&settings.zone)?;
         let bytes = std::fs::read(path).map_err(|e| unreadable(path, 0, e))?;
         let format = |line, column, problem: String| SourceError::Format {
             path: path.clone(),
@@ -74,7 +75,7 @@ impl Locomo {
         let mut reader = Reader {
             file: path.display().to_string(),
             prefix: bank.map_or(FORMAT.name, Bank::as_str),
-            offset_seconds,
+            zone,
             only: &settings.only,
             seen: HashSet::new(),
             queue: Queue::default(),
@@ -119,7 +120,7 @@ fn check_only(only: &[String], conversations: &[Value]) -> Result<(), SourceErro
 struct Reader<'a> {
     file: String,
     prefix: &'a str,
-    offset_seconds: i32,
+    zone: Zone,
     only: &'a [String],
     /// The names of the conversations so far.
     seen: HashSet<&'a str>,
@@ -210,7 +211,8 @@ impl<'a> Reader<'a> {
         };
         let local = DateTime::strptime(DATE_FORMAT, text.trim())
             .map_err(|_| format!("{key}: {text:?} is not a date; {REMEDY}"))?;
-        moment(local, self.offset_seconds)
+        self.zone
+            .moment(local)
             .ok_or_else(|| format!("{key}: {text:?} is out of range; write a year from 1900 to 2199"))
     }
 
@@ -267,12 +269,7 @@ mod tests {
     use super::{super::tests::drain, *};
 
     fn settings(path: &Path) -> SourceSettings {
-        SourceSettings {
-            format: "locomo".to_owned(),
-            path: path.to_owned(),
-            zone: "+00:00".to_owned(),
-            only: Vec::new(),
-        }
+        SourceSettings::new("locomo", path)
     }
 
     /// Everything in a file with this value; origins without the file's path.

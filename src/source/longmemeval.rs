@@ -26,10 +26,10 @@ use serde_json::{Deserializer, Value};
 use super::{
     end_mark::end_mark,
     error::{SourceError, unreadable},
-    format::SourceFormat,
+    format::{Opener, SourceFormat},
     queue::{Queue, text_of},
     turn_source::{Source, SourceBatch, SourceProgress},
-    zone::{moment, zone_notice, zone_offset},
+    zone::{Zone, zone_notice},
 };
 use crate::{
     config::SourceSettings,
@@ -42,7 +42,8 @@ pub(super) const FORMAT: SourceFormat = SourceFormat {
     about: "LongMemEval's longmemeval_*.json",
     standard_input: false,
     only: Some("questions"),
-    open: |settings, bank| Ok(Box::new(LongMemEval::open(settings, bank)?)),
+    looks_like: |sample| sample.has_json_keys(&["question_id", "haystack_session_ids"]),
+    open: Opener::Turns(|settings, bank| Ok(Box::new(LongMemEval::open(settings, bank)?))),
 };
 
 /// The name of the role `user`; the paper maps the anonymous roles to these two.
@@ -76,7 +77,7 @@ pub fn session_names<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<String> 
 pub struct LongMemEval {
     path: PathBuf,
     zone: String,
-    offset_seconds: i32,
+    times: Zone,
     prefix: String,
     only: Vec<String>,
     bytes: Vec<u8>,
@@ -97,7 +98,7 @@ impl LongMemEval {
     /// an offset, or `only` names a question that is not in the file.
     pub fn open(settings: &SourceSettings, bank: Option<&Bank>) -> Result<Self, SourceError> {
         let path = &settings.path;
-        let offset_seconds = zone_offset(&settings.zone)?;
+        let times = Zone::parse(&settings.zone)?;
         let bytes = std::fs::read(path).map_err(|e| unreadable(path, 0, e))?;
         let questions = elements(&bytes).map_err(|(line, column, problem)| SourceError::Format {
             path: path.clone(),
@@ -109,7 +110,7 @@ impl LongMemEval {
         let source = Self {
             path: path.clone(),
             zone: settings.zone.clone(),
-            offset_seconds,
+            times,
             prefix: bank.map_or(FORMAT.name, Bank::as_str).to_owned(),
             only: settings.only.clone(),
             bytes,
@@ -253,7 +254,8 @@ impl LongMemEval {
         let words: Vec<&str> = text.split_whitespace().filter(|w| !w.starts_with('(')).collect();
         let local = DateTime::strptime(DATE_FORMAT, words.join(" "))
             .map_err(|_| format!("{key}: {text:?} is not a date; {REMEDY}"))?;
-        moment(local, self.offset_seconds)
+        self.times
+            .moment(local)
             .ok_or_else(|| format!("{key}: {text:?} is out of range; write a year from 1900 to 2199"))
     }
 
@@ -387,12 +389,7 @@ mod tests {
     use super::{super::tests::drain, *};
 
     fn settings(path: &Path) -> SourceSettings {
-        SourceSettings {
-            format: "longmemeval".to_owned(),
-            path: path.to_owned(),
-            zone: "+00:00".to_owned(),
-            only: Vec::new(),
-        }
+        SourceSettings::new("longmemeval", path)
     }
 
     /// Everything in a file with these bytes; origins without the file's path.

@@ -6,22 +6,41 @@
 //! Reads no clock.
 //!
 //! `jsonl`, `locomo`, `longmemeval` and `evermembench` each read one format and describe it in a
-//! constant `FORMAT`; `formats` lists these constants. `turn_source` is the interface, `queue`
-//! holds a file that is read whole, `end_mark` closes a finished origin, `zone` reads times that
-//! name no zone.
+//! constant `FORMAT`; so does `slack`, a chat platform's export, on what `chat` has for all of them.
+//! `formats` lists these constants and recognises the format of a file. `turn_source` is the
+//! interface, `summary` says what a source holds, `queue` holds a file that is read whole, `lines`
+//! splits a file into lines, `end_mark` closes a finished origin, `zone` reads times that name no
+//! zone.
 
+mod chat;
 mod end_mark;
 mod error;
 mod format;
 mod formats;
+mod lines;
 mod queue;
+mod summary;
 mod turn_source;
 mod zone;
 
+mod discord;
 pub mod evermembench;
+mod gitter;
+mod imessage;
+mod irc;
 mod jsonl;
 mod locomo;
 pub mod longmemeval;
+mod matrix;
+mod mattermost;
+mod mbox;
+mod messenger;
+mod signal;
+mod slack;
+mod teams;
+mod telegram;
+mod whatsapp;
+mod zulip;
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +48,9 @@ mod tests;
 pub use error::SourceError;
 pub use evermembench::EverMemBench;
 pub use format::SourceFormat;
-pub use formats::{FORMATS, format, format_names, open};
+pub use formats::{AUTO, FORMATS, format, format_names, open};
 pub use jsonl::Jsonl;
 pub use locomo::Locomo;
 pub use longmemeval::LongMemEval;
-pub use turn_source::{Source, SourceBatch, SourceProgress};
+pub use summary::{BankSummary, Summary};
+pub use turn_source::{Source, SourceBatch, SourceCounts, SourceProgress};

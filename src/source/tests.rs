@@ -19,24 +19,25 @@ pub(super) fn drain(source: &mut dyn Source, limit: usize) -> SourceBatch {
 #[test]
 fn invalid_settings_are_named() {
     let settings = |format: &str, path: &str, zone: &str, only: &[&str]| SourceSettings {
-        format: format.to_owned(),
-        path: path.into(),
         zone: zone.to_owned(),
         only: only.iter().map(|o| (*o).to_owned()).collect(),
+        ..SourceSettings::new(format, path)
     };
     for (settings, expected) in [
         (settings("csv", "x", "Z", &[]), "source.format: \"csv\" is not known"),
         (settings("locomo", "-", "Z", &[]), "source.path: locomo is read from a file"),
         (settings("longmemeval", "-", "Z", &[]), "source.path: longmemeval is read from a file"),
         (settings("evermembench", "-", "Z", &[]), "source.path: evermembench is read from a file"),
-        (settings("longmemeval", "none.json", "noon", &[]), "source.zone: \"noon\" is not an offset"),
+        (settings("longmemeval", "none.json", "noon", &[]), "source.zone: \"noon\" is not an offset or a zone"),
         (settings("evermembench", "none.json", "Z", &[]), "none.json: cannot be read after line 0"),
-        (settings("locomo", "none.json", "Berlin", &[]), "source.zone: \"Berlin\" is not an offset"),
-        (settings("jsonl", "none.jsonl", "Z", &["a"]), "source.only: jsonl holds no conversations"),
+        (settings("locomo", "none.json", "Berlin", &[]), "source.zone: \"Berlin\" is not an offset or a zone"),
+        (settings("jsonl", "-", "Z", &["a"]), "source.only: jsonl holds no conversations"),
+        (settings("auto", "-", "Z", &[]), "source.format: standard input is not looked at"),
+        (settings("auto", "none", "Z", &[]), "none: cannot be read after line 0"),
         (settings("jsonl", "none.jsonl", "Z", &[]), "none.jsonl: cannot be read after line 0"),
         (settings("locomo", "none.json", "Z", &[]), "none.json: cannot be read after line 0"),
     ] {
-        let message = open(&settings, None).err().unwrap().to_string();
+        let message = open(&settings).err().unwrap().to_string();
         assert!(message.starts_with(expected), "{message}");
     }
 }

@@ -3,8 +3,10 @@
 //! In: a limit. Out: batches of turn events in the file's order, with dead letters for rejected
 //! records. A reject is data for the dead-letter topic: a bad record never ends a source.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::error::SourceError;
-use crate::model::{DeadLetter, TurnEvent};
+use crate::model::{Bank, DeadLetter, TurnEvent};
 
 /// What one call of [`Source::next`] read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,6 +28,21 @@ pub struct SourceProgress {
     pub unit: &'static str,
 }
 
+/// What a source left out or changed, for a dry run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceCounts {
+    /// What is there and is not a turn, by the reason.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// Passages that were replaced before anything was stored, by what stands there now.
+    pub redacted: BTreeMap<&'static str, u64>,
+    /// Texts that were cut because they are too long.
+    pub cut: u64,
+    /// Speakers that are programs, by bank.
+    pub bots: BTreeSet<(Bank, String)>,
+    /// What the user should know after the last record, such as a name in `only` that never came.
+    pub warnings: Vec<String>,
+}
+
 /// A source of turns.
 ///
 /// Resume contract: a source always starts from its beginning and stores no position. Reading it again
@@ -40,6 +57,10 @@ pub trait Source: Send {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError>;
     /// The source's format and path, for messages.
     fn describe(&self) -> String;
+    /// What was left out or changed so far.
+    fn counts(&self) -> SourceCounts {
+        SourceCounts::default()
+    }
     /// How much of it is read.
     fn progress(&self) -> SourceProgress;
     /// A notice for the user before the first record, such as the zone that is assumed for a format

@@ -197,14 +197,9 @@ mod tests {
             return crate::skipped("the LoCoMo counts: RIPPLEMEM_DATA is not set");
         };
         let path = std::path::Path::new(&data).join("locomo/locomo-dev5.json");
-        let settings = crate::config::SourceSettings {
-            format: "locomo".into(),
-            path: path.clone(),
-            zone: "+00:00".into(),
-            only: Vec::new(),
-        };
+        let settings = crate::config::SourceSettings::new("locomo", &path);
         let mut recorded = RecordedTurns::default();
-        let mut source = crate::source::open(&settings, None).unwrap();
+        let mut source = crate::source::open(&settings).unwrap();
         let mut recording = RecordingSource::new(&mut *source, &mut recorded, true);
         while crate::source::Source::next(&mut recording, 1_000).unwrap().is_some() {}
         let mut dataset = crate::eval::dataset::read(BenchmarkFormat::Locomo, &path, &[], 0).unwrap();

@@ -1,0 +1,185 @@
+//! A file, a directory or a zip archive, read alike.
+//!
+//! In: a path. Out: the names of its files in sorted order, and each as a stream. Folders that
+//! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never unpacks to disk, never holds a file.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use flate2::read::DeflateDecoder;
+use zip::{CompressionMethod, ZipArchive};
+
+use crate::source::{SourceError, error::unreadable};
+
+/// An export on disk.
+pub(crate) struct Tree {
+    path: PathBuf,
+    kind: Kind,
+    entries: Vec<Entry>,
+}
+
+enum Kind {
+    File,
+    Directory,
+    Archive,
+}
+
+/// A file of an export.
+pub(crate) struct Entry {
+    /// Its name below the export, with `/` between folders; of a single file, its name.
+    pub(crate) name: String,
+    /// Its size in bytes, uncompressed.
+    pub(crate) bytes: u64,
+    /// Where its bytes lie in an archive.
+    packed: Option<Packed>,
+}
+
+struct Packed {
+    start: u64,
+    bytes: u64,
+    method: CompressionMethod,
+    encrypted: bool,
+}
+
+impl Tree {
+    /// Opens a path. A file whose first bytes are those of a zip archive is one, whatever its name.
+    ///
+    /// # Errors
+    /// [`SourceError`] when it cannot be read, or the archive's directory is damaged.
+    pub(crate) fn open(path: &Path) -> Result<Self, SourceError> {
+        let failed = |e| unreadable(path, 0, e);
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        let (kind, mut entries) = if metadata.is_dir() {
+            let mut entries = Vec::new();
+            walk(path, "", &mut entries).map_err(failed)?;
+            (Kind::Directory, entries)
+        } else if is_archive(path).map_err(failed)? {
+            (Kind::Archive, archived(path).map_err(failed)?)
+        } else {
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            (Kind::File, vec![Entry { name, bytes: metadata.len(), packed: None }])
+        };
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries.dedup_by(|a, b| a.name == b.name);
+        Ok(Self { path: path.to_owned(), kind, entries })
+    }
+
+    /// The path that was opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is one file, and no directory or archive.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File)
+    }
+
+    /// Its files, sorted by name.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whether it has a file of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    /// How a file is named to the user: `PATH/NAME`; of a single file, the path.
+    pub(crate) fn origin(&self, name: &str) -> String {
+        match self.kind {
+            Kind::File => self.path.display().to_string(),
+            _ => format!("{}/{name}", self.path.display()),
+        }
+    }
+
+    /// The error of a file that was read up to `line`.
+    pub(crate) fn unreadable(&self, name: &str, line: u64, error: io::Error) -> SourceError {
+        unreadable(Path::new(&self.origin(name)), line, error)
+    }
+
+    /// The bytes of a file from its beginning, buffered by the caller.
+    ///
+    /// # Errors
+    /// [`SourceError`] when there is no such file, or it cannot be opened.
+    pub(crate) fn read(&self, name: &str) -> Result<Box<dyn Read + Send>, SourceError> {
+        self.stream(name).map_err(|e| self.unreadable(name, 0, e))
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|e| e.name.as_str().cmp(name)).ok()?;
+        self.entries.get(at)
+    }
+
+    fn stream(&self, name: &str) -> io::Result<Box<dyn Read + Send>> {
+        let entry = self.entry(name).ok_or(io::ErrorKind::NotFound)?;
+        let Some(packed) = &entry.packed else {
+            let path = if self.is_file() { self.path.clone() } else { self.path.join(name) };
+            return Ok(Box::new(File::open(path)?));
+        };
+        if packed.encrypted {
+            return Err(io::Error::other("the archive is encrypted; unpack it and name the folder"));
+        }
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(packed.start))?;
+        let bytes = BufReader::new(file.take(packed.bytes));
+        match packed.method {
+            CompressionMethod::Stored => Ok(Box::new(bytes)),
+            CompressionMethod::Deflated => Ok(Box::new(DeflateDecoder::new(bytes))),
+            other => Err(io::Error::other(format!("{other} is not read; unpack the archive and name the folder"))),
+        }
+    }
+}
+
+fn is_archive(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut start)?;
+    Ok(start == b"PK\x03\x04" || start == b"PK\x05\x06")
+}
+
+fn archived(path: &Path) -> io::Result<Vec<Entry>> {
+    let mut archive = ZipArchive::new(BufReader::new(File::open(path)?)).map_err(io::Error::other)?;
+    let mut entries = Vec::new();
+    for index in 0..archive.len() {
+        let file = archive.by_index_raw(index).map_err(io::Error::other)?;
+        let name = file.name().map_err(io::Error::other)?.replace('\\', "/");
+        if file.is_dir() || is_clutter(&name) {
+            continue;
+        }
+        let packed = Packed {
+            start: file.data_start().ok_or_else(|| io::Error::other("the archive's directory is damaged"))?,
+            bytes: file.compressed_size(),
+            method: file.compression(),
+            encrypted: file.encrypted(),
+        };
+        entries.push(Entry { name, bytes: file.size(), packed: Some(packed) });
+    }
+    Ok(entries)
+}
+
+fn walk(root: &Path, below: &str, entries: &mut Vec<Entry>) -> io::Result<()> {
+    for item in std::fs::read_dir(root.join(below))? {
+        let item = item?;
+        let Ok(name) = item.file_name().into_string() else { continue };
+        let name = if below.is_empty() { name } else { format!("{below}/{name}") };
+        // A link to a folder above would never end.
+        let kind = item.file_type()?;
+        if is_clutter(&name) {
+            continue;
+        } else if kind.is_dir() {
+            walk(root, &name, entries)?;
+        } else {
+            let metadata = std::fs::metadata(item.path())?;
+            if metadata.is_file() {
+                entries.push(Entry { name, bytes: metadata.len(), packed: None });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_clutter(name: &str) -> bool {
+    name.split('/').any(|part| part == "__MACOSX" || part == ".DS_Store")
+}

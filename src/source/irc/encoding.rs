@@ -1,0 +1,94 @@
+//! The bytes of a log line as text.
+//!
+//! In: one line of a log. Out: its text: UTF-8 where the line is valid UTF-8, else Windows-1252,
+//! because logs mix both line by line. Codes of colours and styles are removed. Never fails.
+
+use std::borrow::Cow;
+
+/// What Windows-1252 has at 0x80 to 0x9F; the five unassigned bytes become replacement characters.
+const WINDOWS_1252: [char; 32] = [
+    '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž', '\u{fffd}', '\u{fffd}',
+    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
+];
+
+/// The text of a line, without its line end.
+pub(super) fn decode(line: &[u8]) -> Cow<'_, str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match std::str::from_utf8(line) {
+        Ok(text) if text.bytes().all(|b| b == b'\t' || !b.is_ascii_control()) => Cow::Borrowed(text),
+        Ok(text) => Cow::Owned(without_codes(text)),
+        Err(_) => Cow::Owned(without_codes(&line.iter().map(|b| windows_1252(*b)).collect::<String>())),
+    }
+}
+
+fn windows_1252(byte: u8) -> char {
+    match byte {
+        0x80..=0x9f => WINDOWS_1252.get(usize::from(byte - 0x80)).copied().unwrap_or('\u{fffd}'),
+        other => char::from(other),
+    }
+}
+
+/// A text without control characters and the digits that belong to a colour.
+fn without_codes(text: &str) -> String {
+    const COLOUR: char = '\u{3}';
+    const HEX_COLOUR: char = '\u{4}';
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let digits = match c {
+            COLOUR => 2,
+            HEX_COLOUR => 6,
+            c => {
+                if c == '\t' || !c.is_control() {
+                    plain.push(c);
+                }
+                continue;
+            }
+        };
+        let is_digit = |c: &char| if digits == 2 { c.is_ascii_digit() } else { c.is_ascii_hexdigit() };
+        let mut count = 0;
+        while count < digits && chars.next_if(is_digit).is_some() {
+            count += 1;
+        }
+        let mut ahead = chars.clone();
+        if count > 0 && ahead.next() == Some(',') && ahead.next().as_ref().is_some_and(is_digit) {
+            chars.next();
+            for _ in 0..digits {
+                chars.next_if(is_digit);
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_read_as_utf8_or_else_as_windows_1252() {
+        for (line, expected) in [
+            ("<zoë> grüß dich\r\n".as_bytes(), "<zoë> grüß dich"),
+            (b"<zo\xeb> gr\xfc\xdf dich\n", "<zoë> grüß dich"),
+            (b"<a> \x93quoted\x94 \x96 5 \x80", "<a> “quoted” – 5 €"),
+            (b"<a> \x81", "<a> \u{fffd}"),
+            (b"", ""),
+        ] {
+            assert_eq!(decode(line), expected);
+        }
+    }
+
+    #[test]
+    fn colours_and_styles_are_removed_and_tabs_stay() {
+        for (line, expected) in [
+            ("\u{3}04red\u{3} and \u{2}bold\u{f}", "red and bold"),
+            ("\u{3}4,12both\u{3}, then a comma", "both, then a comma"),
+            ("\u{3}1212 pieces", "12 pieces"),
+            ("\u{4}ff0000hex\u{1d}italic\u{1f}", "hexitalic"),
+            ("a\tb", "a\tb"),
+        ] {
+            assert_eq!(decode(line.as_bytes()), expected, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! One line of a log, whichever client wrote it.
+//!
+//! In: the text of a line. Out: the day that a marker names, or the line's time and what it reports:
+//! words, an action, a notice, a new nick, who came and went, or another notice of the server. Knows
+//! nothing of the lines before.
+//!
+//! Lines are read as irssi, WeeChat, ZNC, EnergyMech, HexChat, mIRC, Eggdrop and Supybot write them,
+//! and as the logs of Ubuntu's channels have them.
+
+use jiff::civil::Date;
+
+use super::stamp::{Day, Stamp, stamp, written_date};
+
+/// A line of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// Nothing but blank space, or a header without a day.
+    Blank,
+    /// A marker that names the day from here on.
+    Day(Date),
+    /// A header that names the channel.
+    Channel(&'a str),
+    /// What happened.
+    Event {
+        /// When; none where the line has no time.
+        stamp: Option<Stamp>,
+        /// The channel that stands before the time.
+        channel: Option<&'a str>,
+        /// What.
+        event: Event<'a>,
+    },
+    /// No line of a log.
+    Unknown,
+}
+
+/// What a line reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event<'a> {
+    /// Words in the channel, or a notice.
+    Said { nick: &'a str, text: &'a str },
+    /// An action: `/me waves`.
+    Did { nick: &'a str, text: &'a str },
+    /// A nick change; `from` is empty where it is the log's owner.
+    Renamed { from: &'a str, to: &'a str },
+    /// Somebody left the channel or the network.
+    Left { nick: &'a str },
+    /// Another notice: a join, a topic, a mode; with the channel where it names one.
+    Service { channel: Option<&'a str> },
+}
+
+/// Reads a line.
+pub(super) fn line(text: &str) -> Line<'_> {
+    if text.trim().is_empty() {
+        return Line::Blank;
+    }
+    if let Some((found, rest)) = stamp(text) {
+        return stamped(Some(found), None, rest);
+    }
+    if let Some(found) = header(text) {
+        return found;
+    }
+    // `rust 2018-05-29 [21:20:37] <nick> …`: the channel and the day before the time, if there is one.
+    if let Some((channel, after)) = text.split_once(' ').filter(|(word, _)| !word.is_empty())
+        && let Some((date, rest)) = after.split_once(' ')
+        && let Some(date) = written_date(date)
+    {
+        let (found, rest) = stamp(rest).unwrap_or((Stamp::default(), rest));
+        if found.time.is_some() || is_untimed(rest) {
+            return stamped(Some(Stamp { day: Some(Day::Date(date)), ..found }), Some(channel), rest);
+        }
+    }
+    // Lines without a time happen at the time of the line before.
+    if is_untimed(text) { stamped(None, None, text) } else { Line::Unknown }
+}
+
+/// Whether a line without a time is one that logs have.
+fn is_untimed(text: &str) -> bool {
+    ["<", "=== ", "*** ", "-!- "].iter().any(|start| text.starts_with(start))
+}
+
+/// Whether what follows the time of a line has one of the marks that clients put before a nick.
+pub(super) fn is_marked(text: &str) -> bool {
+    let rest = stamp(text).map(|(_, rest)| rest).or_else(|| text.split_once(']').map(|(_, rest)| rest));
+    rest.is_some_and(|rest| {
+        rest.strip_prefix('\t').is_some_and(|r| r.contains('\t')) || rest.trim_start().starts_with(['<', '*', '-'])
+    })
+}
+
+fn header(text: &str) -> Option<Line<'_>> {
+    const DAYS: [&str; 8] = [
+        "--- Log opened ",
+        "--- Log closed ",
+        "--- Day changed ",
+        "**** BEGIN LOGGING AT ",
+        "**** ENDING LOGGING AT ",
+        "Session Start: ",
+        "Session Close: ",
+        "Session Time: ",
+    ];
+    if let Some(rest) = text.strip_prefix("Session Ident: ") {
+        return Some(Line::Channel(rest.trim()));
+    }
+    let date = DAYS.iter().find_map(|start| text.strip_prefix(start)).map(written_date);
+    let date = date.or_else(|| text.strip_prefix("--- ").map(written_date));
+    date.map(|date| date.map_or(Line::Blank, Line::Day))
+}
+
+fn stamped<'a>(stamp: Option<Stamp>, channel: Option<&'a str>, rest: &'a str) -> Line<'a> {
+    let found = |event| Line::Event { stamp, channel, event };
+    if let Some((prefix, text)) = rest.strip_prefix('\t').and_then(|r| r.split_once('\t')) {
+        return found(columns(prefix, text));
+    }
+    let body = rest.trim_start();
+    // Eggdrop's marker at midnight.
+    if let Some(date) = body.strip_prefix("--- ").and_then(written_date) {
+        return Line::Day(date);
+    }
+    event(body).map_or(Line::Unknown, found)
+}
+
+/// WeeChat's columns: prefix and text.
+fn columns<'a>(prefix: &'a str, text: &'a str) -> Event<'a> {
+    match prefix.trim() {
+        "*" => first_word(text).map_or(Event::Service { channel: None }, |(nick, text)| Event::Did { nick, text }),
+        "--" => weechat_notice(text).unwrap_or_else(|| service(text)),
+        "" | "-->" | "<--" | "=!=" => service(text),
+        nick => Event::Said { nick: without_mode(nick), text },
+    }
+}
+
+/// `Notice(nick): text` and `Notice(nick) -> #channel: text`.
+fn weechat_notice(text: &str) -> Option<Event<'_>> {
+    let (nick, rest) = text.strip_prefix("Notice(")?.split_once(')')?;
+    let text = match rest.strip_prefix(" -> ") {
+        Some(rest) => rest.split_once(": ")?.1,
+        None => rest.strip_prefix(": ")?,
+    };
+    Some(Event::Said { nick, text })
+}
+
+/// A line behind its time, in the forms without columns.
+fn event(body: &str) -> Option<Event<'_>> {
+    for start in ["-!-", "***", "-->", "<--", "--"] {
+        if let Some(rest) = body.strip_prefix(start).filter(|r| r.is_empty() || r.starts_with([' ', '\t'])) {
+            return Some(service(rest.trim_start()));
+        }
+    }
+    if let Some(rest) = body.strip_prefix('<') {
+        let (nick, text) = rest.split_once('>')?;
+        let nick = without_mode(nick);
+        return (!nick.is_empty()).then(|| Event::Said { nick, text: text.trim_start() });
+    }
+    if let Some(rest) =
+        body.strip_prefix("=== ").or_else(|| body.strip_prefix("* ")).or_else(|| body.strip_prefix("*\t"))
+    {
+        return action(rest.trim());
+    }
+    if let Some(rest) = body.strip_prefix("Action: ") {
+        return first_word(rest).map(|(nick, text)| Event::Did { nick, text });
+    }
+    if let Some(rest) = body.strip_prefix('-') {
+        return notice(rest);
+    }
+    if let Some(rest) = body.strip_prefix('*').filter(|r| r.starts_with(is_nick_start)) {
+        return action(rest);
+    }
+    if let Some((from, to)) = body.strip_prefix("Nick change: ").and_then(|r| r.split_once(" -> ")) {
+        return Some(Event::Renamed { from, to: to.trim() });
+    }
+    if let Some(event) = known_service(body).or_else(|| bare_service(body)) {
+        return Some(event);
+    }
+    let (nick, text) = body.split_once(": ")?;
+    let one_word = nick.len() <= 32 && nick.starts_with(is_nick_start) && !nick.contains([' ', '\t', '/', '#']);
+    one_word.then_some(Event::Said { nick, text })
+}
+
+/// `nick- text`, `nick:#channel- text`, `nick(user@host)- text`, behind the first `-`.
+fn notice(rest: &str) -> Option<Event<'_>> {
+    let (head, text) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
+    let head = head.strip_suffix('-')?;
+    let nick = head.split([':', '(', '/']).next().unwrap_or(head);
+    if nick.is_empty() {
+        return None;
+    }
+    // Only servers have dots in their names.
+    Some(if nick.contains('.') {
+        Event::Service { channel: None }
+    } else {
+        Event::Said { nick, text: text.trim_start() }
+    })
+}
+
+/// What follows `*` or `===`: a notice of the server where it reads like one, else an action.
+fn action(text: &str) -> Option<Event<'_>> {
+    if let Some(event) = known_service(text) {
+        return Some(event);
+    }
+    let (nick, text) = first_word(text)?;
+    Some(Event::Did { nick: without_mode(nick), text })
+}
+
+/// A notice of the server, whatever it says.
+fn service(text: &str) -> Event<'_> {
+    known_service(text).unwrap_or(Event::Service { channel: channel_in(text) })
+}
+
+/// A notice of the server that reads like one.
+fn known_service(text: &str) -> Option<Event<'_>> {
+    for known in [" is now known as ", "You're now known as ", "You are now known as "] {
+        if let Some((before, to)) = text.split_once(known) {
+            // Where a nick has brackets, Ubuntu's logs have a space behind them.
+            let to = to.trim().trim_end_matches('.');
+            let to = to.split_once("] ").filter(|_| to.starts_with('[')).map_or(to, |(_, nick)| nick);
+            if !to.is_empty() && !to.contains(' ') {
+                return Some(Event::Renamed { from: before.split_whitespace().last().unwrap_or_default(), to });
+            }
+        }
+    }
+    for start in ["Quits: ", "Parts: "] {
+        if let Some((nick, _)) = text.strip_prefix(start).and_then(first_word) {
+            return Some(Event::Left { nick });
+        }
+    }
+    let channel = channel_in(text);
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    // `nick [user@host] has left #channel`: the address stands in brackets, or is left out.
+    let after = match rest.trim_start() {
+        r if r.starts_with(['(', '[', '<']) => {
+            r.split_once([')', ']', '>']).map_or("", |(_, after)| after.trim_start())
+        }
+        r => r,
+    };
+    // Where a nick has brackets, Ubuntu's logs have a space behind them: the address tells.
+    let address = ["has joined", "has left", "has quit"].iter().find_map(|verb| {
+        let (before, after) = text.split_at(text.find(verb)?);
+        let (nick, address) = before.trim_end().strip_suffix([']', ')'])?.rsplit_once([' '])?;
+        let is_address = address.starts_with(['[', '(']) && address.contains('@');
+        is_address.then_some((nick.split_whitespace().last()?, after))
+    });
+    let (first, after) = address.unwrap_or((first, after));
+    let says = |start: &str| {
+        after.strip_prefix(start).is_some_and(|r| r.is_empty() || r.starts_with([' ', '(', '[', '.', ':']))
+    };
+    let in_channel = |start: &str| {
+        after
+            .strip_prefix(start)
+            .is_some_and(|r| r.trim_start().starts_with(['#', '&', '(', '[']) || r.trim().is_empty())
+    };
+    let quits = after.strip_prefix("has quit").is_some_and(|r| {
+        let r = r.trim_start();
+        r.is_empty() || r.starts_with(['(', '[', ':']) || r.starts_with("IRC")
+    });
+    // mIRC, whose address in brackets tells it from an action.
+    let quits = quits || (after.starts_with("Quit (") && after.len() < rest.len());
+    if quits || in_channel("has left") || in_channel("left") || says("left irc") {
+        return Some(Event::Left { nick: first });
+    }
+    if let Some(kicked) = after.strip_prefix("was kicked ") {
+        let by = ["by ", "from ", "off ", "("].iter().any(|w| kicked.starts_with(w));
+        return by.then_some(Event::Left { nick: first });
+    }
+    const STARTS: [&str; 32] = [
+        "Joins: ",
+        "mode/",
+        "ServerMode/",
+        "Mode #",
+        "Mode &",
+        "Topic for ",
+        "Topic is ",
+        "Topic set by ",
+        "Topic (#",
+        "Topic: ",
+        "topic is ",
+        "..[topic",
+        "Netsplit ",
+        "netsplit:",
+        "netjoined:",
+        "Netjoin ",
+        "Irssi: ",
+        "Now talking ",
+        "Rejoined channel ",
+        "Attempting to rejoin ",
+        "Disconnected",
+        "Connected to IRC",
+        "Retrieving #",
+        "Set by ",
+        "You're not channel operator",
+        "You have ",
+        "Channel #",
+        "Nicks #",
+        "Home page for #",
+        "Keepalive",
+        "Loaded log from ",
+        "Broadcast: ",
+    ];
+    let verb = in_channel("has joined")
+        || in_channel("joined")
+        || says("has kicked")
+        || says("sets mode")
+        || says("sets modes")
+        || says("set mode")
+        || says("sets channel")
+        || says("changes topic to")
+        || says("changed the topic")
+        || says("has changed the topic")
+        || says("has changed topic")
+        || says("has set the topic")
+        || says("gives channel operator status")
+        || says("removes channel operator status")
+        || says("gives voice to")
+        || says("removes voice from");
+    (verb || STARTS.iter().any(|start| text.starts_with(start))).then_some(Event::Service { channel })
+}
+
+/// Eggdrop's notices, which have no mark before them.
+fn bare_service(text: &str) -> Option<Event<'_>> {
+    let (first, rest) = text.split_once(' ')?;
+    let of_channel = first.starts_with(['#', '&']);
+    let said = ["kicked from #", "got netsplit", "got lost in the net-split", "returned to #"];
+    let by_start = ["Topic changed on #", "Last message repeated ", "Disconnected from IRC", "Connected to IRC"];
+    let known = of_channel
+        || by_start.iter().any(|start| text.starts_with(start))
+        || said.iter().any(|verb| rest.contains(verb));
+    known.then(|| Event::Service { channel: channel_in(text) })
+}
+
+/// The first channel that a notice names.
+fn channel_in(text: &str) -> Option<&str> {
+    let words = text.split([' ', '\t', '/', '(', ')', ',', ':']);
+    words
+        .map(|w| w.trim_end_matches(['.', ']', '\'']))
+        .find(|w| w.len() > 1 && w.starts_with('#') && !w.starts_with("#<"))
+}
+
+/// The first word and the rest; none where there is no word.
+fn first_word(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
+    (!word.is_empty()).then(|| (word, rest.trim_start()))
+}
+
+/// A nick without the mark of its rank.
+fn without_mode(nick: &str) -> &str {
+    let nick = nick.trim();
+    nick.strip_prefix(['@', '+', '%', '&', '~', '!']).filter(|n| !n.is_empty()).unwrap_or(nick)
+}
+
+fn is_nick_start(c: char) -> bool {
+    c.is_alphabetic() || "[]\\`_^{|}".contains(c)
+}

@@ -1,0 +1,103 @@
+//! The lines of a file, in bounded memory.
+//!
+//! In: a stream of bytes. Out: its lines with their numbers, without their ends (LF or CRLF). A byte
+//! order mark at the start is skipped. A line of more than [`MAX_LINE_BYTES`] is never kept whole.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Longest line in bytes, without its end: room for the longest text with every character escaped.
+pub(super) const MAX_LINE_BYTES: usize = 1 << 20;
+/// How many bytes of an overlong line are kept.
+const KEPT_BYTES: usize = 4_096;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The lines of a stream.
+pub(super) struct Lines {
+    reader: BufReader<Box<dyn Read + Send>>,
+    max_bytes: usize,
+    read_bytes: u64,
+    line: u64,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Its number, from 1.
+    pub(super) number: u64,
+    /// Its bytes, without the end of line; of an overlong line, its beginning.
+    pub(super) bytes: Vec<u8>,
+    /// The length of an overlong line.
+    pub(super) too_long: Option<u64>,
+}
+
+impl Lines {
+    /// The lines of a stream.
+    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
+        Self::with_max_bytes(input, MAX_LINE_BYTES)
+    }
+
+    /// The lines of a stream whose lines may be longer or shorter than [`MAX_LINE_BYTES`].
+    pub(super) fn with_max_bytes(input: Box<dyn Read + Send>, max_bytes: usize) -> Self {
+        Self { reader: BufReader::with_capacity(1 << 16, input), max_bytes, read_bytes: 0, line: 0 }
+    }
+
+    /// How many bytes were read.
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// The number of the last line that was read; 0 before the first.
+    pub(super) fn number(&self) -> u64 {
+        self.line
+    }
+
+    /// Whether a whole line has arrived already.
+    pub(super) fn has_line(&self) -> bool {
+        self.reader.buffer().contains(&b'\n')
+    }
+
+    /// The next line; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub(super) fn next(&mut self) -> io::Result<Option<Line>> {
+        let mut bytes = Vec::new();
+        let mut length = 0u64;
+        loop {
+            let chunk = match self.reader.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                chunk => chunk?,
+            };
+            let end = chunk.iter().position(|b| *b == b'\n');
+            let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or(chunk);
+            let used = part.len() + usize::from(end.is_some());
+            let finished = end.is_some() || chunk.is_empty();
+            length += part.len() as u64;
+            if length <= self.max_bytes as u64 {
+                bytes.extend_from_slice(part);
+            } else {
+                let wanted = KEPT_BYTES.saturating_sub(bytes.len()).min(part.len());
+                bytes.extend_from_slice(part.get(..wanted).unwrap_or(part));
+                bytes.truncate(KEPT_BYTES);
+                bytes.shrink_to_fit();
+            }
+            self.reader.consume(used);
+            self.read_bytes += used as u64;
+            if !finished {
+                continue;
+            }
+            if end.is_none() && length == 0 {
+                return Ok(None);
+            }
+            self.line += 1;
+            if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+                bytes.drain(..BYTE_ORDER_MARK.len());
+            }
+            let too_long = (length > self.max_bytes as u64).then_some(length);
+            if too_long.is_none() && bytes.last() == Some(&b'\r') {
+                bytes.pop();
+            }
+            return Ok(Some(Line { number: self.line, bytes, too_long }));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The records of Mattermost's bulk export.
+//!
+//! In: a line. Out: what it holds, by its type. Fields that hold no words are left out, so that a
+//! later version of Mattermost may change them.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+/// A line of the export.
+#[derive(Deserialize)]
+pub(super) struct ExportLine<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) channel: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) user: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) bot: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) post: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) direct_post: Option<&'a RawValue>,
+}
+
+/// A channel of a team.
+#[derive(Deserialize)]
+pub(super) struct ChannelLine {
+    pub(super) team: Option<String>,
+    pub(super) name: String,
+    pub(super) display_name: Option<String>,
+    /// `O` for open, `P` for private.
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+}
+
+/// A user or a bot.
+#[derive(Deserialize)]
+pub(super) struct UserLine {
+    pub(super) username: String,
+    nickname: Option<String>,
+    first_name: Option<String>,
+    last_name: Option<String>,
+    display_name: Option<String>,
+}
+
+impl UserLine {
+    /// The name that people see: a bot's name, first and last name, nickname, else the handle.
+    pub(super) fn name(&self) -> String {
+        let filled =
+            |name: &Option<String>| name.as_deref().map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned);
+        let full: Vec<String> = [&self.first_name, &self.last_name].into_iter().filter_map(filled).collect();
+        let full = (!full.is_empty()).then(|| full.join(" "));
+        let name = filled(&self.display_name).or(full).or_else(|| filled(&self.nickname));
+        name.unwrap_or_else(|| self.username.clone())
+    }
+}
+
+/// A post, a direct post or a reply.
+#[derive(Deserialize)]
+pub(super) struct PostLine {
+    pub(super) team: Option<String>,
+    pub(super) channel: Option<String>,
+    pub(super) channel_members: Option<Vec<String>>,
+    pub(super) user: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) props: Option<Value>,
+    pub(super) create_at: Option<i64>,
+    pub(super) edit_at: Option<u64>,
+    pub(super) delete_at: Option<u64>,
+    attachments: Option<Vec<SharedPath>>,
+    /// Unread, so that a damaged reply is rejected alone.
+    pub(super) replies: Option<Vec<Box<RawValue>>>,
+}
+
+#[derive(Deserialize)]
+struct SharedPath {
+    path: Option<String>,
+}
+
+impl PostLine {
+    /// Where the files that were shared lie in the archive.
+    pub(super) fn files(&mut self) -> Vec<String> {
+        self.attachments.take().unwrap_or_default().into_iter().filter_map(|file| file.path).collect()
+    }
+}
+
+/// What a program attached to a post, in Slack's form: a title, words and fields.
+pub(super) fn cards(props: &Value) -> Vec<String> {
+    let texts = |card: &Value| {
+        let of = |value: &Value, key: &str| {
+            value.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
+        };
+        let mut lines: Vec<String> = ["pretext", "title", "text"].iter().filter_map(|key| of(card, key)).collect();
+        for field in card.get("fields").and_then(Value::as_array).into_iter().flatten() {
+            let value = match field.get("value") {
+                Some(Value::String(text)) => text.trim().to_owned(),
+                Some(Value::Null) | None => String::new(),
+                Some(other) => other.to_string(),
+            };
+            lines.extend(match (of(field, "title"), value.is_empty()) {
+                (Some(title), false) => Some(format!("{title}: {value}")),
+                (Some(title), true) => Some(title),
+                (None, false) => Some(value),
+                (None, true) => None,
+            });
+        }
+        if lines.is_empty() {
+            lines.extend(of(card, "fallback"));
+        }
+        lines.join("\n")
+    };
+    let cards = props.get("attachments").and_then(Value::as_array).into_iter().flatten();
+    cards.map(texts).filter(|text| !text.is_empty()).collect()
+}

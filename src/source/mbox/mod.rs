@@ -1,0 +1,17 @@
+//! Mail in mbox files, and single mails in `.eml` files.
+//!
+//! In: a file, a folder or a zip archive of them. Out: mails, oldest first, each once. A mail's text is
+//! what its author wrote: quoted replies, signatures and the footers of mailing lists are cut. Mails
+//! that answer each other are a thread. Each file is a conversation of its own.
+//!
+//! `split` finds where mails begin, `mail` reads one, `own_words` cuts what its author did not write,
+//! `reader` puts them in order and into threads.
+
+mod mail;
+mod own_words;
+mod reader;
+mod split;
+#[cfg(test)]
+mod tests;
+
+pub(super) use reader::FORMAT;

@@ -1,0 +1,208 @@
+//! What the author of a mail wrote.
+//!
+//! In: a mail's text. Out: the text without quoted replies and the lines that introduce them, without
+//! signatures, footers of mailing lists and the frame of signed mails. Answers between quotes stay, and
+//! so do forwarded mails. What is cut is what mail programs mark: a paragraph is never cut for what it
+//! says.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// How many lines a line that introduces a quote may be broken into.
+const MAX_INTRODUCTION_LINES: usize = 3;
+/// The most lines of a signature behind `--` without its space.
+const MAX_SIGNATURE_LINES: usize = 10;
+
+static WROTE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)\b(wrote|writes|said|schrieb|schreibt|a écrit|écrit|escribió|ha scritto|schreef|skrev|kirjoitti|escreveu|napsal|napisał|pisze|написал|написала|пишет)\b[^\n]{0,80}:\s*$",
+    )
+    .ok()
+});
+static BEGINS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)^\W*(on|am|le|el|il|op|den|em|at|dne|dnia|w dniu|в|\d|mon|tue|wed|thu|fri|sat|sun)\b").ok()
+});
+static ORIGINAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)^\s*-{2,}\s*(original message|original-nachricht|ursprüngliche nachricht|message d'origine|mensaje original|mensagem original|messaggio originale|oorspronkelijk bericht|исходное сообщение)\s*-{2,}\s*$",
+    )
+    .ok()
+});
+static HEADER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)^\*?(from|von|de|da|van|sent|gesendet|envoyé|enviado|inviato|verzonden|date|datum|to|an|à|para|a|aan|cc|subject|betreff|objet|asunto|assunto|oggetto|onderwerp)\s?:\*?\s").ok()
+});
+static DEVICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)^(sent from my .{1,40}|sent from (outlook|mail|yahoo).{0,60}|get outlook for .{1,40}|von meinem .{1,30} gesendet|envoyé de mon .{1,40}|enviado desde mi .{1,40}|inviato da .{1,40})$").ok()
+});
+
+fn is(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
+}
+
+/// The text without what its author did not write.
+pub(super) fn own_words(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches('\u{a0}')).collect();
+    let lines = unframed(&lines);
+    let end = lines.len().min(original(lines)).min(signature(lines)).min(footer(lines));
+    let lines = lines.get(..end).unwrap_or(lines);
+    let mut kept: Vec<String> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if is_quoted(lines, at) {
+            drop_introduction(&mut kept);
+        } else if !is(&DEVICE, line.trim()) {
+            // A line that begins with `From ` was escaped.
+            let line = if is_escaped(line) { line.strip_prefix('>').unwrap_or(line) } else { line };
+            if !(line.trim().is_empty() && kept.last().is_none_or(|last| last.is_empty())) {
+                kept.push(line.trim_end().to_owned());
+            }
+        }
+    }
+    kept.join("\n").trim().to_owned()
+}
+
+/// A signed mail without its frame.
+fn unframed<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
+    let first = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
+    if lines.get(first).is_none_or(|line| line.trim_end() != "-----BEGIN PGP SIGNED MESSAGE-----") {
+        return lines;
+    }
+    let from = lines.iter().skip(first).position(|line| line.trim().is_empty()).map_or(lines.len(), |at| first + at);
+    let to = lines.iter().position(|line| line.trim_end() == "-----BEGIN PGP SIGNATURE-----").unwrap_or(lines.len());
+    lines.get(from..to).unwrap_or_default()
+}
+
+/// Where the mail that is answered begins, as Outlook puts it below the answer.
+fn original(lines: &[&str]) -> usize {
+    let begins = |at: usize| {
+        let is_header = |line: Option<&&str>| line.is_some_and(|line| is(&HEADER, line));
+        is(&ORIGINAL, lines.get(at).copied().unwrap_or_default())
+            // Four headers in a row: a forwarded mail has a line above that says so.
+            || (at > 0 && (at..at + 4).all(|at| is_header(lines.get(at))) && !is_forward_above(lines, at))
+    };
+    (0..lines.len()).find(|at| begins(*at)).map_or(lines.len(), |at| {
+        // The rule that Outlook draws above.
+        let above = at.checked_sub(1).and_then(|above| lines.get(above)).map_or("", |line| line.trim());
+        if above.len() >= 20 && above.bytes().all(|b| b == b'_') { at - 1 } else { at }
+    })
+}
+
+fn is_forward_above(lines: &[&str], at: usize) -> bool {
+    let above = lines.get(..at).unwrap_or_default().iter().rev().find(|line| !line.trim().is_empty());
+    above.is_some_and(|line| {
+        let line = line.to_lowercase();
+        line.contains("forwarded") || line.contains("weitergeleitet") || line.contains("transféré")
+    }) || above.is_none()
+}
+
+fn signature(lines: &[&str]) -> usize {
+    lines
+        .iter()
+        .enumerate()
+        .position(|(at, line)| *line == "-- " || (*line == "--" && lines.len() - at <= MAX_SIGNATURE_LINES))
+        .unwrap_or(lines.len())
+}
+
+/// Where a mailing list's footer begins: a rule, and a line about the list below it.
+fn footer(lines: &[&str]) -> usize {
+    let is_rule = |line: &str| line.len() >= 30 && line.bytes().all(|b| b == b'_' || b == b'-' || b == b'=');
+    let about = |line: &str| {
+        let line = line.to_lowercase();
+        line.contains("mailing list") || line.contains("unsubscribe") || line.contains("/listinfo/")
+    };
+    (0..lines.len())
+        .find(|at| {
+            let below = || lines.iter().skip(at + 1).take(3);
+            lines.get(*at).is_some_and(|line| is_rule(line.trim())) && below().any(|line| about(line))
+        })
+        .unwrap_or(lines.len())
+}
+
+/// Whether a line is quoted. `>From ` is quoted beside other quoted lines, and escaped elsewhere.
+fn is_quoted(lines: &[&str], at: usize) -> bool {
+    let quoted = |line: &str| line.trim_start_matches(' ').starts_with('>') && !is_escaped(line);
+    let Some(line) = lines.get(at) else { return false };
+    if !is_escaped(line) {
+        return quoted(line);
+    }
+    let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| lines.get(at));
+    beside.into_iter().any(|line| quoted(line))
+}
+
+fn is_escaped(line: &str) -> bool {
+    line.trim_start_matches('>').starts_with("From ") && line.starts_with('>')
+}
+
+/// Drops the lines that introduce a quote: `On Monday, Ann wrote:`.
+fn drop_introduction(kept: &mut Vec<String>) {
+    let end = kept.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
+    let mut from = None;
+    for first in (end.saturating_sub(MAX_INTRODUCTION_LINES)..end).rev() {
+        let lines = kept.get(first..end).unwrap_or_default();
+        if lines.iter().any(String::is_empty) || !is(&WROTE, &lines.join(" ")) {
+            break;
+        }
+        // The line above may be its beginning, or the end of what the author wrote.
+        if lines.first().is_some_and(|line| is(&BEGINS, line)) {
+            from = Some(first);
+            break;
+        }
+        if from.is_none() && lines.concat().contains('@') {
+            from = Some(first);
+        }
+    }
+    if let Some(from) = from {
+        kept.truncate(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_author_wrote_is_left() {
+        let long_rule = "_".repeat(47);
+        for (text, expected) in [
+            ("Hello,\nall well?\n", "Hello,\nall well?"),
+            ("Yes.\n\nOn Mon, 1 Jan 2024, Ann Lee <ann@a.example> wrote:\n> Coming?\n> Ann\n", "Yes."),
+            ("Yes.\n\nOn Mon, 1 Jan 2024 at 10:00, Ann Lee\n<ann@a.example> wrote:\n\n> Coming?\n", "Yes."),
+            ("Ja.\r\n\r\nAm 01.01.24 um 10:00 schrieb Ann Lee:\r\n> Kommst du?\r\n", "Ja."),
+            ("> Coming?\nYes.\n> When?\nAt ten.\n", "Yes.\nAt ten."),
+            ("He wrote:\nI come.", "He wrote:\nI come."),
+            ("Ann wrote the plan:\n> step one\nGood.", "Ann wrote the plan:\nGood."),
+            ("Fine.\n\n-- \nAnn Lee\nExample Ltd.\n", "Fine."),
+            ("Fine.\n--\nAnn\n", "Fine."),
+            ("a\n-- b\nc", "a\n-- b\nc"),
+            ("Fine.\n\n-----Original Message-----\nFrom: Bo\nHello\n", "Fine."),
+            ("Fine.\n\nFrom: Bo <b@b.example>\nSent: Monday\nTo: Ann\nSubject: Hello\n\nHello Ann\n", "Fine."),
+            (
+                "See below.\n\n---------- Forwarded message ---------\nFrom: Bo <b@b.example>\nDate: Mon\nSubject: Hi\nTo: Ann\n\nText\n",
+                "See below.\n\n---------- Forwarded message ---------\nFrom: Bo <b@b.example>\nDate: Mon\nSubject: Hi\nTo: Ann\n\nText",
+            ),
+            (&format!("Fine.\n{long_rule}\ndev mailing list\ndev@lists.example\n"), "Fine."),
+            ("It reads:\n\n>From Herp Derp with love.\n\nBye.", "It reads:\n\nFrom Herp Derp with love.\n\nBye."),
+            (">>From the start", ">From the start"),
+            ("Yes.\n> I came.\n>From Rome.\n> By train.", "Yes."),
+            ("Ok\n\nSent from my iPhone\n", "Ok"),
+            (
+                "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA1\n\nI sign.\n-----BEGIN PGP SIGNATURE-----\n\nabc\n-----END PGP SIGNATURE-----",
+                "I sign.",
+            ),
+            ("> only a quote\n> of another", ""),
+            ("", ""),
+        ] {
+            assert_eq!(own_words(text), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(>|From |-- |--|On |wrote:|From: x\n|To: y\n|_{30}|mailing list|é|\\PC|\n|\r){0,40}") {
+            own_words(&text);
+        }
+    }
+}

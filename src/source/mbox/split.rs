@@ -1,0 +1,176 @@
+//! Where the mails of an mbox begin.
+//!
+//! In: a stream. Out: one mail at a time, with the line that separates it from the one before.
+//! Programs do not agree on how a line of a mail that begins with `From ` is escaped, and some do not
+//! escape it: such a line separates mails only if it has a date and a header follows, or if it is
+//! an address alone, stands behind a blank line, and a header follows that every mail has. Never holds more
+//! than a mail, and of that at most [`MAX_MAIL_BYTES`].
+
+use std::{
+    io::{self, BufRead, BufReader, Read},
+    sync::LazyLock,
+};
+
+use regex::bytes::Regex;
+
+/// How much of a mail is kept: its text comes before what is attached.
+const MAX_MAIL_BYTES: usize = 16 << 20;
+/// How much of a line is looked at.
+const CHUNK_BYTES: u64 = 64 << 10;
+
+static DATE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^From .*\b\d{1,2}:\d{2}(:\d{2})?\b.*\b\d{4}\b").ok());
+static COMMON_HEADER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)^(From|To|Date|Subject|Received|Return-Path|Message-ID|Delivered-To|MIME-Version|Content-Type|Reply-To|Sender|Status|X-[!-9;-~]+):",
+    )
+    .ok()
+});
+
+/// A mail as it lies in the file.
+pub(super) struct RawMail {
+    /// The line on which it begins, from 1.
+    pub(super) line: u64,
+    /// The line that separates it, which names an address and a date; none in a single mail.
+    pub(super) separator: Option<String>,
+    /// Its bytes.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The mails of a stream.
+pub(super) struct Mails {
+    reader: BufReader<Box<dyn Read + Send>>,
+    read_bytes: u64,
+    line: u64,
+    /// What was read ahead.
+    ahead: Option<Chunk>,
+    /// The separator of the next mail, with its line.
+    separator: Option<(u64, String)>,
+    begun: bool,
+    /// Whether what was read last ended its line.
+    ends_line: bool,
+}
+
+/// A line, or a part of a long one.
+struct Chunk {
+    bytes: Vec<u8>,
+    line: u64,
+    is_start: bool,
+}
+
+impl Mails {
+    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
+        Self {
+            reader: BufReader::with_capacity(1 << 16, input),
+            read_bytes: 0,
+            line: 0,
+            ahead: None,
+            separator: None,
+            begun: false,
+            ends_line: true,
+        }
+    }
+
+    /// How many bytes were read.
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// The line that was reached.
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The next mail; none at the end.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub(super) fn next(&mut self) -> io::Result<Option<RawMail>> {
+        let (mut bytes, mut begins) = (Vec::new(), 0);
+        let separator = self.separator.take();
+        let mut after_blank = separator.is_none();
+        while let Some(chunk) = self.chunk()? {
+            let is_blank = chunk.bytes.iter().all(u8::is_ascii_whitespace);
+            if !self.begun && is_blank {
+                continue;
+            }
+            let may_separate = chunk.is_start && chunk.bytes.starts_with(b"From ");
+            if may_separate && self.separates(&chunk.bytes, after_blank)? {
+                let text = String::from_utf8_lossy(&chunk.bytes).trim_end().to_owned();
+                let found = (chunk.line, text);
+                if self.begun {
+                    self.separator = Some(found);
+                    break;
+                }
+                self.begun = true;
+                self.separator = Some(found);
+                return self.next();
+            }
+            self.begun = true;
+            if bytes.is_empty() {
+                begins = chunk.line;
+            }
+            after_blank = is_blank;
+            let room = MAX_MAIL_BYTES.saturating_sub(bytes.len());
+            bytes.extend_from_slice(chunk.bytes.get(..room).unwrap_or(&chunk.bytes));
+        }
+        let (line, separator) = separator.map_or((begins, None), |(line, text)| (line, Some(text)));
+        if bytes.is_empty() && separator.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(RawMail { line, separator, bytes }))
+    }
+
+    /// Whether a line that begins with `From ` separates mails.
+    fn separates(&mut self, line: &[u8], after_blank: bool) -> io::Result<bool> {
+        let next = match self.ahead.take() {
+            Some(next) => Some(next),
+            None => self.read()?,
+        };
+        let following = next.as_ref().map_or(&b""[..], |next| &next.bytes);
+        let separates = if is_dated(line) {
+            is_header(following) || following.starts_with(b">From ")
+        } else {
+            let is_address_alone = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() == 2;
+            after_blank && is_address_alone && COMMON_HEADER.as_ref().is_some_and(|header| header.is_match(following))
+        };
+        self.ahead = next;
+        Ok(separates)
+    }
+
+    fn chunk(&mut self) -> io::Result<Option<Chunk>> {
+        match self.ahead.take() {
+            Some(chunk) => Ok(Some(chunk)),
+            None => self.read(),
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Option<Chunk>> {
+        let mut bytes = Vec::new();
+        let is_start = self.ends_line;
+        (&mut self.reader).take(CHUNK_BYTES).read_until(b'\n', &mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        self.read_bytes += bytes.len() as u64;
+        self.line += u64::from(is_start);
+        self.ends_line = bytes.ends_with(b"\n");
+        Ok(Some(Chunk { bytes, line: self.line, is_start }))
+    }
+}
+
+/// Whether a line may be the first of an mbox.
+pub(super) fn is_separator(line: &[u8]) -> bool {
+    line.starts_with(b"From ") && is_dated(line)
+}
+
+/// Whether a line is a header of a mail.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    name.len() < line.len() && !name.is_empty() && name.iter().all(is_letter)
+}
+
+fn is_dated(line: &[u8]) -> bool {
+    DATE.as_ref().is_some_and(|date| date.is_match(line))
+}

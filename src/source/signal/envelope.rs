@@ -1,0 +1,157 @@
+//! The shapes of signal-cli's JSON.
+//!
+//! In: what `signal-cli -o json receive`, its JSON-RPC daemon and its REST interface print. Out: typed
+//! values. Every field may be absent, and unknown ones are left out: each version of the program adds
+//! some.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A line: an envelope, or a JSON-RPC notification that holds one.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Line {
+    pub(super) envelope: Option<Envelope>,
+    pub(super) account: Option<String>,
+    /// Why the envelope could not be opened.
+    pub(super) exception: Option<Value>,
+    pub(super) params: Option<Box<Line>>,
+    pub(super) result: Option<Box<Line>>,
+}
+
+impl Line {
+    /// The part that holds the envelope.
+    pub(super) fn innermost(self) -> Self {
+        match (self.params, self.result) {
+            (Some(inner), _) | (None, Some(inner)) => inner.innermost(),
+            (None, None) => Self { params: None, result: None, ..self },
+        }
+    }
+}
+
+/// What one device sent to another.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Envelope {
+    pub(super) source: Option<String>,
+    pub(super) source_number: Option<String>,
+    pub(super) source_uuid: Option<String>,
+    pub(super) source_name: Option<String>,
+    pub(super) timestamp: Option<i64>,
+    pub(super) data_message: Option<Data>,
+    pub(super) edit_message: Option<Edit>,
+    pub(super) sync_message: Option<Sync>,
+    pub(super) story_message: Option<Value>,
+}
+
+/// What another device of the account did.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Sync {
+    pub(super) sent_message: Option<Sent>,
+}
+
+/// What the account said on another device.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Sent {
+    pub(super) destination: Option<String>,
+    pub(super) destination_number: Option<String>,
+    pub(super) destination_uuid: Option<String>,
+    pub(super) edit_message: Option<Edit>,
+    #[serde(flatten)]
+    pub(super) data: Data,
+}
+
+/// New words for a message.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Edit {
+    /// When the version was sent that this one replaces.
+    pub(super) target_sent_timestamp: Option<i64>,
+    pub(super) data_message: Option<Data>,
+}
+
+/// A message.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Data {
+    pub(super) timestamp: Option<i64>,
+    pub(super) message: Option<String>,
+    pub(super) group_info: Option<Group>,
+    pub(super) quote: Option<Quote>,
+    pub(super) mentions: Option<Vec<Mention>>,
+    pub(super) attachments: Option<Vec<File>>,
+    pub(super) sticker: Option<Sticker>,
+    pub(super) contacts: Option<Vec<Value>>,
+    pub(super) remote_delete: Option<Target>,
+    pub(super) admin_delete: Option<Target>,
+    pub(super) reaction: Option<Value>,
+    pub(super) poll_create: Option<Poll>,
+    pub(super) poll_vote: Option<Value>,
+}
+
+/// A group.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Group {
+    pub(super) group_id: Option<String>,
+    #[serde(alias = "name")]
+    pub(super) group_name: Option<String>,
+}
+
+/// The message that is answered.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Quote {
+    pub(super) id: Option<i64>,
+    pub(super) author: Option<String>,
+    pub(super) author_number: Option<String>,
+    pub(super) author_uuid: Option<String>,
+}
+
+/// A message that is deleted.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Target {
+    pub(super) timestamp: Option<i64>,
+    pub(super) target_sent_timestamp: Option<i64>,
+    pub(super) target_author: Option<String>,
+    pub(super) target_author_number: Option<String>,
+    pub(super) target_author_uuid: Option<String>,
+}
+
+/// Somebody who is named in the text, by a place in UTF-16.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Mention {
+    pub(super) name: Option<String>,
+    pub(super) number: Option<String>,
+    pub(super) uuid: Option<String>,
+    pub(super) start: Option<usize>,
+    pub(super) length: Option<usize>,
+}
+
+/// A file.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct File {
+    pub(super) content_type: Option<String>,
+    pub(super) filename: Option<String>,
+    pub(super) caption: Option<String>,
+}
+
+/// A sticker.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Sticker {
+    pub(super) emoji: Option<String>,
+}
+
+/// A question with choices.
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Poll {
+    pub(super) question: Option<String>,
+    pub(super) options: Vec<Value>,
+}

@@ -1,0 +1,21 @@
+//! Slack's export: a zip archive or a directory, as Slack or slackdump writes it.
+//!
+//! In: a folder for each conversation with a file for each day, and lists of channels and users, any
+//! of which may be missing; or a conversation that slackdump dumped into one file. Out: messages,
+//! the deletions that tombstones tell of, and counts of the platform's own notices. The id of a
+//! message is its `ts` as written; it is never a number. Tokens in the addresses of files are never
+//! stored.
+//!
+//! `reader` goes through the files, `directory` knows channels and users, `message` reads one
+//! message, `mrkdwn` and `blocks` turn Slack's markup into text.
+
+mod blocks;
+mod directory;
+mod message;
+mod mrkdwn;
+mod reader;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use reader::FORMAT;

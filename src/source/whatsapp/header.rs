@@ -1,0 +1,465 @@
+//! The date and time at the start of a message's first line.
+//!
+//! In: a line. Out: its numbers as they stand there, the half of the day, and what follows; none for a
+//! line that continues a message. Knows every form that the app is known to write: brackets (iOS) or a
+//! dash (Android), `/`, `-`, `.` or 年月日, the digits of ten scripts, 12 or 24 hours, the half of the
+//! day before or behind the time, invisible marks anywhere. Never decides which number is the month.
+
+/// Where the numbers of a line stand, the same for all messages of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    pub(super) end: End,
+    /// What stands between the numbers of the date.
+    pub(super) separator: char,
+    pub(super) year: Year,
+    pub(super) seconds: bool,
+    /// Whether the hour has a half of the day.
+    pub(super) half: bool,
+}
+
+/// How the date and time end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum End {
+    /// `]`, as on iOS.
+    Bracket,
+    /// ` - `, as on Android.
+    Dash,
+    /// `: `.
+    Colon,
+    /// A space alone.
+    Space,
+}
+
+/// Which of the three numbers is the year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Year {
+    First,
+    Middle,
+    Last,
+    /// All have two digits at most.
+    Short,
+}
+
+/// The half of the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    Morning,
+    /// Around noon: 11, 12, 1 or 2 o'clock.
+    Noon,
+    Afternoon,
+}
+
+/// The start of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Header<'a> {
+    pub(super) shape: Shape,
+    /// The numbers of the date as written.
+    pub(super) date: [u32; 3],
+    /// Whether a number of the date has one digit.
+    pub(super) unpadded: bool,
+    /// Hour from 0 to 23, minute and second.
+    pub(super) time: [u32; 3],
+    /// Behind it: a sender and a text, or a notice.
+    pub(super) rest: &'a str,
+}
+
+/// Invisible marks of direction, which the app writes anywhere.
+pub(super) fn is_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A space, but no tab and no end of line.
+pub(super) fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' | '\u{2007}' | '\u{3000}')
+}
+
+/// Words that stand between a date and its time, in lower case.
+const BETWEEN: [&str; 14] =
+    ["klo", "kl.", "kl", "um", "à", "às", "as", "a las", "alle ore", "alle", "at", "o", "u", "в"];
+
+/// The header of a line, if it has one.
+pub(super) fn header(line: &str) -> Option<Header<'_>> {
+    let mut cursor = Cursor { rest: line };
+    let bracket = cursor.eat('[');
+    let first = cursor.peek()?;
+    if digit(first).is_none() && !(bracket || is_half_start(first)) {
+        return None;
+    }
+    let (date, time) = date_then_time(&mut cursor.clone()).or_else(|| time_then_date(&mut cursor.clone()))?;
+    cursor.rest = if date.behind.len() < time.behind.len() { date.behind } else { time.behind };
+    let end = cursor.end(bracket)?;
+    let rest = cursor.rest;
+    if end == End::Space && !rest.contains(": ") {
+        return None;
+    }
+    let shape =
+        Shape { end, separator: date.separator, year: date.year, seconds: time.seconds, half: time.half.is_some() };
+    Some(Header { shape, date: date.numbers, unpadded: date.unpadded, time: time.on_24_hours()?, rest })
+}
+
+fn date_then_time<'a>(cursor: &mut Cursor<'a>) -> Option<(Date<'a>, Time<'a>)> {
+    let date = cursor.date()?;
+    cursor.between()?;
+    Some((date, cursor.time()?))
+}
+
+fn time_then_date<'a>(cursor: &mut Cursor<'a>) -> Option<(Date<'a>, Time<'a>)> {
+    let time = cursor.time()?;
+    cursor.between()?;
+    Some((cursor.date()?, time))
+}
+
+struct Date<'a> {
+    numbers: [u32; 3],
+    separator: char,
+    year: Year,
+    unpadded: bool,
+    behind: &'a str,
+}
+
+struct Time<'a> {
+    numbers: [u32; 3],
+    seconds: bool,
+    half: Option<Half>,
+    behind: &'a str,
+}
+
+impl Time<'_> {
+    fn on_24_hours(&self) -> Option<[u32; 3]> {
+        let [hour, minute, second] = self.numbers;
+        let hour = match self.half {
+            Some(Half::Morning) if hour == 12 => 0,
+            Some(Half::Afternoon) if hour < 12 => hour + 12,
+            Some(Half::Noon) if hour < 3 => hour + 12,
+            // Some phones write 24:05 for five past midnight.
+            _ if hour == 24 => 0,
+            _ => hour,
+        };
+        (hour < 24 && minute < 60 && second < 60).then_some([hour, minute, second])
+    }
+}
+
+/// Reads a line from its start, and skips marks.
+#[derive(Clone)]
+struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    fn skip_marks(&mut self) {
+        self.rest = self.rest.trim_start_matches(is_mark);
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.skip_marks();
+        self.rest.chars().next()
+    }
+
+    fn eat_if(&mut self, accepts: impl Fn(char) -> bool) -> Option<char> {
+        let c = self.peek().filter(|c| accepts(*c))?;
+        self.rest = self.rest.get(c.len_utf8()..).unwrap_or_default();
+        Some(c)
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        self.eat_if(|c| c == wanted).is_some()
+    }
+
+    fn spaces(&mut self) -> bool {
+        let mut any = false;
+        while self.eat_if(is_space).is_some() {
+            any = true;
+        }
+        any
+    }
+
+    /// Eats a word in any case.
+    fn word(&mut self, word: &str) -> bool {
+        self.skip_marks();
+        let mut rest = self.rest.chars();
+        for wanted in word.chars() {
+            match rest.next() {
+                Some(c) if c == wanted || c.to_lowercase().eq(std::iter::once(wanted)) => {}
+                _ => return false,
+            }
+        }
+        self.rest = rest.as_str();
+        true
+    }
+
+    /// A number of up to four digits, and how many it has.
+    fn number(&mut self) -> Option<(u32, usize)> {
+        let (mut value, mut digits) = (0, 0);
+        while let Some(d) = self.peek().and_then(digit) {
+            self.eat_if(|_| true);
+            digits += 1;
+            if digits > 4 {
+                return None;
+            }
+            value = value * 10 + d;
+        }
+        (digits > 0).then_some((value, digits))
+    }
+
+    fn date(&mut self) -> Option<Date<'a>> {
+        let first = self.number()?;
+        let separator = self.date_separator(None)?;
+        let second = self.number()?;
+        self.date_separator(Some(separator))?;
+        let third = self.number()?;
+        let digits = [first.1, second.1, third.1];
+        let year = match digits {
+            [4, 1..=2, 1..=2] => Year::First,
+            [1..=2, 4, 1..=2] => Year::Middle,
+            [1..=2, 1..=2, 4] => Year::Last,
+            [1..=2, 1..=2, 1..=2] => Year::Short,
+            _ => return None,
+        };
+        // `2024년 3월 5일`, `2024年3月5日`, `5. 3. 2024.`, `5.03.2024 г.`, `5/3/2567 BE`
+        self.eat_if(|c| matches!(c, '日' | '일') || (separator == '.' && c == '.'));
+        let mut ahead = self.clone();
+        if (ahead.spaces() || self.rest.starts_with('г')) && (ahead.word("г.") || ahead.word("be")) {
+            *self = ahead;
+        }
+        self.skip_marks();
+        let unpadded = digits.contains(&1);
+        Some(Date { numbers: [first.0, second.0, third.0], separator, year, unpadded, behind: self.rest })
+    }
+
+    fn date_separator(&mut self, same_as: Option<char>) -> Option<char> {
+        let c = self.eat_if(|c| matches!(c, '/' | '-' | '.' | '年' | '月' | '년' | '월' | '\u{2010}' | '\u{2011}'))?;
+        let c = match c {
+            '月' => '年',
+            '월' => '년',
+            '\u{2010}' | '\u{2011}' => '-',
+            c => c,
+        };
+        if matches!(c, '.' | '년') {
+            self.spaces();
+        }
+        same_as.is_none_or(|same| same == c).then_some(c)
+    }
+
+    /// What stands between a date and a time: a comma, a word or a space.
+    fn between(&mut self) -> Option<()> {
+        let comma = self.eat_if(|c| matches!(c, ',' | '،' | '、')).is_some();
+        let space = self.spaces();
+        for word in BETWEEN {
+            let mut ahead = self.clone();
+            if ahead.word(word) && ahead.spaces() {
+                *self = ahead;
+                break;
+            }
+        }
+        (comma || space).then_some(())
+    }
+
+    fn time(&mut self) -> Option<Time<'a>> {
+        let before = self.half();
+        self.spaces();
+        let (hour, 1..=2) = self.number()? else { return None };
+        let separator = self.time_separator()?;
+        let (minute, 2) = self.number()? else { return None };
+        let mut ahead = self.clone();
+        let second = ahead.second(separator);
+        if second.is_some() {
+            *self = ahead;
+        }
+        let half = before.or_else(|| self.half());
+        for word in [" ч.", " uhr"] {
+            let mut ahead = self.clone();
+            if ahead.spaces() && ahead.word(word.trim_start()) {
+                *self = ahead;
+            }
+        }
+        self.skip_marks();
+        let numbers = [hour, minute, second.unwrap_or(0)];
+        Some(Time { numbers, seconds: second.is_some(), half, behind: self.rest })
+    }
+
+    fn second(&mut self, separator: char) -> Option<u32> {
+        if separator == 'h' {
+            // `14 h 05 min 03 s`
+            let minutes = self.spaces() && self.word("min") && self.spaces();
+            let (second, 2) = minutes.then(|| self.number())?? else { return None };
+            return (self.spaces() && self.word("s")).then_some(second);
+        }
+        if self.time_separator()? != separator {
+            return None;
+        }
+        let (second, 2) = self.number()? else { return None };
+        Some(second)
+    }
+
+    fn time_separator(&mut self) -> Option<char> {
+        if let Some(c) = self.eat_if(|c| matches!(c, ':' | '.' | '：')) {
+            return Some(if c == '：' { ':' } else { c });
+        }
+        let mut ahead = self.clone();
+        ahead.spaces();
+        if ahead.word("h") {
+            ahead.spaces();
+            *self = ahead;
+            return Some('h');
+        }
+        None
+    }
+
+    /// A half of the day: the longest run of letters, dots and spaces here that is one.
+    fn half(&mut self) -> Option<Half> {
+        let mut letters = String::new();
+        let mut found = None;
+        for (at, c) in self.rest.char_indices().take(24) {
+            if c.is_alphabetic() || is_letter_mark(c) {
+                letters.extend(c.to_lowercase());
+                found = half_of(&letters).map(|half| (at + c.len_utf8(), half)).or(found);
+            } else if !(is_space(c) || is_mark(c) || matches!(c, '.' | '_' | '״' | '"' | '\'')) {
+                break;
+            }
+        }
+        let (end, half) = found?;
+        self.rest = self.rest.get(end..).unwrap_or_default();
+        self.eat('.');
+        Some(half)
+    }
+
+    fn end(&mut self, bracket: bool) -> Option<End> {
+        let space = self.spaces();
+        if bracket {
+            if !self.eat(']') {
+                return None;
+            }
+            let mut ahead = self.clone();
+            ahead.spaces();
+            if ahead.eat('-') && ahead.spaces() {
+                *self = ahead;
+            } else if let Some(rest) = self.rest.strip_prefix(is_space) {
+                self.rest = rest;
+            }
+            return Some(End::Bracket);
+        }
+        if space && self.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
+            return (self.one_space() || self.rest.is_empty()).then_some(End::Dash);
+        }
+        if self.eat(':') {
+            return self.one_space().then_some(End::Colon);
+        }
+        space.then_some(End::Space)
+    }
+
+    fn one_space(&mut self) -> bool {
+        match self.rest.strip_prefix(is_space) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// The value of a digit of the scripts that the app writes.
+fn digit(c: char) -> Option<u32> {
+    const ZEROS: [u32; 11] = [0x0660, 0x06f0, 0x0966, 0x09e6, 0x0ae6, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0e50, 0xff10];
+    if c.is_ascii() {
+        return c.to_digit(10);
+    }
+    let code = c as u32;
+    ZEROS.iter().find_map(|zero| code.checked_sub(*zero).filter(|d| *d < 10))
+}
+
+/// Vowel signs, which belong to a word and are no letters.
+fn is_letter_mark(c: char) -> bool {
+    matches!(c, '\u{900}'..='\u{dff}' | '\u{e31}'..='\u{e4e}' | '\u{300}'..='\u{36f}') && !c.is_numeric()
+}
+
+fn is_half_start(c: char) -> bool {
+    matches!(c, '上' | '下' | '凌' | '清' | '早' | '中' | '晚' | '午' | '오')
+}
+
+/// The half of the day that a word names, in lower case and without dots and spaces.
+fn half_of(word: &str) -> Option<Half> {
+    const MORNING: &[&str] = &[
+        "am",
+        "vm",
+        "fm",
+        "ap",
+        "de",
+        "dop",
+        "dopoledne",
+        "pd",
+        "pg",
+        "sa",
+        "öö",
+        "πμ",
+        "ص",
+        "صباحا",
+        "قظ",
+        "قبلازظهر",
+        "قبلدوپہر",
+        "לפנהצ",
+        "上午",
+        "凌晨",
+        "清晨",
+        "早上",
+        "午前",
+        "오전",
+        "ก่อนเที่ยง",
+        "पूर्वाह्न",
+        "पूर्व",
+        "मपू",
+        "পূর্বাহ্ণ",
+        "পূর্বাহ্ন",
+        "முற்பகல்",
+        "ಪೂರ್ವಾಹ್ನ",
+        "пробед",
+        "прпл",
+        "priešpiet",
+        "дп",
+    ];
+    const AFTERNOON: &[&str] = &[
+        "pm",
+        "nm",
+        "em",
+        "ip",
+        "du",
+        "odp",
+        "odpoledne",
+        "md",
+        "ptg",
+        "ch",
+        "ös",
+        "μμ",
+        "م",
+        "مساء",
+        "بظ",
+        "بعدازظهر",
+        "بعددوپہر",
+        "אחהצ",
+        "下午",
+        "晚上",
+        "午後",
+        "오후",
+        "หลังเที่ยง",
+        "अपराह्न",
+        "अपर",
+        "मउ",
+        "অপরাহ্ণ",
+        "অপরাহ্ন",
+        "பிற்பகல்",
+        "ಅಪರಾಹ್ನ",
+        "следобед",
+        "слоб",
+        "popiet",
+        "пп",
+        "mu",
+    ];
+    match word {
+        "中午" => Some(Half::Noon),
+        "afternoon" | "intheafternoon" | "intheevening" => Some(Half::Afternoon),
+        "morning" | "inthemorning" => Some(Half::Morning),
+        _ if MORNING.contains(&word) => Some(Half::Morning),
+        _ if AFTERNOON.contains(&word) => Some(Half::Afternoon),
+        _ => None,
+    }
+}

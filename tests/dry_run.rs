@@ -1,0 +1,156 @@
+//! A dry run counts what would come and stores nothing; the format of a file is recognised.
+
+use std::{fs, path::Path};
+
+use ripplemem::{
+    config::Pipeline,
+    log::{EmbeddedLog, Log, Topic},
+    model::DeadLetter,
+};
+use serde_json::{Value, json};
+
+use super::support::{data, fails, ripplemem, write};
+
+/// An export of Slack with what a dry run tells apart.
+fn slack(home: &Path) -> std::path::PathBuf {
+    let root = home.join("export");
+    fs::create_dir_all(root.join("general")).unwrap();
+    fs::create_dir_all(root.join("board")).unwrap();
+    let day = json!([
+        {"type": "message", "ts": "1714550400.000100", "user": "U1", "text": "I moved to Lisbon, write to ann@mail.example"},
+        {"type": "message", "ts": "1714550460.000100", "user": "U2", "text": "Great!", "edited": {"ts": "1714550470.000000"}},
+        {"type": "message", "ts": "1714550470.000100", "user": "U2", "subtype": "channel_join", "text": "joined"},
+        {"type": "message", "ts": "1714550480.000100", "user": "USLACKBOT", "subtype": "tombstone", "text": "gone"},
+        {"type": "message", "ts": "1714550490.000100", "bot_id": "B1", "username": "ci", "subtype": "bot_message", "text": "built"},
+        7
+    ]);
+    for (name, value) in [
+        ("users.json", json!([{"id": "U1", "name": "ann"}, {"id": "U2", "name": "bo"}])),
+        ("channels.json", json!([{"id": "C1", "name": "general"}])),
+        ("groups.json", json!([{"id": "G1", "name": "board"}])),
+        ("general/2024-05-01.json", day),
+        (
+            "board/2024-05-01.json",
+            json!([{"type": "message", "ts": "1714550400.000100", "user": "U1", "text": "secret"}]),
+        ),
+    ] {
+        write(&root.join(name), value.to_string());
+    }
+    root
+}
+
+fn dry_run(arguments: &[&str], home: &Path) -> (i32, String) {
+    let log = home.join("log");
+    let output = ripplemem(&[&["ingest"], arguments, &["--dry-run", "--data", log.to_str().unwrap()]].concat());
+    assert!(!log.exists(), "a log was opened");
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap(), text)
+}
+
+#[test]
+fn a_dry_run_says_what_would_come_and_stores_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let root = slack(home.path());
+    let root = root.to_str().unwrap();
+    let (code, text) = dry_run(&["auto", root, "--bank", "acme", "--redact", "secrets"], home.path());
+    assert_eq!(code, 3, "{text}");
+    for expected in [
+        "3 turns in 1 bank from Slack",
+        "edits         1",
+        "deletions     1",
+        "skipped       2: 1 private channel, 1 service message",
+        "redacted      1: 1 [address]",
+        "rejected      1",
+        "general/2024-05-01.json:1",
+        "bank acme: 3 turns",
+        "from 2024-05-01T08:00:00Z to 2024-05-01T08:01:30",
+        "2 speakers: ann (1), bo (1)",
+        "1 bots: ci (1)",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in\n{text}");
+    }
+    assert!(text.starts_with("3 turns"), "{text}");
+    let (_, json) =
+        dry_run(&["slack", root, "--bank", "acme/{channel}", "--include", "private", "--json"], home.path());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["turns"], &json["banks"]["acme/board"]["turns"]), (&json!(4), &json!(1)));
+}
+
+#[test]
+fn a_dry_run_works_for_every_format() {
+    let home = tempfile::tempdir().unwrap();
+    let sample = data("sample.jsonl");
+    let (code, text) = dry_run(&["jsonl", sample.to_str().unwrap()], home.path());
+    assert!(code == 0 && text.starts_with("239 turns in 1 bank"), "{text}");
+    let locomo = json!([{"sample_id": "conv-1", "conversation": {"session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "hello"}]}}]);
+    let locomo = write(&home.path().join("locomo.json"), locomo.to_string());
+    let (code, text) = dry_run(&["auto", locomo.to_str().unwrap()], home.path());
+    assert!(code == 0 && text.starts_with("1 turns in 1 bank") && text.contains("read as +00:00"), "{text}");
+}
+
+#[test]
+fn a_wrong_format_names_the_likely_one() {
+    let home = tempfile::tempdir().unwrap();
+    let root = slack(home.path());
+    let sample = data("sample.jsonl");
+    let nothing = write(&home.path().join("notes.bin"), "\u{0}\u{1}");
+    for (format, path, words) in [
+        ("locomo", &root, &["is not locomo", "looks like slack"][..]),
+        ("slack", &sample, &["is not slack", "looks like jsonl"]),
+        ("auto", &nothing, &["looks like no format that is known", "jsonl, locomo"]),
+        ("slak", &root, &["\"slak\" is not known", "slack", "auto"]),
+    ] {
+        fails(&ripplemem(&["ingest", format, path.to_str().unwrap(), "--dry-run"]), 1, words);
+    }
+    fails(&ripplemem(&["ingest", "auto", "-", "--dry-run"]), 1, &["standard input"]);
+    fails(
+        &ripplemem(&["ingest", "jsonl", sample.to_str().unwrap(), "--redact", "secrets", "--dry-run"]),
+        1,
+        &["source.redact", "jsonl is no chat export"],
+    );
+}
+
+/// What is ingested is redacted, and a record of a private channel is not even a dead letter.
+#[test]
+fn an_export_is_ingested_as_its_dry_run_said() {
+    let home = tempfile::tempdir().unwrap();
+    let root = slack(home.path());
+    write(&root.join("board/2024-05-02.json"), "[{\"ts\": \"secret\"}]");
+    let toml = "version = 1\n[source]\nformat = \"slack\"\npath = \"export\"\nbank = \"acme/{channel}\"\n\
+        aliases = \"aliases.toml\"\nredact = [\"secrets\", \"Lisbon\"]\n[log]\ndirectory = \"log\"\n";
+    let file = write(&home.path().join("pipeline.toml"), toml);
+    write(&home.path().join("aliases.toml"), "U1 = \"Ann Bell\"\n");
+    let output = ripplemem(&["run", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("redacted: 1 [address], 1 [redacted]"), "{said}");
+    let pipeline = Pipeline::read(&file).unwrap();
+    let service = super::support::open(&pipeline);
+    let answer = super::support::ask(&service, "acme/general", "Where did Ann Bell move?");
+    assert!(answer.units[0].sources.contains(&"C1/1714550400.000100".to_owned()), "{:?}", answer.units[0].sources);
+    assert!(answer.context.contains("Ann Bell") && answer.context.contains("[redacted]"), "{}", answer.context);
+    drop(service);
+    let log = EmbeddedLog::open(&pipeline.log).unwrap();
+    let letters = log.read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
+    let letters: Vec<DeadLetter> =
+        letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect();
+    assert_eq!(letters.len(), 1, "{letters:?}");
+    assert!(letters[0].origin.ends_with("general/2024-05-01.json:1"), "{letters:?}");
+}
+
+#[test]
+fn every_pipeline_of_the_pages_about_sources_is_valid() {
+    let pages = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/sources")).unwrap();
+    let mut found = 0;
+    for page in pages.map(|page| page.unwrap().path()) {
+        let text = fs::read_to_string(&page).unwrap();
+        for block in text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+            if block.contains("[source]") {
+                Pipeline::parse(block).unwrap_or_else(|e| panic!("{}: {e}\n{block}", page.display()));
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 2, "{found}");
+}
