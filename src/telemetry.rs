@@ -73,6 +73,8 @@ pub struct Metrics {
     pub recovery_seconds: Seconds,
     /// Records loaded from the memory topic.
     pub records: Counter,
+    /// Banks with a record that cannot be read.
+    pub quarantined_banks: Gauge,
     /// Questions by outcome.
     pub questions: Family<Outcome, Counter>,
     /// Time from a question's arrival to its answer.
@@ -156,6 +158,11 @@ impl Metrics {
                 Seconds::default()
             ),
             records: named!("memory_records", "Records loaded from the memory topic", Counter::default()),
+            quarantined_banks: named!(
+                "quarantined_banks",
+                "Banks that are refused because a record of theirs cannot be read",
+                Gauge::default()
+            ),
             questions: named!("questions", "Questions by outcome", Family::default()),
             question_seconds: named!(
                 "question_seconds",

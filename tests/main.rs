@@ -21,6 +21,7 @@ mod model_process;
 mod oracle;
 mod path;
 mod pipelines;
+mod quarantine;
 mod reading;
 mod recovery;
 mod reembed;

@@ -68,6 +68,8 @@ pub enum RefusalCode {
     Invalid,
     /// The bank holds nothing.
     UnknownBank,
+    /// A record of the bank cannot be read; the bank answers nothing until that is mended.
+    Quarantined,
     /// The reply topic is not allowed.
     ReplyTopic,
     /// The deadline passed before the answer was ready.
@@ -83,6 +85,7 @@ impl RefusalCode {
         match self {
             Self::Invalid => "invalid",
             Self::UnknownBank => "unknown_bank",
+            Self::Quarantined => "quarantined",
             Self::ReplyTopic => "reply_topic",
             Self::Deadline => "deadline",
             Self::Failed => "failed",

@@ -45,6 +45,32 @@ pub enum PipelineError {
     /// Snapshots could not be read or written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// A record that this build must not skip: a newer schema, or a key that it cannot read. The
+    /// partition waits before it, and its banks are answered as of before.
+    #[error("memory partition {partition} waits before offset {offset}: {problem}")]
+    Waits {
+        /// The partition.
+        partition: u32,
+        /// The offset of the record.
+        offset: u64,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A record of the bank cannot be read, so the bank answers nothing.
+    #[error(
+        "bank {bank}: quarantined, because a record of it cannot be read (memory partition {partition}, offset {offset}: \
+         {problem}); a readable record of the same key ends that, such as from `ripplemem import` of an earlier export"
+    )]
+    Quarantined {
+        /// The bank.
+        bank: Bank,
+        /// Its partition of the memory topic.
+        partition: u32,
+        /// The offset of the record.
+        offset: u64,
+        /// Why it cannot be read.
+        problem: String,
+    },
     /// A record of our own memory topic cannot be used.
     #[error("memory partition {partition}, offset {offset}: {problem}")]
     Record {

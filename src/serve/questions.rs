@@ -242,6 +242,7 @@ impl Worker<'_> {
         answered.map_err(|error| {
             let code = match &error {
                 PipelineError::UnknownBank { .. } => RefusalCode::UnknownBank,
+                PipelineError::Quarantined { .. } => RefusalCode::Quarantined,
                 PipelineError::Recall(RecallError::EmptyQuestion)
                 | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
                 _ => RefusalCode::Failed,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{SnapshotError, store::SnapshotStore, update::UpdateTable};
-use crate::model::{Bank, ModelRef};
+use crate::model::{Bank, MemoryKey, ModelRef};
 
 /// Version of the manifest and of the update tables.
 const VERSION: u32 = 1;
@@ -51,8 +51,22 @@ pub struct Manifest {
     /// together with that record.
     #[serde(rename = "forgotten")]
     pub deleted: Vec<DeletedTurn>,
+    /// Live records that could not be read: their banks stay quarantined after a restore.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableRecord>,
     /// The files, in the order of their rows.
     pub segments: Vec<Segment>,
+}
+
+/// A live record of the memory log that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadableRecord {
+    /// Its key.
+    pub key: MemoryKey,
+    /// Its offset in its bank's partition.
+    pub offset: u64,
+    /// Why it could not be read.
+    pub problem: String,
 }
 
 /// How far a snapshot reaches into a partition.
@@ -166,6 +180,7 @@ impl Manifest {
             trimmed_ms: 0,
             gaps: Vec::new(),
             deleted: Vec::new(),
+            unreadable: Vec::new(),
             segments: Vec::new(),
         }
     }

@@ -33,7 +33,7 @@ mod writer;
 pub use archive::{Archive, ArchiveIndex, ArchivedFile};
 pub use columns::Column;
 pub use error::SnapshotError;
-pub use manifest::{DeletedTurn, Gap, LiveCounts, Manifest, Reached, Segment, TableFile};
+pub use manifest::{DeletedTurn, Gap, LiveCounts, Manifest, Reached, Segment, TableFile, UnreadableRecord};
 pub use restore::Snapshots;
 pub use restored::{AsOf, BankDiff, Restored, RestoredRecord};
 pub use row::TopicRow;

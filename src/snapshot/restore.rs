@@ -119,6 +119,7 @@ impl Snapshots {
         let mut restored = self.read(manifest, &scope, &mut |_, _| {})?;
         restored.manifest.reached = vec![Reached { next_offset: offset + 1, ..Reached::nothing(partition) }];
         restored.manifest.covers = Vec::new();
+        restored.manifest.unreadable.retain(|record| record.key.bank == *bank && record.offset <= offset);
         Ok(restored)
     }
 

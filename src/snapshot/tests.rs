@@ -271,6 +271,7 @@ impl History {
             append_ms: appended(offset),
             covers: vec![(partition as u32, offset * 3)],
             records,
+            unreadable: Vec::new(),
         };
         (read, changes)
     }

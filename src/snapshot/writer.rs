@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use bytes::Bytes;
 
 use super::{
-    DeletedTurn, Gap, Manifest, Reached, Restored, Segment, SnapshotError, TableFile,
+    DeletedTurn, Gap, Manifest, Reached, Restored, Segment, SnapshotError, TableFile, UnreadableRecord,
     live_rows::{LiveRow, LiveRows},
     manifest::DeletedTurns,
     rewrite,
@@ -46,6 +46,8 @@ pub struct LogRead {
     pub covers: Vec<(u32, u64)>,
     /// Its records in order; `None` deletes the key.
     pub records: Vec<(MemoryKey, Option<MemoryRecord>)>,
+    /// Those of its records that could not be read; in `records` they delete what their key held.
+    pub unreadable: Vec<UnreadableRecord>,
 }
 
 /// Writes the snapshots of one memory to one place.
@@ -149,6 +151,8 @@ impl SnapshotWriter {
                 self.live.insert(id, LiveRow::of_record(offset, record));
             }
         }
+        self.manifest.unreadable.retain(|record| !last.contains_key(&record.key));
+        self.manifest.unreadable.extend(read.unreadable.iter().cloned());
         self.add_choices((partition, offset, append_ms), choices);
         let place = self.manifest.reached.iter().position(|reached| reached.partition == partition);
         let place = place.unwrap_or_else(|| {

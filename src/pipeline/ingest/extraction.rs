@@ -247,6 +247,10 @@ fn retry_later(
             due.insert(partition, Instant::now() + fenced_backoff);
             tell(ExtractionEvent::Left { partition });
         }
+        PipelineError::Waits { .. } => {
+            due.insert(partition, Instant::now() + fenced_backoff);
+            tell(ExtractionEvent::Aborted { partition, problem: error.to_string() });
+        }
         PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
             due.insert(partition, Instant::now() + BACKOFF);
             tell(ExtractionEvent::Aborted { partition, problem: error.to_string() });

@@ -31,6 +31,7 @@ use super::{
     split::{self, MAX_VALUE_BYTES},
     vectors::{Drafted, Vectors},
 };
+use crate::pipeline::replica::{Unread, check_schema};
 
 /// Turns to memory records, for one partition.
 pub(in crate::pipeline) struct Stage {
@@ -146,6 +147,9 @@ impl Stage {
     }
 
     /// Takes a partition over: from now on the log refuses commits of its former owner.
+    ///
+    /// # Errors
+    /// [`PipelineError::Waits`] where the memory holds a record of a newer build, which must extract here.
     pub(in crate::pipeline) fn take_over(
         partition: u32,
         pipeline: &Pipeline,
@@ -154,10 +158,14 @@ impl Stage {
         log.own(partition)?;
         let (mut live, mut model, mut failure) = (LiveTurns::default(), None, None);
         let position = log.replay(partition, &mut |record| {
-            let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
-            let read = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string())).and_then(|key| {
-                let read = record.value.as_deref().map(serde_json::from_slice::<TurnsOnly>).transpose();
-                let read = read.map_err(|e| failed(format!("not a memory record: {e}")))?;
+            let waits = |problem: String| PipelineError::Waits { partition, offset: record.offset, problem };
+            let read = MemoryKey::from_bytes(&record.key).map_err(|e| waits(e.to_string())).and_then(|key| {
+                let value = record.value.as_deref();
+                if let Some(Err(newer @ Unread::Newer(_))) = value.map(check_schema) {
+                    return Err(waits(newer.to_string()));
+                }
+                // A record that no build can read holds no turns; a later one of its key replaces it.
+                let read = value.and_then(|value| serde_json::from_slice::<TurnsOnly>(value).ok());
                 if let Some(read) = read.as_ref().filter(|read| model.is_none() && !read.units.is_empty()) {
                     model = Some(read.model.clone());
                 }

@@ -19,7 +19,7 @@ use crate::{
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
-    snapshot::{AsOf, BankDiff, LogRead, Manifest, Restored, SnapshotError, Snapshots},
+    snapshot::{AsOf, BankDiff, LogRead, Manifest, Restored, SnapshotError, Snapshots, UnreadableRecord},
     sync,
 };
 
@@ -174,13 +174,14 @@ impl Answerer {
                 live.insert(key);
             }
             let of_partition = |key: &&MemoryKey| partition_of(&key.bank, log.partitions()) == partition;
-            let held = restored.records.iter().map(|record| &record.key).filter(of_partition);
+            let unreadable = restored.manifest.unreadable.iter().map(|record| &record.key);
+            let held = restored.records.iter().map(|record| &record.key).chain(unreadable).filter(of_partition);
             let removed_keys: Vec<MemoryKey> = held.filter(|key| !live.contains(*key)).cloned().collect();
             if !removed_keys.is_empty() {
                 reader.remove(&removed_keys, &self.memory)?;
                 let records = removed_keys.into_iter().map(|key| (key, None)).collect();
-                let (next_offset, covers) = (at.next_offset, Vec::new());
-                removed.push(LogRead { partition, next_offset, offset: end - 1, append_ms, covers, records });
+                let (next_offset, offset) = (at.next_offset, end - 1);
+                removed.push(LogRead { partition, next_offset, offset, append_ms, records, ..LogRead::default() });
             }
         }
         drop(reader);
@@ -229,7 +230,8 @@ impl Answerer {
     /// record, with the offset after it.
     ///
     /// # Errors
-    /// [`PipelineError`] that names the offset of a record that cannot be used.
+    /// [`PipelineError::Waits`] before a record of a newer schema or with an unreadable key: the memory
+    /// keeps answering as of before it, and a later call tries again.
     pub fn follow(
         &self,
         log: &dyn Log,
@@ -276,7 +278,7 @@ impl Answerer {
     /// Recollects evidence for a question. The language model's timeout ends at `deadline`, if any.
     ///
     /// # Errors
-    /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
+    /// [`PipelineError`] for an unknown or quarantined bank or an empty question, or when a room fails.
     pub fn ask(
         &self,
         question: &Question,
@@ -379,6 +381,12 @@ impl Answerer {
         Ok(self.memory.wait_for_loads().map(|_| ())?)
     }
 
+    /// How many banks are quarantined.
+    #[must_use]
+    pub fn quarantined_banks(&self) -> usize {
+        self.reader().quarantined_banks()
+    }
+
     /// The name of a bank that has or had a live record.
     #[must_use]
     pub fn bank(&self, key: BankKey) -> Option<Bank> {
@@ -447,6 +455,11 @@ pub(in crate::pipeline) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String
 }
 
 fn known(reader: &Reader, bank: &Bank) -> Result<(), PipelineError> {
+    if let Some(UnreadableRecord { offset, problem, .. }) = reader.unreadable(bank) {
+        let partition = partition_of(bank, reader.partitions());
+        let (bank, offset, problem) = (bank.clone(), *offset, problem.clone());
+        return Err(PipelineError::Quarantined { bank, partition, offset, problem });
+    }
     if reader.has_bank(bank) {
         return Ok(());
     }

@@ -7,10 +7,13 @@ use std::collections::HashMap;
 
 use crate::{
     log::{Log, Record, Topic, TransactionEnd},
-    model::{Invalid, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION},
+    model::{Invalid, MemoryKey, MemoryRecord, ModelRef},
 };
 
-use super::PipelineError;
+use super::{
+    PipelineError,
+    record_value::{Unread, read_value},
+};
 
 /// Records read at once.
 const READ_RECORDS: usize = 64;
@@ -119,18 +122,13 @@ fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
 
 /// A live record's value.
 pub(in crate::pipeline) fn record_of(partition: u32, record: &Record) -> Result<MemoryRecord, PipelineError> {
-    let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
-    let value = record.value.as_deref().unwrap_or_default();
-    let read: MemoryRecord = serde_json::from_slice(value)
-        .map_err(|e| failed(format!("not a memory record: {e}; restore the log from a copy")))?;
-    if read.schema == SCHEMA_VERSION {
-        Ok(read)
-    } else {
-        Err(failed(format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", read.schema)))
-    }
+    read_value(record.value.as_deref().unwrap_or_default()).map_err(|unread| {
+        let remedy = if matches!(unread, Unread::Newer(_)) { "" } else { "; restore the log from a copy" };
+        PipelineError::Record { partition, offset: record.offset, problem: format!("{unread}{remedy}") }
+    })
 }
 
-/// The model of a log's vectors; None where it holds no vector.
+/// The model of a log's vectors; None where it holds no vector. Unreadable records are passed over.
 pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
     #[derive(serde::Deserialize)]
     struct ModelOnly {
@@ -147,11 +145,7 @@ pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, P
             at = batch.next;
             for record in &batch.records {
                 let Some(value) = &record.value else { continue };
-                let read: ModelOnly = serde_json::from_slice(value).map_err(|e| PipelineError::Record {
-                    partition,
-                    offset: record.offset,
-                    problem: format!("not a memory record: {e}; restore the log from a copy"),
-                })?;
+                let Ok(read) = serde_json::from_slice::<ModelOnly>(value) else { continue };
                 if !read.units.is_empty() {
                     return Ok(Some(read.model));
                 }

@@ -6,6 +6,7 @@
 //! - `answerer`: the memory, and every question to it.
 //! - `reader`: memory log to dataflow.
 //! - `recorder`: the thread that writes snapshots.
+//! - `record_value`: the value of a memory record, and why it cannot be read.
 //! - `live`: the live records of a partition, without a dataflow.
 //! - `recall_memory`: the dataflow as recall sees it.
 
@@ -13,6 +14,7 @@ mod answerer;
 mod live;
 mod reader;
 mod recall_memory;
+mod record_value;
 mod recorder;
 
 use super::PipelineError;
@@ -21,3 +23,4 @@ pub(super) use answerer::edge_settings;
 pub(crate) use answerer::snapshots;
 pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns};
 pub(super) use live::{LiveRecords, model_of, record_of};
+pub(super) use record_value::{Unread, check_schema};

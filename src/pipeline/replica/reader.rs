@@ -1,8 +1,10 @@
 //! The memory log to the memory dataflow.
 //!
 //! In: the records of each partition, from the end of the last read. Out: loads of the dataflow,
-//! each with the offsets that it reflects. An unreadable record, a newer schema or another model's
-//! vectors stop the reader with an error that names the offset: no record is skipped.
+//! each with the offsets that it reflects. No record is skipped. A record that no build can use, or
+//! with another model's vectors, quarantines its bank: what the record's key held before is removed,
+//! and questions to the bank are refused until the next readable record of the key, or its removal.
+//! At a newer schema or an unreadable key the partition waits, and is answered as of before.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -12,11 +14,14 @@ use std::{
 use crate::{
     log::{Log, Record, Topic},
     memory::{Extraction, Load, MemoryHandle, RecordKey},
-    model::{Bank, BankKey, MemoryKey, MemoryRecord, ModelRef, Position, SCHEMA_VERSION},
-    snapshot::{LogRead, Manifest, Restored, RestoredRecord},
+    model::{Bank, BankKey, MemoryKey, MemoryRecord, ModelRef, Position},
+    snapshot::{LogRead, Manifest, Restored, RestoredRecord, UnreadableRecord},
 };
 
-use super::PipelineError;
+use super::{
+    PipelineError,
+    record_value::{Unread, read_value},
+};
 
 /// Records read at once.
 const READ_RECORDS: usize = 64;
@@ -34,6 +39,8 @@ pub(super) struct Reader {
     names: HashMap<BankKey, Bank>,
     model: Option<ModelRef>,
     dimensions: Option<usize>,
+    /// The unreadable records of each quarantined bank.
+    quarantined: BTreeMap<Bank, BTreeMap<RecordKey, UnreadableRecord>>,
 }
 
 impl Reader {
@@ -45,11 +52,17 @@ impl Reader {
             names: HashMap::new(),
             model: None,
             dimensions: None,
+            quarantined: BTreeMap::new(),
         }
     }
 
     /// Reads the next records of a partition; `each` gets every record, with the offset after it.
-    /// Gives what was read, with its records only if `keep`; None when there was nothing.
+    /// An unreadable record is given as far as it can be read. Gives what was read, with its records
+    /// only if `keep`; None when there was nothing.
+    ///
+    /// # Errors
+    /// [`PipelineError::Waits`] at a record that this build must not skip; everything before it was
+    /// read by earlier calls.
     pub(super) fn read(
         &mut self,
         log: &dyn Log,
@@ -77,13 +90,36 @@ impl Reader {
             batch.records.extend(more.records);
         }
         let mut changes = Vec::with_capacity(batch.records.len());
-        let mut records = Vec::new();
-        for record in &batch.records {
-            let (change, key, read) = self.take(partition, record, &mut each)?;
-            changes.push(change);
-            if keep {
-                records.push((key, read));
+        let (mut records, mut unreadable) = (Vec::new(), BTreeMap::new());
+        let mut waits = None;
+        for (index, record) in batch.records.iter().enumerate() {
+            let (key, taken) = match self.take(record) {
+                Ok(taken) => taken,
+                Err(problem) if index == 0 => {
+                    return Err(PipelineError::Waits { partition, offset: record.offset, problem });
+                }
+                Err(_) => {
+                    waits = Some((index, record.offset));
+                    break;
+                }
+            };
+            let id = RecordKey::from(&key);
+            each(&key, taken.read.as_ref(), record.offset + 1);
+            changes.push((id, taken.extraction));
+            match taken.unreadable {
+                Some(found) => drop(unreadable.insert(id, found)),
+                None => drop(unreadable.remove(&id)),
             }
+            if keep {
+                let whole = !unreadable.contains_key(&id);
+                records.push((key, taken.read.filter(|_| whole)));
+            }
+        }
+        if let Some((index, offset)) = waits {
+            // What is before it is loaded now; the next call begins with it, and waits.
+            batch.records.truncate(index);
+            batch.covers.clear();
+            batch.next = offset;
         }
         let mut reflects = vec![position("memory", partition, batch.next)];
         reflects.extend(batch.covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
@@ -92,7 +128,9 @@ impl Reader {
             *at = batch.next;
         }
         let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
-        Ok(Some(LogRead { partition, next_offset: batch.next, offset, append_ms, covers: batch.covers, records }))
+        let unreadable = unreadable.into_values().collect();
+        let (next_offset, covers) = (batch.next, batch.covers);
+        Ok(Some(LogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
     }
 
     /// Loads a snapshot into an empty memory, with the turns positions that it covers.
@@ -102,7 +140,10 @@ impl Reader {
         covers: &BTreeMap<u32, u64>,
         memory: &MemoryHandle,
     ) -> Result<(), PipelineError> {
-        let Manifest { reached, model, dimensions, .. } = &restored.manifest;
+        let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
+        for record in unreadable {
+            self.quarantine(record.clone());
+        }
         self.model.clone_from(model);
         self.dimensions = (*dimensions > 0).then_some(*dimensions);
         let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
@@ -138,9 +179,11 @@ impl Reader {
         Ok(memory.load(load)?)
     }
 
-    /// Whether a record of this key is live.
+    /// Whether a record of this key is live, readable or not.
     pub(super) fn holds(&self, key: &MemoryKey) -> bool {
-        self.banks.get(&key.bank).is_some_and(|held| held.contains(&RecordKey::from(key)))
+        let id = RecordKey::from(key);
+        self.banks.get(&key.bank).is_some_and(|held| held.contains(&id))
+            || self.quarantined.get(&key.bank).is_some_and(|records| records.contains_key(&id))
     }
 
     /// Removes records that the log no longer holds.
@@ -153,12 +196,34 @@ impl Reader {
     }
 
     fn remove_key(&mut self, key: &MemoryKey) {
+        let id = RecordKey::from(key);
         if let Some(held) = self.banks.get_mut(&key.bank) {
-            held.remove(&RecordKey::from(key));
+            held.remove(&id);
             if held.is_empty() {
                 self.banks.remove(&key.bank);
             }
         }
+        if let Some(records) = self.quarantined.get_mut(&key.bank) {
+            records.remove(&id);
+            if records.is_empty() {
+                self.quarantined.remove(&key.bank);
+            }
+        }
+    }
+
+    fn quarantine(&mut self, record: UnreadableRecord) {
+        let of_bank = self.quarantined.entry(record.key.bank.clone()).or_default();
+        of_bank.insert(RecordKey::from(&record.key), record);
+    }
+
+    /// How many banks are quarantined.
+    pub(super) fn quarantined_banks(&self) -> usize {
+        self.quarantined.len()
+    }
+
+    /// An unreadable record of a bank, where it has one.
+    pub(super) fn unreadable(&self, bank: &Bank) -> Option<&UnreadableRecord> {
+        self.quarantined.get(bank)?.values().next()
     }
 
     /// Partitions of the memory topic.
@@ -201,55 +266,65 @@ impl Reader {
         }
     }
 
-    fn take(
-        &mut self,
-        partition: u32,
-        record: &Record,
-        each: &mut impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
-    ) -> Result<(Change, MemoryKey, Option<MemoryRecord>), PipelineError> {
-        let failed = |problem: String| PipelineError::Record { partition, offset: record.offset, problem };
-        let key = MemoryKey::from_bytes(&record.key).map_err(|e| failed(e.to_string()))?;
-        let id = RecordKey::from(&key);
+    /// Takes a record in log order; an error for one that this build must not skip.
+    fn take(&mut self, record: &Record) -> Result<(MemoryKey, Taken), String> {
+        let key = MemoryKey::from_bytes(&record.key).map_err(|e| format!("{e}; run the build that wrote it"))?;
         let Some(value) = &record.value else {
             self.remove_key(&key);
-            each(&key, None, record.offset + 1);
-            return Ok(((id, None), key, None));
+            return Ok((key, Taken::default()));
         };
-        let version: Version = serde_json::from_slice(value)
-            .map_err(|e| failed(format!("not a memory record: {e}; restore the log from a copy")))?;
-        if version.schema != SCHEMA_VERSION {
-            let problem = format!("schema {} is not {SCHEMA_VERSION}; use the build that wrote it", version.schema);
-            return Err(failed(problem));
-        }
-        let parsed: MemoryRecord = serde_json::from_slice(value)
-            .map_err(|e| failed(format!("not a memory record: {e}; restore the log from a copy")))?;
-        if let Some(unit) = parsed.units.first() {
-            let model = self.model.get_or_insert_with(|| parsed.model.clone());
-            if *model != parsed.model {
-                let (found, here) = (&model.hash, &parsed.model.hash);
-                return Err(failed(format!(
-                    "vectors of model {here} after those of {found}; restore the log from a copy"
-                )));
+        let (read, made) = match read_value(value) {
+            Ok(read) => {
+                let made = self.extraction(&key, &read);
+                (Some(read), made)
             }
-            self.dimensions.get_or_insert(unit.vector.0.len());
-        }
-        let extraction = Extraction::new(&parsed, self.dimensions.unwrap_or_default()).map_err(failed)?;
-        each(&key, Some(&parsed), record.offset + 1);
+            Err(Unread::Newer(schema)) => return Err(Unread::Newer(schema).to_string()),
+            Err(Unread::Unreadable(problem)) => (None, Err(problem)),
+        };
+        self.remove_key(&key);
         self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
-        self.banks.entry(key.bank.clone()).or_default().insert(id);
-        Ok(((id, Some(Arc::new(extraction))), key, Some(parsed)))
+        match made {
+            Ok(extraction) => {
+                self.banks.entry(key.bank.clone()).or_default().insert(RecordKey::from(&key));
+                Ok((key, Taken { read, extraction: Some(Arc::new(extraction)), unreadable: None }))
+            }
+            Err(problem) => {
+                let unreadable = UnreadableRecord { key: key.clone(), offset: record.offset, problem };
+                self.quarantine(unreadable.clone());
+                Ok((key, Taken { read, extraction: None, unreadable: Some(unreadable) }))
+            }
+        }
+    }
+
+    /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.
+    fn extraction(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
+        if record.bank != key.bank {
+            return Err(format!("a record of bank {} under the key of bank {}", record.bank, key.bank));
+        }
+        let Some(unit) = record.units.first() else { return Extraction::new(record, 0) };
+        let dimensions = self.dimensions.unwrap_or(unit.vector.0.len());
+        if let Some(model) = self.model.as_ref().filter(|model| **model != record.model) {
+            let (found, here) = (&model.hash, &record.model.hash);
+            return Err(format!("vectors of model {here} after those of {found}"));
+        }
+        let extraction = Extraction::new(record, dimensions)?;
+        self.dimensions = Some(dimensions);
+        self.model.get_or_insert_with(|| record.model.clone());
+        Ok(extraction)
     }
 }
 
-/// A record as the dataflow takes it.
-type Change = (RecordKey, Option<Arc<Extraction>>);
+/// What a record gave.
+#[derive(Default)]
+struct Taken {
+    /// The record, as far as it could be read.
+    read: Option<MemoryRecord>,
+    /// What the dataflow gets of it.
+    extraction: Option<Arc<Extraction>>,
+    /// Why the dataflow gets nothing, though it has a value.
+    unreadable: Option<UnreadableRecord>,
+}
 
 fn position(topic: &str, partition: u32, next_offset: u64) -> Position {
     Position { topic: topic.to_owned(), partition, next_offset }
-}
-
-/// The field that every schema of the record has.
-#[derive(serde::Deserialize)]
-struct Version {
-    schema: u32,
 }

@@ -1,0 +1,161 @@
+//! A record of the memory log that cannot be read stops no more than its own bank.
+
+use std::path::Path;
+
+use ripplemem::{
+    config::Pipeline,
+    log::{self, Log, Record, Topic, Transaction, partition_of},
+    model::{Bank, MemoryKey, Question, SCHEMA_VERSION, TurnEvent},
+    pipeline::{Answerer, AnswererOptions, PipelineError, Service},
+};
+
+use super::support::{ask, lines, open, pipeline};
+
+const SICK: &str = "sick";
+const WELL: &str = "well";
+
+fn banks(directory: &Path, extra: &str) -> Pipeline {
+    let mut pipeline = pipeline(directory, extra);
+    pipeline.snapshot.directory = directory.join("snapshots").to_string_lossy().into_owned();
+    let mut service = open(&pipeline);
+    for bank in [SICK, WELL] {
+        let turns = [("1", "Ann", "The red kayak is stored in the boathouse"), ("2", "Bo", "I sold my bicycle")];
+        let end = format!(r#"{{"type": "session_end", "bank": "{bank}", "session": "s"}}"#);
+        let text = lines(bank, "s", &turns) + &end;
+        let events: Vec<_> = text.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect();
+        service.log().append_turns(&events).unwrap();
+    }
+    service.catch_up().unwrap();
+    service.snapshot().unwrap();
+    pipeline
+}
+
+/// The live record of the bank's closed window.
+fn closed(log: &dyn Log, bank: &str) -> Record {
+    let partition = partition_of(&Bank::parse(bank).unwrap(), log.partitions());
+    let records = log.read(Topic::Memory, partition, 0, 10_000).unwrap().records;
+    let of_bank = |record: &Record| {
+        let key = MemoryKey::from_bytes(&record.key);
+        record.value.is_some() && key.is_ok_and(|key| key.bank.as_str() == bank && key.turn.is_none())
+    };
+    records.into_iter().rfind(of_bank).unwrap()
+}
+
+fn put(log: &dyn Log, bank: &str, key: &[u8], value: Option<Vec<u8>>) {
+    let partition = partition_of(&Bank::parse(bank).unwrap(), log.partitions());
+    let next_offset = log.read_position(partition).unwrap();
+    let memory = vec![(key.to_vec(), value)];
+    log.commit(&Transaction { partition, next_offset, memory, ..Transaction::default() }).unwrap();
+}
+
+/// Ways to spoil a good record.
+fn spoiled(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let with = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value: serde_json::Value = serde_json::from_slice(good).unwrap();
+        change(&mut value);
+        serde_json::to_vec(&value).unwrap()
+    };
+    vec![
+        ("not a memory record", b"{\"schema\": 1".to_vec()),
+        ("components", with(&|value| value["units"][0]["vector"] = "AACAPwAAgD8=".into())),
+        ("vectors of model", with(&|value| value["model"]["hash"] = "other".into())),
+        ("under the key of bank", with(&|value| value["bank"] = WELL.into())),
+        ("older than", with(&|value| value["schema"] = 0.into())),
+    ]
+}
+
+fn follow(service: &Service) {
+    for partition in 0..service.log().partitions() {
+        while service.answerer().follow(service.log(), partition, |_, _, _| {}).unwrap() {}
+    }
+}
+
+fn refused(service: &Service) -> String {
+    let question =
+        Question { bank: Bank::parse(SICK).unwrap(), text: "Where is the kayak?".to_owned(), asked_at: None };
+    let error = service.ask(&question).unwrap_err();
+    assert!(matches!(error, PipelineError::Quarantined { .. }), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_removal() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = banks(home.path(), "");
+    let sound = ask(&open(&settings), SICK, "Where is the kayak?").units;
+    let good = closed(open(&settings).log(), SICK);
+    let value = good.value.clone().unwrap();
+    for (word, bad) in spoiled(&value) {
+        let mut service = open(&settings);
+        put(service.log(), SICK, &good.key, Some(bad));
+        follow(&service);
+        let offset = closed(service.log(), SICK).offset;
+        // At once, after a restart that reads the log, and after one from a snapshot that covers it.
+        for restart in 0..3 {
+            let said = refused(&service);
+            assert!(said.contains(word) && said.contains(&format!("offset {offset}")), "restart {restart}: {said}");
+            assert_eq!(service.answerer().quarantined_banks(), 1);
+            assert_eq!(ask(&service, WELL, "Where is the kayak?").units.len(), 1, "{word}, restart {restart}");
+            if restart == 1 {
+                service.snapshot().unwrap();
+            }
+            drop(service);
+            service = open(&settings);
+        }
+        put(service.log(), SICK, &good.key, Some(value.clone()));
+        follow(&service);
+        assert_eq!(ask(&service, SICK, "Where is the kayak?").units, sound, "{word}");
+        service.snapshot().unwrap();
+        drop(service);
+        assert_eq!(ask(&open(&settings), SICK, "Where is the kayak?").units, sound, "{word}, restored");
+    }
+    let service = open(&settings);
+    put(service.log(), SICK, &good.key, Some(b"{".to_vec()));
+    drop(service);
+    let service = open(&settings);
+    refused(&service);
+    put(service.log(), SICK, &good.key, None);
+    follow(&service);
+    assert_eq!(service.answerer().quarantined_banks(), 0);
+}
+
+/// A newer schema, or a key that this build cannot read, is left to another build.
+#[test]
+fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_before() {
+    let newer = format!("{{\"schema\": {}}}", SCHEMA_VERSION + 1);
+    for (key, value) in [(None, newer.as_str()), (Some(&b"no key"[..]), "{\"schema\": 1}")] {
+        let home = tempfile::tempdir().unwrap();
+        let settings = banks(home.path(), "log.partitions = 3");
+        let log = log::open(&settings.log).unwrap();
+        let good = closed(&*log, SICK);
+        let at = partition_of(&Bank::parse(SICK).unwrap(), 3);
+        let elsewhere = partition_of(&Bank::parse(WELL).unwrap(), 3);
+        assert_ne!(at, elsewhere);
+        let options =
+            AnswererOptions { edges: None, record: false, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+        let mut alone = settings.clone();
+        alone.snapshot.directory = String::new();
+        let answerer = Answerer::open(&alone, &*log, options).unwrap();
+        let follow = || -> Vec<u32> {
+            let waits = |partition| loop {
+                match answerer.follow(&*log, partition, |_, _, _| {}) {
+                    Ok(true) => {}
+                    Ok(false) => break false,
+                    Err(PipelineError::Waits { .. }) => break true,
+                    Err(other) => panic!("{other}"),
+                }
+            };
+            (0..3).filter(|partition| waits(*partition)).collect()
+        };
+        assert_eq!(follow(), Vec::<u32>::new());
+        put(&*log, SICK, key.unwrap_or(&good.key), Some(value.as_bytes().to_vec()));
+        assert_eq!((follow(), follow()), (vec![at], vec![at]), "it waits each time");
+        let more = closed(&*log, WELL);
+        put(&*log, WELL, &more.key, None);
+        put(&*log, WELL, &more.key, more.value.clone());
+        assert_eq!(follow(), [at], "the other partition goes on");
+        for bank in [SICK, WELL] {
+            assert_eq!(answerer.digest(Some(&Bank::parse(bank).unwrap())).unwrap().value.units, 1, "{bank}");
+        }
+    }
+}
