@@ -10,7 +10,7 @@ use std::{
 use ripplemem::{
     embed::assets,
     log::{EmbeddedLog, Log, Topic},
-    model::DeadLetter,
+    model::{DeadLetter, TurnEvent},
 };
 
 use super::support::{ask, census, data, fails, ingest, open, pipeline, ripplemem, write};
@@ -37,6 +37,15 @@ fn every_rejected_line_is_a_dead_letter_with_its_place() {
         (turn("7", "time", "\"1500-05-01T10:00:00Z\"").into(), "1900"),
         (turn("8", "time", "\"9999-05-01T10:00:00Z\"").into(), "1900"),
         (turn("9", "bank", "\"../etc\"").into(), "bank"),
+        (
+            turn("11", "attachments", &format!(r#"[{{"kind": "{}", "caption": "a map"}}]"#, "x".repeat(300))).into(),
+            "256",
+        ),
+        (
+            turn("12", "attachments", &format!("[{}]", vec![r#"{"url": "a"}"#; 101].join(","))).into(),
+            "101, more than 100",
+        ),
+        (turn("14", &format!("field {}", "x".repeat(20_000)), "1").into(), "unknown field"),
         (turn("10", "txt", "\"typo\"").into(), "txt"),
         (b"[1, 2]".to_vec(), "object"),
     ];
@@ -49,7 +58,7 @@ fn every_rejected_line_is_a_dead_letter_with_its_place() {
     let settings = pipeline(home.path(), "");
     let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
     let output = ripplemem(&["ingest", "jsonl", path.to_str().unwrap(), "--pipeline", toml.to_str().unwrap()]);
-    fails(&output, 3, &["11 records were rejected"]);
+    fails(&output, 3, &["14 records were rejected"]);
 
     let log = EmbeddedLog::open(&settings.log).unwrap();
     let letters: Vec<DeadLetter> = log
@@ -213,4 +222,67 @@ fn a_truncated_log_is_refused_by_name() {
     fs::write(journal, &bytes[..end - end / 4]).unwrap();
     let output = ripplemem(&["digest", "--data", settings.log.directory.to_str().unwrap()]);
     fails(&output, 1, &[settings.log.directory.to_str().unwrap()]);
+}
+
+/// The longest line of a source is longer than the largest turn: the error is of the turn, at its line.
+#[test]
+fn a_turn_with_an_attachment_of_five_megabytes_is_refused_at_its_line() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = pipeline(home.path(), "");
+    let large = TurnEvent::from_json(turn("1", "attachments", &large_address(5 << 20)).as_bytes()).unwrap_err();
+    assert!(large.contains("attachments.url") && large.contains("8192"), "{large}");
+    // Each field fits, but not all of them together.
+    let escaped = format!(r#"{{"url": "{}"}}"#, r"\u0001".repeat(8_192));
+    let many = format!("[{}]", vec![escaped.as_str(); 90].join(","));
+    let large = TurnEvent::from_json(turn("1", "attachments", &many).as_bytes()).unwrap_err();
+    assert!(large.contains("bytes of JSON, more than 1048576"), "{large}");
+    let file = [turn("2", "speaker", "\"Bo\""), turn("1", "attachments", &large_address(900_000))].join("\n");
+    let path = write(&home.path().join("turns.jsonl"), file);
+    let mut service = open(&settings);
+    assert_eq!(ingest(&mut service, &path).rejects, 1);
+    let letter = &letters(service.log())[0];
+    assert!(letter.origin.ends_with("turns.jsonl:2") && letter.reason.contains("attachments.url"), "{letter:?}");
+}
+
+fn large_address(bytes: usize) -> String {
+    format!(r#"[{{"kind": "image", "url": "{}"}}]"#, "x".repeat(bytes))
+}
+
+fn letters(log: &dyn Log) -> Vec<DeadLetter> {
+    let records = log.read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
+    records.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect()
+}
+
+/// Every turn is within its limits, but in JSON the unit of sixteen of them has more than 8 MiB.
+#[test]
+fn a_window_that_no_record_holds_is_a_dead_letter_and_the_partition_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = pipeline(home.path(), "extract.unit_turns = 16\nwindow.turns = 16\nwindow.overlap = 0");
+    let say = |n: usize, text: &str| {
+        let turn = serde_json::json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": text,
+            "time": format!("2024-05-06T09:{n:02}:00Z"), "session": "s"});
+        TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
+    };
+    let text = format!("The ferry leaves at noon {}", "\u{1}".repeat(60_000));
+    let mut events: Vec<_> = (0..16).map(|n| say(n, &text)).collect();
+    events.extend((16..32).map(|n| say(n, "The red kayak is stored in the boathouse")));
+    let mut service = open(&settings);
+    service.log().append_turns(&events).unwrap();
+    service.catch_up().unwrap();
+    let found = letters(service.log());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].origin.contains("bank b, session \"caller:s\", window 0"), "{}", found[0].origin);
+    assert!(found[0].reason.contains("bytes, more than the"), "{}", found[0].reason);
+    let records = service.log().read(Topic::Memory, 0, 0, 1_000).unwrap().records;
+    assert!(records.iter().all(|record| record.value.as_ref().is_none_or(|value| value.len() <= 8 << 20)));
+    for _ in 0..2 {
+        assert_eq!(census(&service).units, 1);
+        assert_eq!(ask(&service, "b", "Where is the kayak?").units[0].sources[0], "16");
+        // Its turns are known: delivered again, they change nothing.
+        service.log().append_turns(&events[..16]).unwrap();
+        service.catch_up().unwrap();
+        assert_eq!(letters(service.log()).len(), 1);
+        drop(service);
+        service = open(&settings);
+    }
 }

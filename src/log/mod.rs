@@ -27,5 +27,6 @@ pub use interface::Log;
 pub use kafka::{KafkaLog, RawRecord};
 pub use open::open;
 pub use record::{KeyedValue, LiveKey, ReadBatch, Record, Transaction, TransactionEnd};
+pub(crate) use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};
 pub use view::TopicView;

@@ -2,6 +2,11 @@
 
 use crate::model::{DeadLetter, TurnEvent};
 
+/// Largest record of a topic, in bytes.
+pub(crate) const MAX_RECORD_BYTES: usize = 8 << 20;
+/// Largest value of a record: with its key and headers it stays within the largest record.
+pub(crate) const MAX_VALUE_BYTES: usize = MAX_RECORD_BYTES - (64 << 10);
+
 /// One record as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {

@@ -8,6 +8,14 @@ pub const OLDEST_SCHEMA_VERSION: u32 = if SCHEMA_VERSION > 1 { SCHEMA_VERSION - 
 pub const MAX_TEXT_BYTES: usize = 65_536;
 /// Longest turn id, speaker, session or thread name, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 256;
+/// Most attachments of a turn.
+pub const MAX_ATTACHMENTS: usize = 100;
+/// Longest address of an attachment, in bytes of UTF-8.
+pub const MAX_URL_BYTES: usize = 8_192;
+/// Largest turn, in bytes of its JSON form.
+pub const MAX_TURN_BYTES: usize = 1 << 20;
+/// Longest origin and longest reason of a dead letter, in bytes of UTF-8.
+pub(super) const MAX_REASON_BYTES: usize = 4_096;
 /// First year of the time of a turn.
 pub const FIRST_YEAR: i16 = 1900;
 /// Last year of the time of a turn.

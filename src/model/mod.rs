@@ -26,7 +26,10 @@ pub use bank::{Bank, BankKey};
 pub use channel::Channel;
 pub use error::Invalid;
 pub use export::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportLine, ExportRecord, ExportSeal};
-pub use limits::{FIRST_YEAR, LAST_YEAR, MAX_NAME_BYTES, MAX_TEXT_BYTES, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
+pub use limits::{
+    FIRST_YEAR, LAST_YEAR, MAX_ATTACHMENTS, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES,
+    OLDEST_SCHEMA_VERSION, SCHEMA_VERSION,
+};
 pub use time::{EventTime, Interval};
 pub use turn::{
     Attachment, DeadLetter, Deletion, Idle, InputPosition, SessionEnd, SessionId, Turn, TurnEvent, Window, WindowId,

@@ -8,24 +8,29 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bank, EventTime, Invalid, MAX_NAME_BYTES, MAX_TEXT_BYTES, SCHEMA_VERSION};
+use super::{
+    Bank, EventTime, Invalid, MAX_ATTACHMENTS, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TURN_BYTES, MAX_URL_BYTES,
+    SCHEMA_VERSION, limits::MAX_REASON_BYTES,
+};
 
 /// Something attached to a turn. Its caption counts as text of the turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
-    /// Its kind, such as `image`.
+    /// Its kind, such as `image`; at most 256 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
     pub kind: Option<String>,
     /// Words that describe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
-    /// Its address.
+    /// Its address; at most 8,192 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8_192))]
     pub url: Option<String>,
 }
 
-/// One message by one speaker.
+/// One message by one speaker; at most 1,048,576 bytes of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
@@ -51,8 +56,9 @@ pub struct Turn {
     /// The id of the turn that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
-    /// What was attached to it.
+    /// What was attached to it; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
     pub attachments: Vec<Attachment>,
 }
 
@@ -78,7 +84,46 @@ impl Turn {
             let problem = format!("{bytes} bytes with captions, more than {MAX_TEXT_BYTES}");
             return Err(Invalid::new("text", problem, "split it into several turns"));
         }
+        self.check_attachments()?;
+        self.check_size()
+    }
+
+    fn check_attachments(&self) -> Result<(), Invalid> {
+        let count = self.attachments.len();
+        if count > MAX_ATTACHMENTS {
+            let problem = format!("{count}, more than {MAX_ATTACHMENTS}");
+            return Err(Invalid::new("attachments", problem, "divide them among several turns"));
+        }
+        for Attachment { kind, url, .. } in &self.attachments {
+            if let Some(bytes) = kind.as_ref().map(String::len).filter(|bytes| *bytes > MAX_NAME_BYTES) {
+                let problem = format!("{bytes} bytes long");
+                return Err(Invalid::new("attachments.kind", problem, "use at most 256 bytes, such as image"));
+            }
+            if let Some(bytes) = url.as_ref().map(String::len).filter(|bytes| *bytes > MAX_URL_BYTES) {
+                let problem = format!("{bytes} bytes long, more than {MAX_URL_BYTES}");
+                return Err(Invalid::new("attachments.url", problem, "store the file elsewhere and write its address"));
+            }
+        }
         Ok(())
+    }
+
+    /// Escapes in JSON make a text up to six times as long: together with many attachments, a turn
+    /// whose fields all fit may still be too large.
+    fn check_size(&self) -> Result<(), Invalid> {
+        let names = [&self.session, &self.thread, &self.reply_to].map(|name| name.as_ref().map_or(0, String::len));
+        let attached = |a: &Attachment| [&a.kind, &a.caption, &a.url].map(|s| s.as_ref().map_or(0, String::len));
+        let attached: usize = self.attachments.iter().flat_map(attached).sum();
+        let fields = self.turn.len() + self.speaker.len() + self.text.len() + names.iter().sum::<usize>() + attached;
+        // Most turns are so small that they need not be written to see it.
+        if 6 * fields + 64 * self.attachments.len() + 1_024 <= MAX_TURN_BYTES {
+            return Ok(());
+        }
+        let bytes = serde_json::to_vec(self).map_or(usize::MAX, |json| json.len());
+        if bytes <= MAX_TURN_BYTES {
+            return Ok(());
+        }
+        let problem = format!("{bytes} bytes of JSON, more than {MAX_TURN_BYTES}");
+        Err(Invalid::new("turn", problem, "split it into several turns"))
     }
 
     /// The captions of its attachments, blank ones left out.
@@ -197,9 +242,9 @@ impl TurnEvent {
 pub struct DeadLetter {
     /// Version of this schema: 1.
     pub schema: u32,
-    /// Its origin: a file and line, or a topic, partition and offset.
+    /// Its origin: a file and line, or a topic, partition and offset; cut to 4,096 bytes.
     pub origin: String,
-    /// What was wrong and what to do.
+    /// What was wrong and what to do; cut to 4,096 bytes.
     pub reason: String,
     /// The record itself, cut to 4,096 bytes, invalid UTF-8 replaced.
     pub payload: String,
@@ -225,7 +270,12 @@ impl DeadLetter {
     pub fn new(origin: String, reason: String, payload: &[u8]) -> Self {
         let cut = &payload[..payload.len().min(4096)];
         let payload = String::from_utf8_lossy(cut).into_owned();
-        Self { schema: SCHEMA_VERSION, origin, reason, payload, position: None }
+        // An error may quote a field's name, which has any length.
+        let short = |mut text: String| {
+            text.truncate(text.floor_char_boundary(MAX_REASON_BYTES));
+            text
+        };
+        Self { schema: SCHEMA_VERSION, origin: short(origin), reason: short(reason), payload, position: None }
     }
 
     /// A dead letter for a record of the turns topic.

@@ -22,10 +22,11 @@ use rdkafka::{
 };
 use serde::Deserialize;
 
-use crate::{config::KafkaSettings, log::LogError, sync};
-
-/// Largest record, in bytes.
-pub(crate) const MAX_RECORD_BYTES: usize = 8 << 20;
+use crate::{
+    config::KafkaSettings,
+    log::{LogError, MAX_RECORD_BYTES},
+    sync,
+};
 
 /// A logged error explains a failure for this long.
 const LOGGED_ERROR_AGE: Duration = Duration::from_secs(60);
@@ -281,6 +282,9 @@ impl Cluster {
             }
             Some(E::FencedInstanceId) => {
                 ("another process has the same group.instance.id in log.kafka.client; give each its own", false)
+            }
+            Some(E::MessageSizeTooLarge | E::InvalidMessageSize) => {
+                ("raise max.message.bytes of the topic and message.max.bytes of the brokers to 8388608", false)
             }
             Some(E::UnknownTopicOrPartition | E::UnknownTopic | E::UnknownPartition) => {
                 // The client learns late whether the topic has no leader for now, or was deleted.

@@ -24,8 +24,8 @@ use super::{
 use crate::{
     config::{ExpiredPolicy, LogSettings},
     log::{
-        KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, memory_name,
-        partition_of,
+        KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, ReadBatch, Record, Topic, Transaction, TransactionEnd,
+        memory_name, partition_of,
     },
     model::{DeadLetter, ModelRef, TurnEvent},
     sync,
@@ -272,11 +272,13 @@ impl Log for KafkaLog {
 
     fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
         let values = json_of(Topic::Turns, events)?;
+        check_sizes(Topic::Turns, 0, values.iter().map(Vec::as_slice))?;
         self.append(events.iter().zip(&values).map(|(event, value)| self.turn(event, value)))
     }
 
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
         let values = json_of(Topic::DeadLetters, letters)?;
+        check_sizes(Topic::DeadLetters, 0, values.iter().map(Vec::as_slice))?;
         self.append(letters.iter().zip(&values).map(|(letter, value)| self.letter(letter, value)))
     }
 
@@ -298,6 +300,7 @@ impl Log for KafkaLog {
             let problem = "its key is empty; a memory record needs one".to_owned();
             return Err(LogError::Record { topic: Topic::Memory, partition, index, problem });
         }
+        check_sizes(Topic::Memory, partition, memory.iter().map(|(_, value)| value.as_deref().unwrap_or_default()))?;
         let owner = sync::lock(&self.owners).get(&partition).cloned();
         let owner = match owner {
             Some(owner) => owner,
@@ -313,6 +316,8 @@ impl Log for KafkaLog {
         }
         let home = partition % self.partitions;
         let (letters, turns) = (json_of(Topic::DeadLetters, dead_letters)?, json_of(Topic::Turns, forwards)?);
+        check_sizes(Topic::DeadLetters, 0, letters.iter().map(Vec::as_slice))?;
+        check_sizes(Topic::Turns, partition, turns.iter().map(Vec::as_slice))?;
         let (key, value) = (position::key(partition), position::value(next_offset));
         let records = memory.iter().map(|(key, value)| Outgoing {
             topic: &self.memory,
@@ -564,6 +569,17 @@ fn error_headers(letter: &DeadLetter, turns: &str) -> OwnedHeaders {
     put("exception.class.name", "ripplemem.InvalidTurn");
     put("exception.message", &letter.reason);
     headers
+}
+
+/// Fails for a value that no retry could send.
+fn check_sizes<'a>(topic: Topic, partition: u32, mut values: impl Iterator<Item = &'a [u8]>) -> Result<(), LogError> {
+    match values.by_ref().map(<[u8]>::len).enumerate().find(|(_, bytes)| *bytes > MAX_VALUE_BYTES) {
+        None => Ok(()),
+        Some((index, bytes)) => {
+            let problem = format!("its value has {bytes} bytes; split it, at most {MAX_VALUE_BYTES} fit");
+            Err(LogError::Record { topic, partition, index, problem })
+        }
+    }
 }
 
 fn json_of<T: serde::Serialize>(topic: Topic, values: &[T]) -> Result<Vec<Vec<u8>>, LogError> {

@@ -22,11 +22,11 @@ use rdkafka::{
 };
 
 use super::{
-    client::{Cluster, MAX_RECORD_BYTES, Watch},
+    client::{Cluster, Watch},
     partition_reader::PartitionReader,
     position::{GENERATION_KEY, Moved},
 };
-use crate::log::{LogError, REMOVALS_KEPT_MS, memory_name};
+use crate::log::{LogError, MAX_RECORD_BYTES, REMOVALS_KEPT_MS, memory_name};
 
 /// The topic that holds the number of the current generation of the memory.
 pub(super) const GENERATIONS: &str = "generations";

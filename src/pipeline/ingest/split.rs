@@ -2,12 +2,15 @@
 //!
 //! In: a record, a limit in bytes. Out: its JSON, or that of several records with the same head,
 //! which divide the turns and then the units between them. A value exceeds the limit only where a
-//! single turn or unit does. Pure arithmetic.
+//! single turn or unit does. A record with a turn or unit that no log takes keeps its turns alone.
+//! Pure arithmetic.
+
+use std::sync::Arc;
 
 use crate::model::{MemoryRecord, Unit, WindowTurn};
 
 /// Limit of a value, in bytes: half of the largest record of a topic. A single turn or unit may
-/// exceed it, and none is larger than the other half.
+/// exceed it.
 pub(in crate::pipeline) const MAX_VALUE_BYTES: usize = 4 << 20;
 
 /// The values of a record, in the order of its parts.
@@ -45,6 +48,41 @@ pub(in crate::pipeline) fn values(
     parts.iter().map(serde_json::to_vec).collect()
 }
 
+/// The values of a record as far as a log takes them.
+pub(super) struct Storable {
+    pub(super) values: Vec<Vec<u8>>,
+    /// The size of the largest value of the whole record, where no log takes that: the values are
+    /// then without units.
+    pub(super) too_large_bytes: Option<usize>,
+}
+
+/// The values of a record of which none exceeds `largest_bytes`.
+///
+/// # Errors
+/// A turn or unit that has no JSON form.
+pub(super) fn storable(
+    record: &MemoryRecord,
+    limit_bytes: usize,
+    largest_bytes: usize,
+) -> Result<Storable, serde_json::Error> {
+    let largest = |values: &[Vec<u8>]| values.iter().map(Vec::len).max().unwrap_or_default();
+    let whole = values(record, limit_bytes)?;
+    let bytes = largest(&whole);
+    if bytes <= largest_bytes {
+        return Ok(Storable { values: whole, too_large_bytes: None });
+    }
+    let mut turns_only = MemoryRecord { units: Vec::new(), ..record.clone() };
+    let mut values_left = values(&turns_only, limit_bytes)?;
+    if largest(&values_left) > largest_bytes {
+        // Turns of earlier builds had attachments of any length.
+        for turn in &mut turns_only.turns {
+            Arc::make_mut(&mut turn.turn).attachments.clear();
+        }
+        values_left = values(&turns_only, limit_bytes)?;
+    }
+    Ok(Storable { values: values_left, too_large_bytes: Some(bytes) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +114,26 @@ mod tests {
             turns: (0..turns).map(turn).collect(),
             units: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_record_with_a_turn_or_unit_that_no_log_takes_keeps_what_fits_of_its_turns() {
+        let mut whole = record(3);
+        let whole_bytes = serde_json::to_vec(&whole).unwrap().len();
+        let read = |stored: &Storable| -> Vec<WindowTurn> {
+            let parts = stored.values.iter().map(|v| serde_json::from_slice::<MemoryRecord>(v).unwrap());
+            parts.flat_map(|part| part.turns).collect()
+        };
+        let stored = storable(&whole, 700, whole_bytes).unwrap();
+        assert_eq!((read(&stored), stored.too_large_bytes), (whole.turns.clone(), None));
+        let turn = Arc::make_mut(&mut whole.turns[1].turn);
+        let large = crate::model::Attachment { url: Some("u".repeat(9_000)), ..Default::default() };
+        turn.attachments.push(large);
+        let stored = storable(&whole, 700, 8_000).unwrap();
+        assert!(stored.too_large_bytes.is_some_and(|bytes| bytes > 9_000));
+        assert!(stored.values.iter().all(|value| value.len() <= 8_000));
+        let texts = |turns: &[WindowTurn]| turns.iter().map(|t| t.turn.text.clone()).collect::<Vec<_>>();
+        assert_eq!(texts(&read(&stored)), texts(&whole.turns));
     }
 
     #[test]

@@ -17,10 +17,10 @@ use crate::{
         self, DraftUnit, Extractor,
         plain::{PLAIN, plain_unit},
     },
-    log::{Log, Topic, Transaction, partition_of},
+    log::{self, Log, Topic, Transaction, partition_of},
     model::{
         Bank, DeadLetter, InputPosition, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, TurnEvent, Usage, Window,
-        WindowState, WindowTurn,
+        WindowId, WindowState, WindowTurn,
     },
     window::{WindowChange, Windower},
 };
@@ -28,7 +28,7 @@ use crate::{
 use super::{
     PipelineError,
     background::{self, Extractors, Failed, ModelResult, StageId, Waiting},
-    split::{self, MAX_VALUE_BYTES},
+    split::{self, MAX_VALUE_BYTES, Storable},
     vectors::{Drafted, Vectors},
 };
 use crate::pipeline::replica::{Unread, check_schema};
@@ -316,11 +316,23 @@ impl Stage {
                 turns: planned.turns.clone(),
                 units,
             };
-            let values = split::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
+            let stored = split::storable(&record, MAX_VALUE_BYTES, log::MAX_VALUE_BYTES);
+            let Storable { values, too_large_bytes } = stored.map_err(|e| PipelineError::Record {
                 partition: self.partition,
                 offset: work.transaction.next_offset,
                 problem: format!("window {:?} has no JSON form: {e}", record.window),
             })?;
+            if let Some(bytes) = too_large_bytes {
+                work.step.units -= record.units.len() as u64;
+                let reason = format!(
+                    "a unit of {bytes} bytes, more than the {} that a record holds: the window has no units; set a smaller \
+                     extract.unit_turns, or send shorter turns",
+                    log::MAX_VALUE_BYTES
+                );
+                let text = record.units.first().map_or("", |unit| unit.restatement.as_str());
+                let origin = window_origin(&record.bank, &record.window, &record.extractor);
+                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
+            }
             let count = values.len() as u32;
             let before = self.parts.get(&planned.key).copied().unwrap_or(1);
             let removed = std::iter::repeat_n(None, before.saturating_sub(count) as usize);
@@ -402,10 +414,7 @@ impl Stage {
                 return Ok(());
             }
             Err(Failed::Refused { problem, response, extractor }) => {
-                let origin = format!(
-                    "bank {}, session {:?}, window {}, by {extractor}",
-                    window.bank, window.id.session.0, window.id.start
-                );
+                let origin = window_origin(&window.bank, &window.id, &extractor);
                 let stays = if bypass_cache { "what was made of it before stays" } else { "its plain units stay" };
                 let reason = format!("{problem}; {stays}");
                 work.transaction.dead_letters.push(DeadLetter::new(origin, reason, response.as_bytes()));
@@ -450,6 +459,11 @@ impl Work {
         self.planned.push(planned);
         self.drafted.push(drafted);
     }
+}
+
+/// The origin of a dead letter about a window.
+fn window_origin(bank: &Bank, window: &WindowId, extractor: &str) -> String {
+    format!("bank {bank}, session {:?}, window {}, by {extractor}", window.session.0, window.start)
 }
 
 /// The one record of a closed window, still without vectors.

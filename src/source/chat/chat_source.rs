@@ -21,7 +21,10 @@ use super::{
 };
 use crate::{
     config::SourceSettings,
-    model::{Attachment, Bank, DeadLetter, Deletion, EventTime, MAX_TEXT_BYTES, Turn, TurnEvent},
+    model::{
+        Attachment, Bank, DeadLetter, Deletion, EventTime, MAX_ATTACHMENTS, MAX_TEXT_BYTES, MAX_URL_BYTES, Turn,
+        TurnEvent,
+    },
     source::{
         SourceError,
         end_mark::end_mark,
@@ -102,6 +105,7 @@ impl ChatSource {
         }
         let text = self.rename(&bank, message.text, &message.mentions);
         let mut attachments = message.attachments;
+        attachments.truncate(MAX_ATTACHMENTS);
         let mut room = MAX_TEXT_BYTES / 2;
         for attachment in &mut attachments {
             self.attachment(attachment, &mut room);
@@ -183,6 +187,8 @@ impl ChatSource {
         if let Some(url) = &mut attachment.url {
             *url = self.redaction.apply(url, &mut self.counts.redacted).into_owned();
         }
+        // A picture inside an export may stand in its own address; the caption still says what it was.
+        drop(attachment.url.take_if(|url| url.len() > MAX_URL_BYTES));
     }
 
     fn redacted(&mut self, mut letter: DeadLetter) -> DeadLetter {
