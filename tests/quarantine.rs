@@ -6,16 +6,16 @@ use ripplemem::{
     config::Pipeline,
     log::{self, Log, Record, Topic, Transaction, partition_of},
     model::{Bank, MemoryKey, Question, SCHEMA_VERSION, TurnEvent},
-    pipeline::{Answerer, AnswererOptions, PipelineError, Service},
+    pipeline::{self, Answerer, AnswererOptions, PipelineError, Service},
 };
 
-use super::support::{ask, lines, open, pipeline};
+use super::support::{self, ask, lines, open};
 
 const SICK: &str = "sick";
 const WELL: &str = "well";
 
 fn banks(directory: &Path, extra: &str) -> Pipeline {
-    let mut pipeline = pipeline(directory, extra);
+    let mut pipeline = support::pipeline(directory, extra);
     pipeline.snapshot.directory = directory.join("snapshots").to_string_lossy().into_owned();
     let mut service = open(&pipeline);
     for bank in [SICK, WELL] {
@@ -117,6 +117,29 @@ fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_
     put(service.log(), SICK, &good.key, None);
     follow(&service);
     assert_eq!(service.answerer().quarantined_banks(), 0);
+}
+
+/// The bank's export mends it, also where the log's record is the only one that differs.
+#[test]
+fn an_import_of_the_banks_export_ends_its_quarantine() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = banks(home.path(), "");
+    let file = home.path().join("bank.jsonl");
+    let bank = Bank::parse(SICK).unwrap();
+    pipeline::export(&settings, &bank, &file, &mut |_| {}).unwrap();
+    let sound = ask(&open(&settings), SICK, "Where is the kayak?").units;
+    let good = closed(open(&settings).log(), SICK);
+    for (word, bad) in spoiled(good.value.as_deref().unwrap()) {
+        let service = open(&settings);
+        put(service.log(), SICK, &good.key, Some(bad));
+        follow(&service);
+        refused(&service);
+        drop(service);
+        let done = pipeline::import(&settings, &file, &mut |_| {}).unwrap();
+        assert_eq!((done.written, done.already_there), (1, 0), "{word}");
+        let units = ask(&open(&settings), SICK, "Where is the kayak?").units;
+        assert_eq!(units, sound, "{word}");
+    }
 }
 
 /// A newer schema, or a key that this build cannot read, is left to another build.

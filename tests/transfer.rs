@@ -191,6 +191,38 @@ fn an_invalid_file_is_refused_before_anything_is_written() {
     refused(&text.replacen("\"turns\":", "\"turn\":", 1), 2, &["not a line of an export"]);
     refused(&text.replacen("\"window\":", "\"widow\":", 1), 2, &["not a line of an export"]);
 
+    // A sealed file whose records no memory could read.
+    let sealed = |at: usize, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut rows: Vec<String> = rows.iter().map(|row| (*row).to_owned()).collect();
+        let mut line: serde_json::Value = serde_json::from_str(&rows[at]).unwrap();
+        change(&mut line);
+        rows[at] = line.to_string();
+        let mut seal: serde_json::Value = serde_json::from_str(&rows.pop().unwrap()).unwrap();
+        let text = rows.join("\n") + "\n";
+        seal["blake3"] = blake3::hash(text.as_bytes()).to_hex().as_str().into();
+        // Only the seal begins with its number of records.
+        let (records, digest, hash) = (&seal["records"], &seal["digest"], &seal["blake3"]);
+        format!("{text}{{\"records\":{records},\"digest\":{digest},\"blake3\":{hash}}}\n")
+    };
+    let with_units = |row: &&str| row.contains("\"restatement\"");
+    let at = rows.iter().position(with_units).unwrap();
+    type Change<'c> = &'c dyn Fn(&mut serde_json::Value);
+    let spoiled: [(usize, Change<'_>, usize, &str); 8] = [
+        (at, &|line| line["value"]["units"][0]["vector"] = "AACAPwAAgD8=".into(), at + 1, "a vector of 2 components"),
+        (at, &|line| line["value"]["model"]["hash"] = "other".into(), at + 1, "vectors of model fixed (other)"),
+        (0, &|line| line["model"] = serde_json::Value::Null, at + 1, "the header names no model"),
+        (at, &|line| line["value"]["schema"] = 9.into(), at + 1, "schema 9"),
+        (at, &|line| line["value"]["bank"] = "other".into(), at + 1, "another bank"),
+        (at, &|line| line["value"]["turns"][0]["bank"] = "other".into(), at + 1, "a turn of bank other"),
+        (at, &|line| line["key"]["window"]["start"] = 99_999.into(), at + 1, "different windows"),
+        (at, &|line| line["key"]["part"] = serde_json::Value::Null, at + 1, "not a line of an export"),
+    ];
+    for (row, change, line, word) in spoiled {
+        refused(&sealed(row, change), line, &[word]);
+    }
+    let again: serde_json::Value = serde_json::from_str(rows[at]).unwrap();
+    refused(&sealed(at + 1, &|line| *line = again.clone()), at + 2, &["a second record of the same key"]);
+
     // Compressed: a changed byte, and a missing end.
     let zst = here.path().join("bank.jsonl.zst");
     export(&first, &zst);

@@ -23,4 +23,4 @@ pub(super) use answerer::edge_settings;
 pub(crate) use answerer::snapshots;
 pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns};
 pub(super) use live::{LiveRecords, model_of, record_of};
-pub(super) use record_value::{Unread, check_schema};
+pub(super) use record_value::{Unread, check_schema, read_value};

@@ -14,7 +14,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use tempfile::NamedTempFile;
 
 use super::TransferError;
-use crate::model::{EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, ExportSeal, SCHEMA_VERSION};
+use crate::model::{
+    EXPORT_FORM, EXPORT_VERSION, ExportDigest, ExportHeader, ExportRecord, ExportSeal, OLDEST_SCHEMA_VERSION,
+    SCHEMA_VERSION,
+};
 
 /// Limit of a line; the largest record of a topic makes a shorter one.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -163,9 +166,9 @@ impl FileReader {
         }
         let header: ExportHeader = reader.parse(&first)?;
         let schema = header.schema;
-        if schema != SCHEMA_VERSION {
+        if !(OLDEST_SCHEMA_VERSION..=SCHEMA_VERSION).contains(&schema) {
             let problem = format!(
-                "records of schema {schema}, this build reads {SCHEMA_VERSION}; export with this build, or import with the other"
+                "records of schema {schema}, this build reads {OLDEST_SCHEMA_VERSION} to {SCHEMA_VERSION}; export with this build, or import with the other"
             );
             return Err(reader.invalid(&problem));
         }
@@ -200,9 +203,9 @@ impl FileReader {
                 .lines
                 .invalid(&format!("a record of another bank than {}; export again", self.header.bank)));
         }
-        if record.value.schema != SCHEMA_VERSION {
+        if !(OLDEST_SCHEMA_VERSION..=SCHEMA_VERSION).contains(&record.value.schema) {
             return Err(self.lines.invalid(&format!(
-                "a record of schema {}, this build reads {SCHEMA_VERSION}; export with this build",
+                "a record of schema {}, this build reads {OLDEST_SCHEMA_VERSION} to {SCHEMA_VERSION}; export with this build",
                 record.value.schema
             )));
         }

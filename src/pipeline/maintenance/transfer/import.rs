@@ -1,19 +1,24 @@
 //! A file to a bank of a log.
 //!
 //! In: a file that [`super::export`] wrote. Out: its records in the log, and the digest of the memory
-//! that they give. Nothing is written before the whole file is checked against its seal and against
-//! the log. A run that was killed between two transactions is continued by the next run, which skips
-//! the records that are in the log.
+//! that they give. Nothing is written before every record of the file is checked, and the whole against
+//! its seal and against the log. A run that was killed between two transactions is continued by the next
+//! run, which skips the records that are in the log. A record of the log that cannot be read is written
+//! again where the file has it, which ends its bank's quarantine.
 //!
 //! On Kafka the import owns the bank's partition while it writes, as an extractor does. The commits of
 //! a running service are fenced meanwhile; it takes the partition over again afterwards, with the
 //! imported records. No acknowledged turn is lost.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use super::{
     TransferError,
     bank_memory::BankMemory,
+    check::RecordCheck,
     file::{FileReader, Line},
 };
 use crate::{
@@ -23,7 +28,7 @@ use crate::{
     model::{ExportDigest, ExportHeader, ExportRecord, ExportSeal, MemoryRecord, ModelRef},
     pipeline::{
         PipelineError, Progress,
-        replica::{LiveRecords, edge_settings, model_of, record_of},
+        replica::{LiveRecords, Unread, edge_settings, model_of, read_value, record_of},
     },
 };
 
@@ -65,9 +70,12 @@ pub(super) fn into_log(
     mut file: FileReader,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Imported, TransferError> {
-    check_model(pipeline, log, from, &file.header)?;
+    let model = check_model(pipeline, log, from, &file.header)?;
+    let mut check = RecordCheck::new(&file.header.bank, model);
     let mut checked = 0;
-    while let Line::Record(_) = file.next()? {
+    while let Line::Record(record) = file.next()? {
+        let value = value_here(&file, &record.value)?;
+        check.check(&record, &value).map_err(|problem| file.invalid(&format!("{problem}; export again")))?;
         checked += 1;
         progress(Progress { doing: "checking", done: checked, total: None, unit: "records" });
     }
@@ -75,7 +83,7 @@ pub(super) fn into_log(
     let (mut written, mut already_there) = (0, None);
     for _ in 0..ATTEMPTS {
         log.own(partition)?;
-        match attempt(log, from, partition, &mut written, &mut already_there, checked, progress) {
+        match attempt(log, from, partition, &check, &mut written, &mut already_there, checked, progress) {
             Err(TransferError::Pipeline(PipelineError::Log(LogError::Fenced { .. }))) => {}
             done => {
                 let seal = done?;
@@ -93,9 +101,15 @@ pub(super) fn into_log(
     Err(TransferError::Fenced { partition, times: ATTEMPTS })
 }
 
-/// Fails unless the models of the file, the pipeline and the log are the same.
-fn check_model(pipeline: &Pipeline, log: &dyn Log, from: &Path, header: &ExportHeader) -> Result<(), TransferError> {
-    let Some(model) = &header.model else { return Ok(()) };
+/// Fails unless the models of the file, the pipeline and the log are the same. Gives that model and the
+/// width of its vectors; None where the file has none.
+fn check_model(
+    pipeline: &Pipeline,
+    log: &dyn Log,
+    from: &Path,
+    header: &ExportHeader,
+) -> Result<Option<(ModelRef, usize)>, TransferError> {
+    let Some(model) = &header.model else { return Ok(None) };
     let named = |model: &ModelRef| format!("{} ({})", model.name, model.hash);
     let differs = |place, other: &ModelRef| {
         let (found, expected) = (named(model), named(other));
@@ -107,7 +121,7 @@ fn check_model(pipeline: &Pipeline, log: &dyn Log, from: &Path, header: &ExportH
     }
     match model_of(log)? {
         Some(other) if other != *model => differs("the log was made with", &other),
-        _ => Ok(()),
+        _ => Ok(Some((model.clone(), embedder.dimensions()))),
     }
 }
 
@@ -116,6 +130,7 @@ fn attempt(
     log: &dyn Log,
     from: &Path,
     partition: u32,
+    check: &RecordCheck,
     written: &mut u64,
     already_there: &mut Option<u64>,
     total: u64,
@@ -125,7 +140,7 @@ fn attempt(
     let covering = |memory| Transaction { partition, next_offset, memory, ..Transaction::default() };
     // An empty transaction: a reader that reaches it has seen every earlier commit.
     log.commit(&covering(Vec::new()))?;
-    let found = compare(log, from, partition)?;
+    let found = compare(log, from, partition, check)?;
     already_there.get_or_insert(found.len() as u64);
     let mut file = FileReader::open(from)?;
     let (mut memory, mut bytes, mut done) = (Vec::new(), 0, found.len() as u64);
@@ -152,25 +167,35 @@ fn attempt(
     }
 }
 
-/// The keys and hashes of the bank's records in the log; an error where one is not the file's.
-fn compare(log: &dyn Log, from: &Path, partition: u32) -> Result<HashMap<Vec<u8>, blake3::Hash>, TransferError> {
+/// The keys and hashes of the bank's readable records in the log; an error where one is not the file's.
+fn compare(
+    log: &dyn Log,
+    from: &Path,
+    partition: u32,
+    check: &RecordCheck,
+) -> Result<HashMap<Vec<u8>, blake3::Hash>, TransferError> {
     let mut file = FileReader::open(from)?;
     let bank = file.header.bank.clone();
     let live = LiveRecords::of(log, Topic::Memory, partition, |key, _| Ok(key.bank == bank))?;
-    let mut found = HashMap::new();
+    let (mut found, mut unreadable) = (HashMap::new(), HashSet::new());
     live.each(log, &mut |_, record| {
-        let value = record_of(partition, record)?;
-        let value = rebased(value).map_err(|e| PipelineError::Record {
-            partition,
-            offset: record.offset,
-            problem: format!("it has no JSON form ({e}); report this"),
-        })?;
+        let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
+        let value = match read_value(record.value.as_deref().unwrap_or_default()) {
+            Ok(value) if value.bank == bank && check.vectors(&value).is_ok() => value,
+            Err(newer @ Unread::Newer(_)) => return Err(failed(newer.to_string())),
+            Ok(_) | Err(Unread::Unreadable(_)) => {
+                unreadable.insert(record.key.clone());
+                return Ok(());
+            }
+        };
+        let value = rebased(value).map_err(|e| failed(format!("it has no JSON form ({e}); report this")))?;
         found.insert(record.key.clone(), blake3::hash(&value));
         Ok(())
     })?;
     let mut same = 0;
     while let Line::Record(record) = file.next()? {
         let ExportRecord { key, value } = *record;
+        unreadable.remove(&key.to_bytes());
         if let Some(hash) = found.get(&key.to_bytes()) {
             if *hash != blake3::hash(&value_here(&file, &value)?) {
                 let window = format!("window {}/{}", key.window.session.0, key.window.start);
@@ -179,8 +204,9 @@ fn compare(log: &dyn Log, from: &Path, partition: u32) -> Result<HashMap<Vec<u8>
             same += 1;
         }
     }
-    if same < found.len() {
-        let problem = format!("{} of its {} records are not in the file", found.len() - same, found.len());
+    let (lacking, all) = (found.len() - same + unreadable.len(), found.len() + unreadable.len());
+    if lacking > 0 {
+        let problem = format!("{lacking} of its {all} records are not in the file");
         return Err(TransferError::BankExists { bank, problem });
     }
     Ok(found)

@@ -6,10 +6,12 @@
 //!
 //! - `export`: log to file.
 //! - `import`: file to log.
+//! - `check`: what a record must be before anything is written.
 //! - `file`: the file's lines, its hash and its seal.
 //! - `bank_memory`: the units and edges of the bank's records, on both sides.
 
 mod bank_memory;
+mod check;
 mod error;
 mod export;
 mod file;
