@@ -1,10 +1,16 @@
 //! Vectors from an endpoint that speaks OpenAI's embeddings protocol, here a scripted one.
 
-use ripplemem::{config::Pipeline, embed, model::SpannedText, pipeline::Service};
+use ripplemem::{
+    config::Pipeline,
+    embed,
+    log::Topic,
+    model::{Bank, DeadLetter, Question, SpannedText, TurnEvent},
+    pipeline::{PipelineError, Service},
+};
 
 use super::{
     model_process::ScriptedModel,
-    support::{ask, census, data, ingest},
+    support::{ask, census, data, ingest, lines},
 };
 
 /// A pipeline whose embedding model, named by its script, is served by `server`.
@@ -71,4 +77,60 @@ fn an_endpoints_faults_are_retried_or_named() {
     let served = "served = { endpoint = \"ftp://x\", model = \"m\" }";
     assert!(refused(&format!("{entry}\"endpoint\"\n{served}")).contains("served.endpoint: \"ftp://x\" is not a URL"));
     assert!(refused(&format!("{entry}\"onnx\"\n{served}")).contains("only runner = \"endpoint\""));
+}
+
+/// One turn with a long text, one that the endpoint refuses whatever its length, and others.
+#[test]
+fn a_declined_text_is_shortened_or_a_dead_letter_of_its_window_and_the_others_are_embedded() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = settings(&server, home.path(), "scripted+picky+short=400", "retries = 0");
+    (settings.extract.unit_turns, settings.window.turns, settings.window.overlap) = (1, 4, 0);
+    let long = format!("The red kayak is stored in the boathouse. {}", "Blue boats lie in the harbour. ".repeat(60));
+    let turns = [
+        ("1", "Ann", long.as_str()),
+        ("2", "Bo", "The forbidden island has a lighthouse"),
+        ("3", "Ann", "My sister plays the bassoon"),
+        ("4", "Bo", "I sold my bicycle to the baker"),
+        ("5", "Ann", "The ferry leaves at noon"),
+    ];
+    let mut service = open(&settings).unwrap();
+    let events: Vec<_> =
+        lines("b", "s", &turns).lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect();
+    service.log().append_turns(&events).unwrap();
+    service.catch_up().unwrap();
+    let letters = service.log().read(Topic::DeadLetters, 0, 0, 100).unwrap().records;
+    let letters: Vec<DeadLetter> =
+        letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect();
+    assert_eq!(letters.len(), 1, "{letters:?}");
+    assert!(letters[0].origin.contains("bank b, session \"caller:s\", window 0"), "{letters:?}");
+    assert!(letters[0].reason.contains("filtered") && letters[0].payload.contains("forbidden"), "{letters:?}");
+    assert!(service.take_warnings().iter().any(|warning| warning.contains("a dead letter")));
+    assert_eq!(census(&service).units, 4, "all but the forbidden one");
+    assert_eq!(ask(&service, "b", "Where is the red kayak stored?").units[0].sources, ["1"]);
+    assert!(ask(&service, "b", "Who plays the bassoon?").context.contains("bassoon"));
+}
+
+/// An endpoint that declines every text says nothing about a text.
+#[test]
+fn an_endpoint_that_declines_everything_or_is_away_is_waited_for() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&settings(&server, home.path(), "scripted", "retries = 0")).unwrap();
+    ingest(&mut service, &data("sample.jsonl"));
+    let units = census(&service).units;
+    let event = TurnEvent::from_json(lines("b", "s", &[("1", "Ann", "The ferry leaves at noon")]).trim().as_bytes());
+    service.log().append_turns(&[event.unwrap()]).unwrap();
+    let address = server.endpoint.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    drop(server);
+    let error = service.catch_up().unwrap_err();
+    assert!(matches!(error, PipelineError::Embed(embed::EmbedError::Unavailable { .. })), "{error}");
+    let question = Question { bank: Bank::parse("sample/harbour").unwrap(), text: "Who?".to_owned(), asked_at: None };
+    assert!(service.ask(&question).is_err(), "a question is refused");
+    assert_eq!(census(&service).units, units, "the memory is still there");
+    drop(service);
+    let again = ScriptedModel::start(&["--listen", &address]);
+    let mut service = open(&settings(&again, home.path(), "scripted", "retries = 0")).unwrap();
+    service.catch_up().unwrap();
+    assert!(census(&service).units > units);
 }

@@ -29,7 +29,7 @@ pub trait Embedder: Send {
     ///
     /// # Errors
     /// [`EmbedError::Span`] for a range that is not inside its text; [`EmbedError::Model`] when
-    /// the model fails.
+    /// the model fails; [`EmbedError::Unavailable`] and [`EmbedError::Declined`] from an endpoint.
     fn embed(&mut self, texts: &[SpannedText]) -> Result<Vec<SpanVectors>, EmbedError>;
     /// The vector of a question, with the model's query prefix.
     ///

@@ -70,6 +70,22 @@ pub enum EmbedError {
         /// The runtime's or the endpoint's message.
         problem: String,
     },
+    /// An endpoint is away; a later call may succeed.
+    #[error("model {model}: {problem}; texts wait until the endpoint answers again")]
+    Unavailable {
+        /// The model's name.
+        model: String,
+        /// The endpoint's message.
+        problem: String,
+    },
+    /// An endpoint declines these texts, alone and shortened, while it takes others. No retry helps.
+    #[error("model {model}: {} text(s) are declined, the first with: {}", texts.len(), texts.first().map_or("", |(_, problem)| problem))]
+    Declined {
+        /// The model's name.
+        model: String,
+        /// Which texts of the call, from 0, each with the endpoint's message.
+        texts: Vec<(usize, String)>,
+    },
     /// The cache of vectors cannot be used.
     #[error("{path}: the cache of vectors: {problem}")]
     Cache {

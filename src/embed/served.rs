@@ -2,8 +2,9 @@
 //!
 //! In: texts with spans. Out: their vectors at length one, from one text for the whole and one
 //! for each span. Every reply is checked: one vector for each text, all of one width. Transient
-//! failures are retried, after the endpoint's `Retry-After`; others are returned with the
-//! endpoint's message. The vectors go to the log like any others, so an endpoint that answers
+//! failures are retried, after the endpoint's `Retry-After`. A text that the endpoint declines is
+//! sent again alone, then shorter and shorter; what is declined even then is named. Other failures are
+//! returned with the endpoint's message. The vectors go to the log like any others, so an endpoint that answers
 //! differently tomorrow changes no memory.
 
 use std::{io::BufRead, time::Duration};
@@ -21,6 +22,11 @@ use crate::{
 
 /// The longest `Retry-After` that a request waits for; a longer one fails it.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// The text that shows whether an endpoint works at all.
+const PROBE: &str = "ready";
+/// A text that is declined is not shortened below this.
+const SHORTEST_BYTES: usize = 64;
 
 /// A model behind an endpoint.
 pub(super) struct ServedEmbedder {
@@ -54,7 +60,10 @@ impl ServedEmbedder {
         if let Some(variable) = client.endpoint.missing_key() {
             return Err(client.failed(format!("the environment variable {variable} is not set; export the key in it")));
         }
-        let probe = client.request(&["ready".to_owned()])?;
+        let probe = client.request(&[PROBE.to_owned()]).map_err(|refused| match refused {
+            Refused::Declined(problem) | Refused::Misconfigured(problem) => client.failed(problem),
+            Refused::Failed(error) => error,
+        })?;
         let dimensions = probe.first().map_or(0, |vector| vector.0.len());
         let reference =
             model_ref(&settings.model, "endpoint/1", &[&client.served.model, &dimensions.to_string()], model);
@@ -82,30 +91,80 @@ impl Embedder for ServedEmbedder {
 }
 
 impl EmbeddingsClient {
-    /// Vectors in the order of `texts`; several requests run at the same time.
+    /// Vectors in the order of `texts`; several requests run at the same time. A text that is declined
+    /// with others is sent alone, and then shortened.
     fn all(&self, texts: &[String], dimensions: usize) -> Result<Vec<Vector>, EmbedError> {
-        let mut found = Vec::with_capacity(texts.len());
+        let (mut found, mut declined) = (Vec::with_capacity(texts.len()), Vec::new());
         let requests: Vec<&[String]> = texts.chunks(self.batch).collect();
         for concurrent in requests.chunks(self.threads) {
-            let replies: Vec<Result<Vec<Vector>, EmbedError>> = std::thread::scope(|scope| {
+            let replies: Vec<Result<Vec<Vector>, Refused>> = std::thread::scope(|scope| {
                 let running: Vec<_> = concurrent.iter().map(|texts| scope.spawn(move || self.request(texts))).collect();
-                let broken =
-                    || Err(self.failed("a request thread panicked; this is a defect, please report it".to_owned()));
+                let broken = || {
+                    Err(self.failed("a request thread panicked; this is a defect, please report it".to_owned()).into())
+                };
                 running.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
             });
-            for reply in replies {
-                found.extend(reply?);
+            for (sent, reply) in concurrent.iter().zip(replies) {
+                match reply {
+                    Ok(vectors) => found.extend(vectors),
+                    Err(Refused::Failed(error)) => return Err(error),
+                    Err(Refused::Misconfigured(problem)) => return Err(self.unavailable(problem)),
+                    Err(Refused::Declined(problem)) => {
+                        for text in *sent {
+                            let vector = match self.alone(text, sent.len() == 1, &problem)? {
+                                Ok(vector) => vector,
+                                Err(problem) => {
+                                    declined.push((found.len(), problem));
+                                    // Keeps the order; nothing is returned once a text is declined.
+                                    Vector(vec![0.0; dimensions].into())
+                                }
+                            };
+                            found.push(vector);
+                        }
+                    }
+                }
             }
         }
         if let Some(other) = found.iter().find(|vector| vector.0.len() != dimensions) {
             let problem = format!("vectors of {} components after those of {dimensions}", other.0.len());
             return Err(self.failed(format!("{problem}; the endpoint now serves another model")));
         }
-        Ok(found)
+        if declined.is_empty() {
+            return Ok(found);
+        }
+        // An endpoint that declines everything is misconfigured or loads its model: no text is to blame.
+        match self.request(&[PROBE.to_owned()]) {
+            Ok(_) => Err(EmbedError::Declined { model: self.served.model.clone(), texts: declined }),
+            Err(Refused::Declined(problem) | Refused::Misconfigured(problem)) => Err(self.unavailable(problem)),
+            Err(Refused::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The vector of one text that was declined: of the whole text unless that was `tried` alone, else of
+    /// the longest of its halves, quarters and so on that is accepted. The inner error says why none is.
+    fn alone(&self, text: &str, tried: bool, problem: &str) -> Result<Result<Vector, String>, EmbedError> {
+        let mut problem = problem.to_owned();
+        let mut bytes = if tried { text.len() / 2 } else { text.len() };
+        let mut first = true;
+        while first || bytes >= SHORTEST_BYTES {
+            first = false;
+            let beginning = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
+            if beginning.trim().is_empty() {
+                break;
+            }
+            match self.request(&[beginning.to_owned()]) {
+                Ok(vectors) => return Ok(vectors.into_iter().next().ok_or(problem)),
+                Err(Refused::Declined(said)) => problem = said,
+                Err(Refused::Misconfigured(problem)) => return Err(self.unavailable(problem)),
+                Err(Refused::Failed(error)) => return Err(error),
+            }
+            bytes /= 2;
+        }
+        Ok(Err(problem))
     }
 
     /// One request, with retries.
-    fn request(&self, texts: &[String]) -> Result<Vec<Vector>, EmbedError> {
+    fn request(&self, texts: &[String]) -> Result<Vec<Vector>, Refused> {
         let body = serde_json::json!({"model": self.served.model, "input": texts, "encoding_format": "float"});
         let body = serde_json::to_vec(&body).map_err(|e| self.failed(e.to_string()))?;
         let timeout = Duration::from_secs(self.served.timeout_seconds);
@@ -114,13 +173,12 @@ impl EmbeddingsClient {
             attempts += 1;
             match self.endpoint.post(&body, timeout, |reader| read(reader, texts.len())) {
                 Ok(vectors) => return Ok(vectors),
-                Err(RequestFailure::Rejected(problem) | RequestFailure::Permanent(problem)) => {
-                    return Err(self.failed(problem));
-                }
+                Err(RequestFailure::Rejected(problem)) => return Err(Refused::Declined(problem)),
+                Err(RequestFailure::Permanent(problem)) => return Err(Refused::Misconfigured(problem)),
                 Err(RequestFailure::Transient { problem, after, .. }) => {
                     let wait = after.unwrap_or_default().max(backoff(attempts));
                     if attempts > self.served.retries || wait > MAX_RETRY_AFTER {
-                        return Err(self.failed(format!("{problem} ({attempts} attempts)")));
+                        return Err(self.unavailable(format!("{problem} ({attempts} attempts)")).into());
                     }
                     std::thread::sleep(wait);
                 }
@@ -128,8 +186,29 @@ impl EmbeddingsClient {
         }
     }
 
+    fn unavailable(&self, problem: String) -> EmbedError {
+        let problem = format!("{}: {problem}", self.endpoint.url());
+        EmbedError::Unavailable { model: self.served.model.clone(), problem }
+    }
+
     fn failed(&self, problem: String) -> EmbedError {
         EmbedError::Model { model: self.served.model.clone(), problem: format!("{}: {problem}", self.endpoint.url()) }
+    }
+}
+
+/// Why a request has no vectors.
+enum Refused {
+    /// The endpoint declines these texts; it may take others.
+    Declined(String),
+    /// It takes nothing until its configuration or the account changes.
+    Misconfigured(String),
+    /// Anything else.
+    Failed(EmbedError),
+}
+
+impl From<EmbedError> for Refused {
+    fn from(error: EmbedError) -> Self {
+        Self::Failed(error)
     }
 }
 

@@ -28,12 +28,13 @@ pub(super) fn embed_separately(
     embed: impl FnOnce(&[String]) -> Result<Vec<Vector>, EmbedError>,
 ) -> Result<Vec<SpanVectors>, EmbedError> {
     check_spans(texts)?;
-    let mut plain = Vec::with_capacity(texts.len());
-    for text in texts {
+    let (mut plain, mut text_of) = (Vec::with_capacity(texts.len()), Vec::with_capacity(texts.len()));
+    for (index, text) in texts.iter().enumerate() {
         plain.push(format!("{prefix}{}", text.text));
         plain.extend(span_texts(text).map(|words| format!("{prefix}{words}")));
+        text_of.resize(plain.len(), index);
     }
-    let mut vectors = embed(&plain)?.into_iter();
+    let mut vectors = embed(&plain).map_err(|error| of_texts(error, &text_of))?.into_iter();
     let missing = || EmbedError::Model { model: String::new(), problem: "fewer vectors than texts".to_owned() };
     texts
         .iter()
@@ -51,6 +52,15 @@ pub(super) fn embed_separately(
             Ok(SpanVectors { whole, spans, weights })
         })
         .collect()
+}
+
+/// An error about plain texts as one about the texts that they were taken from.
+fn of_texts(error: EmbedError, text_of: &[usize]) -> EmbedError {
+    let EmbedError::Declined { model, texts } = error else { return error };
+    let mut texts: Vec<(usize, String)> =
+        texts.into_iter().filter_map(|(at, problem)| Some((*text_of.get(at)?, problem))).collect();
+    texts.dedup_by_key(|(text, _)| *text);
+    EmbedError::Declined { model, texts }
 }
 
 /// The spans' texts; none when the only span is the whole text, because the whole's vector serves.
@@ -94,6 +104,16 @@ mod tests {
         })
         .expect("as many vectors as texts");
         assert_eq!(embedded, [">ab", ">a", ">b", ">c", ">d"]);
+        let declined = |_: &[String]| {
+            let texts = [1, 2, 4].map(|at| (at, "too long".to_owned())).to_vec();
+            Err(EmbedError::Declined { model: String::new(), texts })
+        };
+        match embed_separately(&texts, ">", declined) {
+            Err(EmbedError::Declined { texts, .. }) => {
+                assert_eq!(texts.iter().map(|(text, _)| *text).collect::<Vec<_>>(), [0, 2]);
+            }
+            other => panic!("{other:?}"),
+        }
         let shown: Vec<(f32, Vec<f32>)> =
             found.iter().map(|v| (v.whole.0[0], v.spans.iter().map(|s| s.0[0]).collect())).collect();
         assert_eq!(shown, [(0.0, vec![1.0, 2.0]), (3.0, vec![]), (4.0, vec![4.0])]);

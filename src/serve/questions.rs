@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     config::Pipeline,
-    embed::{self, Embedder},
+    embed::{self, EmbedError, Embedder},
     log::{
         LogError,
         kafka::{
@@ -46,6 +46,8 @@ use crate::{
 const IN_FLIGHT: usize = 256;
 /// Timeout of one poll for a question.
 const POLL: Duration = Duration::from_millis(5);
+/// Time between two attempts to reach an endpoint of embeddings at the start.
+const ENDPOINT_BACKOFF: Duration = Duration::from_millis(500);
 
 /// Answers until `stopping`.
 pub(super) fn answer(
@@ -58,7 +60,10 @@ pub(super) fn answer(
     let rules = rules(pipeline, cluster);
     let mut embedders: Vec<Box<dyn Embedder>> = Vec::new();
     for _ in 0..pipeline.serve.threads {
-        embedders.push(embed::open(&pipeline.embed, &pipeline.model())?);
+        match open_embedder(pipeline, stopping)? {
+            Some(embedder) => embedders.push(embedder),
+            None => return Ok(()),
+        }
     }
     let (work_out, work) = bounded::<Request>(IN_FLIGHT);
     let (done_out, done) = unbounded();
@@ -77,6 +82,17 @@ pub(super) fn answer(
         }
         taken
     })
+}
+
+/// An embedder, once its endpoint answers; none when the service stops before.
+fn open_embedder(pipeline: &Pipeline, stopping: &AtomicBool) -> Result<Option<Box<dyn Embedder>>, EmbedError> {
+    while !stopping.load(Ordering::Relaxed) {
+        match embed::open(&pipeline.embed, &pipeline.model()) {
+            Err(EmbedError::Unavailable { .. }) => std::thread::sleep(ENDPOINT_BACKOFF),
+            opened => return opened.map(Some),
+        }
+    }
+    Ok(None)
 }
 
 fn producer(cluster: &Cluster) -> Result<(Watch, BaseProducer<Watch>), LogError> {

@@ -20,6 +20,7 @@
 //! | `scripted+broke` | 429 because the quota is used up |
 //! | `scripted+fewer` | returns one vector too few |
 //! | `scripted+picky` | 400 for a request that contains "forbidden" |
+//! | `scripted+short=200` | 413 for a request to embed a text of more than 200 bytes |
 //! | `scripted+slow=800` | waits 800 milliseconds before every reply |
 //!
 //! `/v1/embeddings` returns word counts as vectors. Every other model name is 404. `GET /requests`
@@ -159,7 +160,15 @@ impl Server {
             let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_millis(1_500));
             return reply(stream, "429 Too Many Requests", &[format!("Retry-After: {date}")], &busy).map(|()| true);
         }
-        if model.contains("+picky") && request["messages"].to_string().contains("forbidden") {
+        let sent = if request["input"].is_null() { &request["messages"] } else { &request["input"] };
+        if let Some(limit) = model.split('+').find_map(|s| s.strip_prefix("short=")?.parse().ok()) {
+            let long = |text: &Value| text.as_str().is_some_and(|text| text.len() > limit);
+            if sent.as_array().is_some_and(|texts| texts.iter().any(long)) {
+                let body = error("The input has too many tokens", "context_length_exceeded");
+                return reply(stream, "413 Payload Too Large", &[], &body).map(|()| true);
+            }
+        }
+        if model.contains("+picky") && sent.to_string().contains("forbidden") {
             let body = error("The response was filtered", "content_filter");
             return reply(stream, "400 Bad Request", &[], &body).map(|()| true);
         }

@@ -15,13 +15,14 @@ use tokio::sync::oneshot;
 
 use crate::{
     config::Pipeline,
+    embed::EmbedError,
     llm::LlmError,
     log::{
         KafkaLog, Log, LogError,
         kafka::members::{Member, Membership},
         partition_of,
     },
-    model::{Bank, Usage},
+    model::{Bank, ModelRef, Usage},
 };
 
 use super::{
@@ -36,6 +37,8 @@ use crate::pipeline::replica::model_of;
 const IDLE: Duration = Duration::from_millis(5);
 /// Backoff before a partition is taken over again.
 const BACKOFF: Duration = Duration::from_millis(500);
+/// The same after an endpoint of embeddings was away past its retries.
+const ENDPOINT_BACKOFF: Duration = Duration::from_secs(5);
 
 /// What happens while extraction runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +122,7 @@ pub fn extract(
     let extractors = Extractors::new(pipeline)?;
     let mut vectors = Vectors::new(pipeline);
     // Opened now, so that the first turn does not wait for it.
-    let model = vectors.embedder()?.model().clone();
+    let Some(model) = open_model(&mut vectors, stop, tell)? else { return Ok(()) };
     if let Some(found) = model_of(log)?.filter(|found| *found != model) {
         return Err(PipelineError::other_model(&found, &model));
     }
@@ -214,6 +217,28 @@ pub fn extract(
     Ok(())
 }
 
+/// The model, once its endpoint answers; None when told to stop before.
+fn open_model(
+    vectors: &mut Vectors,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(ExtractionEvent),
+) -> Result<Option<ModelRef>, PipelineError> {
+    let mut said = false;
+    while !stop.load(Ordering::Relaxed) {
+        match vectors.embedder() {
+            Ok(embedder) => return Ok(Some(embedder.model().clone())),
+            Err(error @ PipelineError::Embed(EmbedError::Unavailable { .. })) => {
+                if !std::mem::replace(&mut said, true) {
+                    tell(ExtractionEvent::Warning(error.to_string()));
+                }
+                std::thread::sleep(BACKOFF);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
 /// Queues the closed windows of a bank for the model again, and gives their number.
 fn reextract(
     bank: &Bank,
@@ -246,6 +271,10 @@ fn retry_later(
         PipelineError::Log(LogError::Fenced { .. }) => {
             due.insert(partition, Instant::now() + fenced_backoff);
             tell(ExtractionEvent::Left { partition });
+        }
+        PipelineError::Embed(EmbedError::Unavailable { .. }) => {
+            due.insert(partition, Instant::now() + ENDPOINT_BACKOFF);
+            tell(ExtractionEvent::Aborted { partition, problem: error.to_string() });
         }
         PipelineError::Waits { .. } => {
             due.insert(partition, Instant::now() + fenced_backoff);

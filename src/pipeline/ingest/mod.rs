@@ -23,4 +23,4 @@ pub use extraction::{ExtractionEvent, ReextractRequest, extract};
 pub use parts::unit_texts;
 pub(super) use split::{MAX_VALUE_BYTES, values};
 pub(super) use stage::{LiveTurns, Stage};
-pub(super) use vectors::{Drafted, Vectors};
+pub(super) use vectors::{Declined, Drafted, Made, Vectors};

@@ -29,7 +29,7 @@ use super::{
     PipelineError,
     background::{self, Extractors, Failed, ModelResult, StageId, Waiting},
     split::{self, MAX_VALUE_BYTES, Storable},
-    vectors::{Drafted, Vectors},
+    vectors::{Declined, Drafted, Made, Vectors},
 };
 use crate::pipeline::replica::{Unread, check_schema};
 
@@ -296,14 +296,21 @@ impl Stage {
         if work.planned.is_empty() {
             return Ok(());
         }
-        let (model, units) = vectors.units(&work.drafted)?;
+        let Made { model, units, problems } = vectors.units(&work.drafted)?;
         // Checked before anything is written: vectors of two models cannot be compared.
         match &self.model {
             Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
             Some(_) => {}
             None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
         }
-        for (planned, units) in work.planned.iter().zip(units) {
+        for ((planned, units), declined) in work.planned.iter().zip(units).zip(problems) {
+            // The record of an open turn is followed by that of its window.
+            if let Some(Declined { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
+                let origin = window_origin(&planned.key.bank, &planned.key.window, &planned.extractor);
+                let reason = format!("{problem}; the window lacks the units that hold this text");
+                vectors.warn(format!("{origin}: a dead letter: {reason}"));
+                work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
+            }
             work.step.units += units.len() as u64;
             let record = MemoryRecord {
                 schema: SCHEMA_VERSION,
@@ -331,6 +338,7 @@ impl Stage {
                 );
                 let text = record.units.first().map_or("", |unit| unit.restatement.as_str());
                 let origin = window_origin(&record.bank, &record.window, &record.extractor);
+                vectors.warn(format!("{origin}: a dead letter: {reason}"));
                 work.transaction.dead_letters.push(DeadLetter::new(origin, reason, text.as_bytes()));
             }
             let count = values.len() as u32;

@@ -41,6 +41,24 @@ pub(in crate::pipeline) struct Drafted {
     pub drafts: Vec<DraftUnit>,
 }
 
+/// What became of drafts.
+pub(in crate::pipeline) struct Made {
+    /// The model of the vectors.
+    pub model: ModelRef,
+    /// The units of each window's drafts.
+    pub units: Vec<Vec<Unit>>,
+    /// Why a window lacks units, where it does.
+    pub problems: Vec<Option<Declined>>,
+}
+
+/// A text that the endpoint declined.
+pub(in crate::pipeline) struct Declined {
+    /// The endpoint's message.
+    pub problem: String,
+    /// The text.
+    pub text: String,
+}
+
 impl Vectors {
     /// Opens nothing before the first text.
     pub(in crate::pipeline) fn new(pipeline: &Pipeline) -> Self {
@@ -75,17 +93,39 @@ impl Vectors {
         self.open.as_ref().map(|o| o.embedder.model())
     }
 
+    /// Adds a warning for the user.
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
     /// Warnings since the last call.
     pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// One list of units for each list of drafts, in order. All texts go to the model in one call.
-    pub(in crate::pipeline) fn units(
+    /// One list of units for each list of drafts, in order. All texts go to the model in one call. A
+    /// draft with a text that the model's endpoint declines makes no unit.
+    pub(in crate::pipeline) fn units(&mut self, drafted: &[Drafted]) -> Result<Made, PipelineError> {
+        let mut declined: HashMap<SpannedText, String> = HashMap::new();
+        loop {
+            let kept: Vec<Vec<DraftUnit>> = drafted.iter().map(|d| self.without(&d.drafts, &declined)).collect();
+            if let Some((model, units)) = self.try_units(drafted, &kept, &mut declined)? {
+                let problems = drafted.iter().map(|d| self.problem_of(d, &declined)).collect();
+                return Ok(Made { model, units, problems });
+            }
+        }
+    }
+
+    /// The units of drafts; None when the endpoint declined some of their texts, which were added to
+    /// `declined`.
+    #[allow(clippy::type_complexity, reason = "both halves are named where they are made")]
+    fn try_units(
         &mut self,
         drafted: &[Drafted],
-    ) -> Result<(ModelRef, Vec<Vec<Unit>>), PipelineError> {
-        let layouts: Vec<Layout> = drafted.iter().map(|d| self.layout(d)).collect();
+        kept: &[Vec<DraftUnit>],
+        declined: &mut HashMap<SpannedText, String>,
+    ) -> Result<Option<(ModelRef, Vec<Vec<Unit>>)>, PipelineError> {
+        let layouts: Vec<Layout> = kept.iter().map(|drafts| self.layout(drafts)).collect();
         let (pairs, stored) = (self.settings.pairs, self.settings.stored);
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
@@ -102,14 +142,22 @@ impl Vectors {
                 });
             }
         }
-        let made = embedder.embed(&unknown)?;
+        let made = match embedder.embed(&unknown) {
+            Ok(made) => made,
+            Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
+                let named = texts.into_iter().filter_map(|(at, problem)| Some((unknown.get(at)?.clone(), problem)));
+                declined.extend(named);
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
         for (layout, vectors) in layouts.iter().zip(&mut vectors) {
             for (text, vector) in layout.texts.iter().zip(vectors).filter(|(_, v)| v.is_none()) {
                 *vector = wanted.get(text).and_then(|i| made.get(*i)).cloned();
             }
         }
         let mut units = Vec::with_capacity(drafted.len());
-        for ((d, layout), vectors) in drafted.iter().zip(&layouts).zip(vectors) {
+        for (((d, drafts), layout), vectors) in drafted.iter().zip(kept).zip(&layouts).zip(vectors) {
             let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
             let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Model {
                 model: model.name.clone(),
@@ -117,21 +165,42 @@ impl Vectors {
             })?;
             let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
             cache.store(&d.bank, &model, &d.window, &used)?;
-            units.push(
-                d.drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect(),
-            );
+            units.push(drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect());
         }
-        Ok((model, units))
+        Ok(Some((model, units)))
+    }
+
+    /// The drafts whose texts can all be embedded. A turn before a unit that cannot be is left out.
+    fn without(&self, drafts: &[DraftUnit], declined: &HashMap<SpannedText, String>) -> Vec<DraftUnit> {
+        if declined.is_empty() {
+            return drafts.to_vec();
+        }
+        let whole = |draft: &DraftUnit| {
+            self.layout(std::slice::from_ref(draft)).texts.iter().all(|text| !declined.contains_key(text))
+        };
+        let alone = |draft: &DraftUnit| DraftUnit { before: None, ..draft.clone() };
+        let kept = |draft| Some(draft).filter(&whole);
+        drafts.iter().filter_map(|draft| kept(draft.clone()).or_else(|| kept(alone(draft)))).collect()
+    }
+
+    /// Why a window lacks a unit: the first of its texts that was declined, and the endpoint's message.
+    fn problem_of(&self, drafted: &Drafted, declined: &HashMap<SpannedText, String>) -> Option<Declined> {
+        if declined.is_empty() {
+            return None;
+        }
+        let text = self.layout(&drafted.drafts).texts.into_iter().find(|text| declined.contains_key(text))?;
+        let problem = declined.get(&text)?.clone();
+        Some(Declined { problem, text: text.text })
     }
 
     /// Evicts the texts that a final window no longer uses.
     pub(in crate::pipeline) fn evict(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
-        let keep = self.layout(drafted).texts;
+        let keep = self.layout(&drafted.drafts).texts;
         Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
     }
 
-    fn layout(&self, drafted: &Drafted) -> Layout {
-        Layout::of(&self.settings, &self.model.turn_template, &drafted.drafts)
+    fn layout(&self, drafts: &[DraftUnit]) -> Layout {
+        Layout::of(&self.settings, &self.model.turn_template, drafts)
     }
 
     fn open(&mut self) -> Result<&mut Open, PipelineError> {

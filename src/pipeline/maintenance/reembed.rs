@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     config::Pipeline,
+    embed::EmbedError,
     extract::rules::draft_from_record,
     log::{self, KeyedValue, Log, Topic, memory_name},
     model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
@@ -21,7 +22,7 @@ use crate::{
 
 use super::{PipelineError, Progress};
 use crate::pipeline::{
-    ingest::{self, Drafted, MAX_VALUE_BYTES, Vectors},
+    ingest::{self, Declined, Drafted, MAX_VALUE_BYTES, Made, Vectors},
     replica::{LiveRecords, model_of, record_of},
 };
 
@@ -170,7 +171,13 @@ impl Copy<'_> {
                 drafts: record.units.iter().map(|unit| draft_from_record(unit, record, settings)).collect(),
             })
             .collect();
-        let (model, made) = self.vectors.units(&drafted)?;
+        let Made { model, units: made, problems } = self.vectors.units(&drafted)?;
+        if let Some((Declined { problem, .. }, window)) =
+            problems.into_iter().zip(&drafted).find_map(|(p, d)| Some((p?, d)))
+        {
+            let problem = format!("bank {}, session {:?}: {problem}", window.bank, window.window.session.0);
+            return Err(EmbedError::Model { model: model.name, problem }.into());
+        }
         let mut records: Vec<KeyedValue> = Vec::new();
         self.written += windows.len() as u64;
         let mut closed = Vec::new();
