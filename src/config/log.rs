@@ -56,6 +56,10 @@ pub struct KafkaSettings {
     /// Replication factor of the topics that are created.
     #[schemars(range(min = 1, max = 100))]
     pub replication: i32,
+    /// Copies that must have a record before it is acknowledged, in the topics that are created. 0: two
+    /// where a topic has three copies or more, else one.
+    #[schemars(range(min = 0, max = 100))]
+    pub min_insync_replicas: i32,
     /// Retention of the turns topic when it is created; 0: no limit.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub turns_retention_hours: u64,
@@ -140,6 +144,13 @@ impl LogSettings {
         check_topic_name("log.kafka.prefix", &self.kafka.prefix)?;
         if self.kind == LogKind::Kafka && self.kafka.brokers.trim().is_empty() {
             return Err("log.kafka.brokers: missing; write host:port of one or more brokers".to_owned());
+        }
+        let KafkaSettings { replication, min_insync_replicas, .. } = self.kafka;
+        if min_insync_replicas > replication {
+            return Err(format!(
+                "log.kafka.min_insync_replicas: {min_insync_replicas} is more than log.kafka.replication, {replication}: no \
+                 record would ever be acknowledged; write at most that"
+            ));
         }
         self.kafka.security.as_ref().map_or(Ok(()), SecuritySettings::check)
     }

@@ -3,14 +3,15 @@
 //! | topic | partitions | retention |
 //! |---|---|---|
 //! | `turns` | at least the memory topic's | by time |
-//! | `memory` | fixed at creation | compacted, deletions for a week |
+//! | `memory` | fixed at creation | compacted within a day, deletions for a week |
 //! | `dead-letters` | 1 | unlimited |
 //! | `questions`, `answers` | as memory | an hour |
 //! | `edges` | as memory | compacted, deletions for a week |
 //! | `memory-2` and so on | as memory | as memory |
 //! | `generations` | 1 | compacted |
 //!
-//! The last two exist once the memory was re-embedded with another model.
+//! The last two exist once the memory was re-embedded with another model. An existing topic is never
+//! changed: what it lacks is an error where it does not work, else a notice, each with the command.
 
 use rdkafka::{
     admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication},
@@ -43,11 +44,58 @@ struct TopicSpec {
     required: &'static [&'static str],
     /// Smaller values that an existing topic may have, with a notice.
     tolerated: Vec<(&'static str, String)>,
+    /// The properties that an existing topic should have, too.
+    advised: Vec<Advice>,
+}
+
+/// A property without which a topic works, and what it is for.
+struct Advice {
+    key: &'static str,
+    bound: Bound,
+    purpose: &'static str,
+}
+
+/// The values of a property that will do.
+enum Bound {
+    AtLeast(i64),
+    AtMost(i64),
+}
+
+impl Bound {
+    fn admits(&self, value: i64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= *least,
+            Self::AtMost(most) => value <= *most,
+        }
+    }
+
+    fn value(&self) -> i64 {
+        match self {
+            Self::AtLeast(value) | Self::AtMost(value) => *value,
+        }
+    }
 }
 
 const HOUR_MS: u64 = 3_600_000;
+/// How long a replaced record may stay uncompacted; no less than the compaction lag.
+const COMPACTED_WITHIN_MS: u64 = 24 * HOUR_MS;
+/// The broker's default age of a segment that is closed. Retention deletes closed segments only.
+const SEGMENT_MS: u64 = 7 * 24 * HOUR_MS;
+const MIN_SEGMENT_MS: u64 = HOUR_MS / 6;
+/// The copies that must have a record where the settings leave it open.
+fn min_insync(configured: i32, copies: i32) -> i32 {
+    match configured {
+        0 if copies >= 3 => 2,
+        0 => 1,
+        configured => configured,
+    }
+}
+
 /// The property that delays the compaction of new records.
 const COMPACTION_LAG: &str = "min.compaction.lag.ms";
+
+/// The property that bounds the time until a replaced record is compacted.
+const MAX_COMPACTION_LAG: &str = "max.compaction.lag.ms";
 
 /// Topics that only some pipelines need.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,18 +112,37 @@ fn topic_specs(cluster: &Cluster, partitions: u32, generation: u32, optional: Op
         let common = [
             ("max.message.bytes", MAX_RECORD_BYTES.to_string()),
             ("message.timestamp.type", "LogAppendTime".to_owned()),
+            ("min.insync.replicas", min_insync(settings.min_insync_replicas, settings.replication).to_string()),
         ];
-        let created_with = common.into_iter().chain(created_with.iter().cloned()).collect();
-        TopicSpec { name: cluster.topic(name), partitions, may_grow, created_with, required, tolerated: Vec::new() }
+        let created_with: Vec<_> = common.into_iter().chain(created_with.iter().cloned()).collect();
+        let mut advised = Vec::new();
+        for (key, purpose) in [
+            ("segment.ms", "so that retention deletes what it should: the newest segment is never deleted"),
+            (MAX_COMPACTION_LAG, "so that deleted text leaves the topic in a stated time"),
+        ] {
+            let wanted = created_with.iter().find(|(name, _)| *name == key).and_then(|(_, value)| value.parse().ok());
+            advised.extend(wanted.map(|most| Advice { key, bound: Bound::AtMost(most), purpose }));
+        }
+        let (name, tolerated) = (cluster.topic(name), Vec::new());
+        TopicSpec { name, partitions, may_grow, created_with, required, tolerated, advised }
     };
-    let for_ms = |ms: u64| if ms == 0 { "-1".to_owned() } else { ms.to_string() };
-    let kept = |ms: u64| [("cleanup.policy", "delete".to_owned()), ("retention.ms", for_ms(ms))];
+    let kept = |ms: u64| {
+        let mut properties = vec![("cleanup.policy", "delete".to_owned())];
+        if ms == 0 {
+            properties.push(("retention.ms", "-1".to_owned()));
+        } else {
+            properties.push(("retention.ms", ms.to_string()));
+            properties.push(("segment.ms", (ms / 6).clamp(MIN_SEGMENT_MS, SEGMENT_MS).to_string()));
+        }
+        properties
+    };
     let configured_ms = settings.compaction_lag_minutes * 60_000;
     let by_key = |lag_ms: u64| {
         [
             ("cleanup.policy", "compact".to_owned()),
             ("delete.retention.ms", REMOVALS_KEPT_MS.to_string()),
             (COMPACTION_LAG, lag_ms.to_string()),
+            (MAX_COMPACTION_LAG, COMPACTED_WITHIN_MS.max(lag_ms).to_string()),
         ]
     };
     // A version that is compacted before a snapshot reads it is lost to as-of questions.
@@ -133,7 +200,7 @@ pub(super) fn ensure(
             differences.push(format!("topic {name}: it has {found} partition(s), {partitions} are needed; {remedy}"));
         }
     }
-    let (lacking, notices) = admin.check(&existing)?;
+    let (lacking, notices) = admin.check(&existing, &metadata)?;
     differences.extend(lacking);
     if differences.is_empty() {
         Ok((generation, notices))
@@ -216,6 +283,13 @@ pub(super) fn count(metadata: &Metadata, name: &str) -> Option<u32> {
     let topic = metadata.topics().iter().find(|t| t.name() == name)?;
     let partitions = topic.partitions().len() as u32;
     (topic.error().is_none() && partitions > 0).then_some(partitions)
+}
+
+/// The copies of a topic's partitions: the least that one of them has.
+fn copies(metadata: &Metadata, name: &str) -> i32 {
+    let topic = metadata.topics().iter().find(|topic| topic.name() == name);
+    let copies = topic.into_iter().flat_map(|topic| topic.partitions()).map(|partition| partition.replicas().len());
+    copies.min().map_or(1, |copies| i32::try_from(copies).unwrap_or(i32::MAX))
 }
 
 /// An admin client. Its calls return futures, which this file waits for.
@@ -310,7 +384,7 @@ impl<'a> Admin<'a> {
     }
 
     /// Differences in required properties, and notices about tolerated ones.
-    fn check(&self, topics: &[&TopicSpec]) -> Result<(Vec<String>, Vec<String>), LogError> {
+    fn check(&self, topics: &[&TopicSpec], metadata: &Metadata) -> Result<(Vec<String>, Vec<String>), LogError> {
         if topics.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -347,6 +421,24 @@ impl<'a> Admin<'a> {
                         notices.push(message("better, so that snapshots see every version"));
                     }
                     _ => differences.push(message("needed")),
+                }
+            }
+            let copies = copies(metadata, &topic.name);
+            let in_sync = i64::from(min_insync(self.cluster.settings.min_insync_replicas, copies)).min(copies.into());
+            let in_sync = Advice {
+                key: "min.insync.replicas",
+                bound: Bound::AtLeast(in_sync),
+                purpose: "so that no acknowledged record is lost with one broker",
+            };
+            for Advice { key, bound, purpose } in topic.advised.iter().chain([&in_sync]) {
+                let value = found.get(key).and_then(|entry| entry.value.as_ref()?.parse::<i64>().ok());
+                if !value.is_some_and(|value| bound.admits(value)) {
+                    let (name, wanted) = (&topic.name, bound.value());
+                    let found = value.map_or("unknown".to_owned(), |value| value.to_string());
+                    notices.push(format!(
+                        "topic {name}: {key} is {found}, {wanted} is better, {purpose}; kafka-configs.sh --alter --entity-type \
+                         topics --entity-name {name} --add-config {key}={wanted}"
+                    ));
                 }
             }
         }
