@@ -337,7 +337,11 @@ fn what_cannot_be_evaluated_is_an_error_with_its_place() {
     let run = |format: &str, file: &str| ripplemem(&["eval", format, file, "--pipeline", pipeline]);
     fails(&run("locomo", half.to_str().unwrap()), 1, &["half.json:1:", "whole"]);
     fails(&run("locomo", "no/such.json"), 1, &["no/such.json"]);
-    fails(&run("hotpot", home.file.to_str().unwrap()), 1, &["hotpot", "locomo or longmemeval or evermembench"]);
+    fails(
+        &run("hotpot", home.file.to_str().unwrap()),
+        1,
+        &["hotpot", "locomo or realtalk or longmemeval or evermembench"],
+    );
     let empty = write(&home.directory.path().join("empty.json"), "[]");
     fails(&run("locomo", empty.to_str().unwrap()), 1, &["no question that can be asked"]);
 }

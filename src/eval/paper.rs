@@ -22,7 +22,7 @@ pub struct Paper {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperRow {
-    /// `locomo`, `longmemeval` or `evermembench`.
+    /// `locomo`, `realtalk`, `longmemeval` or `evermembench`.
     pub dataset: String,
     /// `recollection`, or the name of the same baseline or ablation here.
     pub name: String,

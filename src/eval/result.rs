@@ -28,7 +28,7 @@ pub struct EvalRun {
 pub struct EvalResult {
     /// Version of this schema: 1.
     pub schema: u32,
-    /// The format of the file: `locomo`, `longmemeval` or `evermembench`.
+    /// The format of the file: `locomo`, `realtalk`, `longmemeval` or `evermembench`.
     pub dataset: String,
     /// The name of the file, without its directory.
     pub file: String,

@@ -11,8 +11,8 @@ use super::{
     error::SourceError,
     evermembench,
     format::{Opener, SourceFormat},
-    gitter, imessage, irc, jsonl, locomo, longmemeval, matrix, mattermost, mbox, messenger, signal, slack, teams,
-    telegram,
+    gitter, imessage, irc, jsonl, locomo, longmemeval, matrix, mattermost, mbox, messenger, realtalk, signal, slack,
+    teams, telegram,
     turn_source::Source,
     whatsapp,
     zone::Zone,
@@ -24,6 +24,7 @@ use crate::{config::SourceSettings, model::Bank};
 pub const FORMATS: &[SourceFormat] = &[
     jsonl::FORMAT,
     locomo::FORMAT,
+    realtalk::FORMAT,
     longmemeval::FORMAT,
     evermembench::FORMAT,
     slack::FORMAT,

@@ -255,7 +255,7 @@ fn turn_of<'a>(
 }
 
 /// N of the key `session_N`; `None` for other keys, such as those of dates.
-fn session_number(key: &str) -> Option<u64> {
+pub(super) fn session_number(key: &str) -> Option<u64> {
     let digits = key.strip_prefix("session_")?;
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }

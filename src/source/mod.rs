@@ -5,7 +5,7 @@
 //! and its dead letter names its place; only an origin that cannot be read at all is an error.
 //! Reads no clock.
 //!
-//! `jsonl`, `locomo`, `longmemeval` and `evermembench` each read one format and describe it in a
+//! `jsonl`, `locomo`, `realtalk`, `longmemeval` and `evermembench` each read one format and describe it in a
 //! constant `FORMAT`; so does `slack`, a chat platform's export, on what `chat` has for all of them.
 //! `formats` lists these constants and recognises the format of a file. `turn_source` is the
 //! interface, `summary` says what a source holds, `queue` holds a file that is read whole, `lines`
@@ -35,6 +35,7 @@ mod matrix;
 mod mattermost;
 mod mbox;
 mod messenger;
+pub mod realtalk;
 mod signal;
 mod slack;
 mod teams;
@@ -52,5 +53,6 @@ pub use formats::{AUTO, FORMATS, format, format_names, open};
 pub use jsonl::Jsonl;
 pub use locomo::Locomo;
 pub use longmemeval::LongMemEval;
+pub use realtalk::RealTalk;
 pub use summary::{BankSummary, Summary};
 pub use turn_source::{Source, SourceBatch, SourceCounts, SourceProgress};

@@ -26,6 +26,7 @@ fn invalid_settings_are_named() {
     for (settings, expected) in [
         (settings("csv", "x", "Z", &[]), "source.format: \"csv\" is not known"),
         (settings("locomo", "-", "Z", &[]), "source.path: locomo is read from a file"),
+        (settings("realtalk", "-", "Z", &[]), "source.path: realtalk is read from a file"),
         (settings("longmemeval", "-", "Z", &[]), "source.path: longmemeval is read from a file"),
         (settings("evermembench", "-", "Z", &[]), "source.path: evermembench is read from a file"),
         (settings("longmemeval", "none.json", "noon", &[]), "source.zone: \"noon\" is not an offset or a zone"),

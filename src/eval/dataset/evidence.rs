@@ -46,28 +46,49 @@ impl Dataset {
     }
 }
 
+/// Most turns of a range: a longer one is a slip of the pen.
+const MOST_OF_A_RANGE: u64 = 50;
+
 /// The turns that an evidence string names, and whether the string was repaired.
 ///
-/// A string that is a turn's id stays as it is. Otherwise every `D1:2`, `D:1:2` or `D01:02` in it
-/// is read as an id without leading zeros; ids that name no turn are dropped.
+/// A string that is a turn's id stays as it is. Otherwise every `D1:2`, `D:1:2`, `D01:02` or `D1;2`
+/// in it is read as an id without leading zeros, and `D1:2-D1:5` or `D1:2-5` as all turns from the
+/// first to the last; ids that name no turn are dropped.
 fn named_turns(piece: &str, is_turn: impl Fn(&str) -> bool) -> (Vec<String>, bool) {
     if is_turn(piece) {
         return (vec![piece.to_owned()], false);
     }
-    let mut found = Vec::new();
+    let mut found: Vec<String> = Vec::new();
     let mut rest = piece;
     while let Some(at) = rest.find('D') {
-        rest = rest.get(at + 1..).unwrap_or_default();
-        let tail = rest.strip_prefix(':').unwrap_or(rest);
-        let Some((session, tail)) = number(tail) else { continue };
-        let Some((turn, tail)) = tail.strip_prefix(':').and_then(number) else { continue };
-        let id = format!("D{session}:{turn}");
-        if is_turn(&id) {
-            found.push(id);
-        }
+        rest = rest.get(at..).unwrap_or_default();
+        let Some((session, first, tail)) = turn(rest) else {
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        };
+        let (last, tail) = range_end(session, tail).unwrap_or((first, tail));
+        let last = if last.saturating_sub(first) < MOST_OF_A_RANGE { last.max(first) } else { first };
+        found.extend((first..=last).map(|turn| format!("D{session}:{turn}")).filter(|id| is_turn(id)));
         rest = tail;
     }
     (found, true)
+}
+
+/// The session and number of the id that a text begins with, and the rest.
+fn turn(text: &str) -> Option<(u64, u64, &str)> {
+    let tail = text.strip_prefix('D')?;
+    let (session, tail) = number(tail.strip_prefix(':').unwrap_or(tail))?;
+    let (turn, tail) = number(tail.strip_prefix([':', ';'])?)?;
+    Some((session, turn, tail))
+}
+
+/// The last turn of a range in the same session, and the rest.
+fn range_end(session: u64, tail: &str) -> Option<(u64, &str)> {
+    let tail = tail.trim_start().strip_prefix(['-', '\u{2013}', '\u{2014}'])?.trim_start();
+    match turn(tail) {
+        Some((of, last, tail)) => (of == session).then_some((last, tail)),
+        None => number(tail),
+    }
 }
 
 fn number(text: &str) -> Option<(u64, &str)> {
@@ -97,6 +118,11 @@ mod tests {
         check("D9:17 D8:6,D8:99", &turns, &["D9:17", "D8:6"], true);
         check("D:11:26", &turns, &["D11:26"], true);
         check("D30:05", &turns, &["D30:5"], true);
+        check("D8:5-7", &turns, &["D8:6"], true);
+        check("D8:4 \u{2013} D8:6, D30:5", &turns, &["D8:6", "D30:5"], true);
+        check("D8:6-D9:17", &turns, &["D8:6", "D9:17"], true);
+        check("D8:6-600", &turns, &["D8:6"], true);
+        check("D8;6", &turns, &["D8:6"], true);
         for lost in ["D", "", "D8", "D8:", "DD", "D8:7", "none", "D99999999999999999999:1", "Dé:1"] {
             check(lost, &turns, &[], true);
         }

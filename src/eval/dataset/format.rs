@@ -7,6 +7,8 @@ use crate::model::Bank;
 pub enum BenchmarkFormat {
     /// `locomo10.json`: conversations with their questions.
     Locomo,
+    /// REALTALK: a directory of dialogues with their questions.
+    RealTalk,
     /// LongMemEval: one haystack of sessions a question.
     LongMemEval,
     /// EverMemBench-Dynamic: `dialogue.json` with `qa_NNN.json` beside it.
@@ -15,7 +17,7 @@ pub enum BenchmarkFormat {
 
 impl BenchmarkFormat {
     /// Every format, in the order of the help.
-    pub const ALL: [Self; 3] = [Self::Locomo, Self::LongMemEval, Self::EverMemBench];
+    pub const ALL: [Self; 4] = [Self::Locomo, Self::RealTalk, Self::LongMemEval, Self::EverMemBench];
 
     /// The format of a name, as on the command line.
     #[must_use]
@@ -28,6 +30,7 @@ impl BenchmarkFormat {
     pub fn name(self) -> &'static str {
         match self {
             Self::Locomo => "locomo",
+            Self::RealTalk => "realtalk",
             Self::LongMemEval => "longmemeval",
             Self::EverMemBench => "evermembench",
         }

@@ -12,7 +12,10 @@ use super::{
     json::words,
     question::{Answerability, Dataset, DatasetQuestion},
 };
-use crate::eval::problems::{Damage, Problems};
+use crate::{
+    eval::problems::{Damage, Problems},
+    model::Bank,
+};
 
 /// Reads the questions of all conversations, or of those in `only`.
 pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
@@ -35,59 +38,64 @@ pub(super) fn read(conversations: &[Value], only: &[String]) -> Dataset {
             dataset.problems.note(Damage::NoConversation, format!("[{index}]: {name:?} cannot name a bank"));
             continue;
         };
-        let questions = match conversation.get("qa") {
-            Some(Value::Array(questions)) => questions.as_slice(),
-            _ => {
-                dataset.problems.note(Damage::NotAQuestion, format!("{name}: qa is not a list"));
-                &[]
-            }
-        };
-        for (number, value) in questions.iter().enumerate() {
-            let id = format!("{name}#{number}");
-            let Some(text) = words(value.get("question")) else {
-                dataset.problems.note(Damage::NotAQuestion, id);
-                continue;
-            };
-            let (category, answerability) = category(value.get("category"), &id, &mut dataset.problems);
-            let evidence = evidence(value.get("evidence"), &id, &mut dataset.problems);
-            let reference = words(value.get("answer"));
-            if reference.is_none() && answerability == Answerability::Supported {
-                dataset.problems.note(Damage::NoAnswer, &id);
-            }
-            dataset.questions.push(DatasetQuestion {
-                id,
-                conversation: name.to_owned(),
-                bank: bank.clone(),
-                category,
-                answerability,
-                text,
-                asked_at: None,
-                reference,
-                evidence,
-            });
-        }
+        annotated(&mut dataset, name, &bank, conversation.get("qa"), category);
     }
     dataset
 }
 
-fn category(value: Option<&Value>, id: &str, problems: &mut Problems) -> (String, Answerability) {
-    let name = words(value);
-    let known = match name.as_deref() {
-        Some("1") => Some("multi-hop"),
-        Some("2") => Some("temporal"),
-        Some("3") => Some("open-domain"),
-        Some("4") => Some("single-hop"),
-        Some("5") => Some("adversarial"),
-        _ => None,
+/// Reads the list of a dialogue's annotated questions. `category` gives the name of a category's
+/// number, and whether the dialogue supports an answer.
+pub(super) fn annotated(
+    dataset: &mut Dataset,
+    name: &str,
+    bank: &Bank,
+    list: Option<&Value>,
+    category: fn(&str) -> Option<(&'static str, Answerability)>,
+) {
+    let Some(Value::Array(questions)) = list else {
+        return dataset.problems.note(Damage::NotAQuestion, format!("{name}: qa is not a list"));
     };
-    match known {
-        Some("adversarial") => ("adversarial".to_owned(), Answerability::Unsupported),
-        Some(known) => (known.to_owned(), Answerability::Supported),
-        None => {
-            let name = name.unwrap_or_else(|| "none".to_owned());
-            problems.note(Damage::UnknownCategory, format!("{id}: {name}"));
-            (format!("category {name}"), Answerability::Unknown)
+    for (number, value) in questions.iter().enumerate() {
+        let id = format!("{name}#{number}");
+        let Some(text) = words(value.get("question")) else {
+            dataset.problems.note(Damage::NotAQuestion, id);
+            continue;
+        };
+        let number = words(value.get("category")).unwrap_or_else(|| "none".to_owned());
+        let (category, answerability) = category(&number).map_or_else(
+            || {
+                dataset.problems.note(Damage::UnknownCategory, format!("{id}: {number}"));
+                (format!("category {number}"), Answerability::Unknown)
+            },
+            |(name, answerability)| (name.to_owned(), answerability),
+        );
+        let evidence = evidence(value.get("evidence"), &id, &mut dataset.problems);
+        let reference = words(value.get("answer"));
+        if reference.is_none() && answerability == Answerability::Supported {
+            dataset.problems.note(Damage::NoAnswer, &id);
         }
+        dataset.questions.push(DatasetQuestion {
+            id,
+            conversation: name.to_owned(),
+            bank: bank.clone(),
+            category,
+            answerability,
+            text,
+            asked_at: None,
+            reference,
+            evidence,
+        });
+    }
+}
+
+fn category(number: &str) -> Option<(&'static str, Answerability)> {
+    match number {
+        "1" => Some(("multi-hop", Answerability::Supported)),
+        "2" => Some(("temporal", Answerability::Supported)),
+        "3" => Some(("open-domain", Answerability::Supported)),
+        "4" => Some(("single-hop", Answerability::Supported)),
+        "5" => Some(("adversarial", Answerability::Unsupported)),
+        _ => None,
     }
 }
 

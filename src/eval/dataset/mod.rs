@@ -14,6 +14,7 @@ mod locomo;
 mod longmemeval;
 mod question;
 mod read;
+mod realtalk;
 
 pub use error::DatasetError;
 pub use format::BenchmarkFormat;

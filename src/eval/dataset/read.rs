@@ -9,6 +9,7 @@ use super::{
     json::{each, list},
     locomo, longmemeval,
     question::Dataset,
+    realtalk,
 };
 
 /// Reads the questions of a file: all of them, or those of the conversations in `only`.
@@ -24,6 +25,7 @@ pub(crate) fn read(
 ) -> Result<Dataset, DatasetError> {
     let mut dataset = match format {
         BenchmarkFormat::Locomo => locomo::read(&list(format, path)?, only),
+        BenchmarkFormat::RealTalk => realtalk::read(path, only)?,
         BenchmarkFormat::LongMemEval => {
             let mut dataset = Dataset { scorable: true, ..Dataset::default() };
             each(format, path, |index, item| longmemeval::read(&mut dataset, index, &item, only, zone_seconds))?;
