@@ -15,7 +15,7 @@ fn a_service_writes_a_snapshot_on_request() {
     let Some(broker) = Broker::shared("kafka_snapshots::a_service_writes_a_snapshot_on_request") else { return };
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let tables =
-        format!("[metrics]\nlisten = \"{listen}\"\n[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 100000\n");
+        format!("[admin]\nlisten = \"{listen}\"\n[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 100000\n");
     let home = Home::with(&broker, "asked", "", &tables);
     let units = uninterrupted().units;
     let service = home.run();

@@ -10,6 +10,7 @@ use clap::Args;
 use ripplemem::{
     config::{LLM, LogKind, Pipeline},
     model::Bank,
+    serve::admin_access,
 };
 
 use super::{
@@ -20,11 +21,11 @@ use super::{
     open_memory::{open_memory, print_warnings},
     output::print,
     progress_bar::with_progress,
-    service_request::{WORK_TIMEOUT, request},
+    service_request::administer,
 };
 
 /// Have the language model read a bank's closed windows again, and pay for it again. On Kafka the
-/// service at metrics.listen does it. A window that is not read again keeps its units.
+/// service at admin.listen does it. A window that is not read again keeps its units.
 #[derive(Args)]
 pub(crate) struct Reextract {
     /// The bank.
@@ -48,12 +49,11 @@ impl Reextract {
 }
 
 fn ask_service(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
-    let listen = &pipeline.metrics.listen;
-    if listen.is_empty() {
-        anyhow::bail!("metrics.listen: empty; name the address of the service that extracts the bank's partition");
-    }
-    let response = request("POST", &format!("http://{listen}/reextract"), bank.as_str(), WORK_TIMEOUT)?;
-    print(&format!("{response}; ripplemem_llm_windows_waiting at http://{listen}/metrics says how many are left\n"))?;
+    let Some(access) = admin_access(pipeline)? else {
+        anyhow::bail!("admin.listen: empty; name the address of the service that extracts the bank's partition");
+    };
+    let response = administer(&access, "reextract", bank.as_str())?;
+    print(&format!("{response}; the service's metric ripplemem_llm_windows_waiting says how many are left\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,17 +7,21 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{config::LogKind, pipeline};
+use ripplemem::{
+    config::{LogKind, Pipeline},
+    pipeline,
+    serve::{AdminError, admin_access},
+};
 
 use super::{
     memory_arguments::MemoryArguments,
     output::{print, say},
     progress_bar::with_progress,
-    service_request::{Unreachable, WORK_TIMEOUT, request},
+    service_request::{HEALTH_TIMEOUT, Unreachable, administer, request},
 };
 
 /// Write a snapshot of the memory to the place that the pipeline names. With the log on Kafka,
-/// the service at metrics.listen writes it, if one answers there.
+/// the service at admin.listen writes it, if one answers there.
 #[derive(Args)]
 pub(crate) struct Snapshot {
     #[command(flatten)]
@@ -31,15 +35,16 @@ impl Snapshot {
         if directory.is_empty() {
             anyhow::bail!("snapshot.directory: empty; name a place in the pipeline file, or with --snapshots");
         }
-        let listen = &pipeline.metrics.listen;
-        if pipeline.log.kind == LogKind::Kafka && !listen.is_empty() {
-            match request("POST", &format!("http://{listen}/snapshot"), "", WORK_TIMEOUT) {
+        if pipeline.log.kind == LogKind::Kafka {
+            match of_service(&pipeline) {
                 Err(error) if error.is::<Unreachable>() => {
                     say(&format!("{error:#}; this process writes the snapshot instead"));
                 }
-                response => {
-                    print(&format!("{}\n", response?))?;
-                    return Ok(ExitCode::SUCCESS);
+                taken => {
+                    if let Some(taken) = taken? {
+                        print(&format!("{taken}\n"))?;
+                        return Ok(ExitCode::SUCCESS);
+                    }
                 }
             }
         }
@@ -47,4 +52,25 @@ impl Snapshot {
         print(&format!("{directory}: {}\n", taken.summary()))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The snapshot that the running service writes; none where no service can be asked or is in the way.
+fn of_service(pipeline: &Pipeline) -> Result<Option<String>> {
+    let access = match admin_access(pipeline) {
+        Ok(Some(access)) => access,
+        Err(AdminError::NotStarted { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+        Ok(None) => {
+            let listen = &pipeline.metrics.listen;
+            let health = format!("http://{listen}/health");
+            if !listen.is_empty() && request("GET", &health, None, "", HEALTH_TIMEOUT).is_ok() {
+                anyhow::bail!(
+                    "admin.listen: empty, and a service answers at {listen}: two writers would disturb each other; set \
+                     admin.listen in its pipeline file, so that it can be asked, or stop it"
+                );
+            }
+            return Ok(None);
+        }
+    };
+    administer(&access, "snapshot", "").map(Some)
 }

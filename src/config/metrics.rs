@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsSettings {
-    /// Address and port, such as `127.0.0.1:9464`, that serve `/health`, `/ready`, `/metrics`,
-    /// `/snapshot` and `/reextract`; empty: none. There is no authentication: keep it private.
+    /// Address and port, such as `127.0.0.1:9464`, that serve `/health`, `/ready` and `/metrics`;
+    /// empty: none. There is no authentication; nothing there starts work or tells what is remembered.
     pub listen: String,
 }
 

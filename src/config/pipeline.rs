@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::{
+    admin::AdminSettings,
     embed::{EmbedSettings, ModelSettings},
     error::ConfigError,
     extract::ExtractSettings,
@@ -68,6 +69,8 @@ pub struct Pipeline {
     pub snapshot: SnapshotSettings,
     /// The HTTP address of a running service.
     pub metrics: MetricsSettings,
+    /// The administration of a running service, over HTTP.
+    pub admin: AdminSettings,
 }
 
 /// The schema of the type: types, descriptions and ranges, each where it is used.
@@ -102,7 +105,8 @@ impl Pipeline {
         let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
         let cache = Some(&mut pipeline.llm.cache_directory);
         let embed = &mut pipeline.embed;
-        let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache];
+        let token = Some(&mut pipeline.admin.token_file);
+        let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache, token];
         for file in files.into_iter().flatten().flatten() {
             *file = base.join(&*file);
         }
@@ -164,6 +168,7 @@ impl Pipeline {
         SnapshotSettings::check(&self.snapshot.directory)
             .map_err(|problem| format!("snapshot.directory: {problem}"))?;
         self.metrics.check()?;
+        self.admin.check()?;
         self.llm.check_choice("extract.extractor", &self.extract.extractor)?;
         self.llm.check_choice("recall.planner", &self.recall.planner)?;
         self.llm.check_choice("recall.cues_by", &self.recall.cues_by)?;

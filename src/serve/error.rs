@@ -1,5 +1,6 @@
 //! Why a service stopped that nobody stopped.
 
+use super::admin_token::AdminError;
 use crate::{
     embed::EmbedError,
     log::LogError,
@@ -15,14 +16,19 @@ pub enum ServeError {
     /// A topic could not be written as Parquet.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The address of the metrics is taken or not of this machine.
-    #[error("metrics.listen: {listen} cannot be listened on: {problem}; choose another address")]
+    /// An address is taken or not of this machine.
+    #[error("{key}: {listen} cannot be listened on: {problem}; choose another address")]
     Listen {
+        /// The setting.
+        key: &'static str,
         /// The address.
         listen: String,
         /// Why.
         problem: String,
     },
+    /// The administration has no token.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     /// A thread cannot be started.
     #[error("a thread cannot be started: {0}; the system has too many threads")]
     Thread(std::io::Error),

@@ -1,45 +1,52 @@
-//! The service's state over HTTP: `/health`, `/ready` and `/metrics`; `/snapshot`, which requests one,
-//! and `/reextract`, which makes the language model extract a bank again.
+//! The HTTP listeners of a service, and what anybody may ask: `/health`, `/ready` and `/metrics`.
 //!
-//! In: an address. Out: 200 or 503 with a line of text, and Prometheus' text. No response contains
-//! anything from a bank. There is no authentication: keep the address private.
+//! In: an address and routes. Out: a thread that serves them until the process ends. No response of
+//! the open routes contains anything from a bank, and none of them starts work.
+//!
+//! A route is added where its work is: a module of `serve` gives a `Router<Arc<State>>`, and what the
+//! handler needs stands in [`State`]. What anybody may ask is merged in [`routes`]. What changes
+//! something or costs money goes below `/v1/admin`, into `admin::routes`, where every request is
+//! checked first. A listener of its own is opened by [`serve`], from `service`.
 
 use std::{net::TcpListener, sync::Arc};
 
 use axum::{
     Router,
+    extract::State as Shared,
     http::StatusCode,
-    routing::{get, post},
+    routing::{any, get},
 };
-use tokio::sync::oneshot;
 
 use super::{error::ServeError, state::State};
-use crate::{model::Bank, pipeline::ReextractRequest};
 
-/// Serves until the process ends.
+/// Serves the open routes until the process ends.
 ///
 /// # Errors
 /// [`ServeError::Listen`] when the address is taken or not of this machine.
 pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
-    let failed = |e: &dyn std::fmt::Display| ServeError::Listen { listen: listen.to_owned(), problem: e.to_string() };
-    let listener = TcpListener::bind(listen).map_err(|e| failed(&e))?;
+    let listener = TcpListener::bind(listen).map_err(|e| cannot_listen("metrics.listen", listen, &e))?;
+    serve("http", "metrics.listen", listener, routes().with_state(state))
+}
+
+/// What anybody may ask.
+pub(super) fn routes() -> Router<Arc<State>> {
+    Router::new()
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(|Shared(state): Shared<Arc<State>>| async move { state.metrics.text() }))
+        .route("/snapshot", any(|| async { moved("snapshot") }))
+        .route("/reextract", any(|| async { moved("reextract") }))
+}
+
+/// Serves a router on a thread of its own until the process ends. `key` names the listener's setting.
+///
+/// # Errors
+/// [`ServeError::Listen`].
+pub(super) fn serve(thread: &str, key: &'static str, listener: TcpListener, router: Router) -> Result<(), ServeError> {
+    let listen = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let failed = |e: &dyn std::fmt::Display| cannot_listen(key, &listen, e);
     listener.set_nonblocking(true).map_err(|e| failed(&e))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
-    let (ready, metrics, asked, reads) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state), state);
-    let router = Router::new()
-        .route("/health", get(|| async { "ok\n" }))
-        .route(
-            "/ready",
-            get(move || async move {
-                match ready.waiting_for() {
-                    None => (StatusCode::OK, "ready\n".to_owned()),
-                    Some(what) => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n")),
-                }
-            }),
-        )
-        .route("/snapshot", post(move || async move { snapshot(&asked).await }))
-        .route("/reextract", post(move |bank: String| async move { reextract(&reads, &bank).await }))
-        .route("/metrics", get(move || async move { metrics.metrics.text() }));
     let serving = move || {
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
@@ -47,52 +54,22 @@ pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
             drop(axum::serve(listener, router).await);
         });
     };
-    std::thread::Builder::new().name("http".to_owned()).spawn(serving).map_err(|e| failed(&e))?;
+    std::thread::Builder::new().name(thread.to_owned()).spawn(serving).map_err(|e| failed(&e))?;
     Ok(())
 }
 
-async fn snapshot(state: &State) -> (StatusCode, String) {
-    if let Some(what) = state.waiting_for() {
-        return (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n"));
-    }
-    let Some(requests) = &state.snapshots else {
-        return (
-            StatusCode::NOT_FOUND,
-            "no snapshots are written: set snapshot.directory in the pipeline file\n".to_owned(),
-        );
-    };
-    let (reply, answer) = oneshot::channel();
-    drop(requests.send(reply));
-    match answer.await {
-        Ok(Ok(taken)) => (StatusCode::OK, format!("{taken}\n")),
-        Ok(Err(problem)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")),
-        Err(_) => stopping(),
+pub(super) fn cannot_listen(key: &'static str, listen: &str, problem: &dyn std::fmt::Display) -> ServeError {
+    ServeError::Listen { key, listen: listen.to_owned(), problem: problem.to_string() }
+}
+
+async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
+    match state.waiting_for() {
+        None => (StatusCode::OK, "ready\n".to_owned()),
+        Some(what) => (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n")),
     }
 }
 
-async fn reextract(state: &State, bank: &str) -> (StatusCode, String) {
-    if let Some(what) = state.waiting_for() {
-        return (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {what}\n"));
-    }
-    let Some(requests) = &state.reextractions else {
-        return (
-            StatusCode::NOT_FOUND,
-            "no language model extracts here: set extract.extractor = \"llm\"\n".to_owned(),
-        );
-    };
-    let bank = match Bank::parse(bank.trim()) {
-        Ok(bank) => bank,
-        Err(invalid) => return (StatusCode::BAD_REQUEST, format!("the body must be the name of a bank: {invalid}\n")),
-    };
-    let (reply, answer) = oneshot::channel();
-    drop(requests.send(ReextractRequest { bank: bank.clone(), reply }));
-    match answer.await {
-        Ok(Ok(windows)) => (StatusCode::OK, format!("bank {bank}: {windows} windows are read again\n")),
-        Ok(Err(problem)) => (StatusCode::NOT_FOUND, format!("{problem}\n")),
-        Err(_) => stopping(),
-    }
-}
-
-fn stopping() -> (StatusCode, String) {
-    (StatusCode::SERVICE_UNAVAILABLE, "the service is stopping\n".to_owned())
+fn moved(path: &str) -> (StatusCode, String) {
+    let text = format!("moved: POST /v1/admin/{path} at admin.listen, with its token ([admin] in the pipeline file)\n");
+    (StatusCode::GONE, text)
 }

@@ -7,9 +7,12 @@
 //! the topics, and another instance does it.
 //!
 //! `service` starts a thread for each of: `extraction`, `follow`, `questions` (with `request`, the
-//! form of a question's record), `edges`, `snapshots`, `replay`, `http`; `state` is what they share,
-//! `backoff` how they retry. `client` asks a running service, `tap` shows records to people.
+//! form of a question's record), `edges`, `snapshots`, `replay`, `http` (how the service is, and how a
+//! route is added), `admin` (orders, with `admin_token`); `state` is what they share, `backoff` how they
+//! retry. `client` asks a running service, `tap` shows records to people.
 
+mod admin;
+mod admin_token;
 mod backoff;
 mod client;
 mod edges;
@@ -25,6 +28,7 @@ mod snapshots;
 mod state;
 mod tap;
 
+pub use admin_token::{AdminAccess, AdminError, admin_access};
 pub use client::{AskError, ask};
 pub use error::ServeError;
 pub use request::{parse_after, parse_as_of};

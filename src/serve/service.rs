@@ -14,7 +14,8 @@ use std::{
 use crossbeam_channel::unbounded;
 
 use super::{
-    edges, error::ServeError, extraction::extract, follow::follow, http, questions, replay, snapshots, state::State,
+    admin, edges, error::ServeError, extraction::extract, follow::follow, http, questions, replay, snapshots,
+    state::State,
 };
 use crate::{
     config::{LLM, Pipeline, Role},
@@ -55,6 +56,10 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     });
     if !pipeline.metrics.listen.is_empty() {
         http::start(&pipeline.metrics.listen, Arc::clone(&state))?;
+    }
+    if !pipeline.admin.listen.is_empty() {
+        let address = admin::start(pipeline, Arc::clone(&state))?;
+        say(&format!("administration: http://{address}/v1/admin"));
     }
     let llm = if pipeline.llm.is_set() {
         Some(Llm::open(&pipeline.llm, pipeline.responses()).map_err(PipelineError::from)?)
