@@ -1,8 +1,10 @@
 //! A census: counts what the arrangements hold as of an epoch.
 //!
-//! In: census probes, on every worker, and the two arrangements. Out: counts, and a sum
-//! of hashes that depends only on the set, never on order, batching or workers; on
-//! request the units and edges themselves. It walks the arrangements and keeps nothing.
+//! In: census probes and the two arrangements. Out: counts, and a sum of hashes that depends only on
+//! the set, never on order or batching; on request the units and edges themselves. It walks the
+//! arrangements, or the part of the one bank that is asked, and keeps nothing.
+
+use std::collections::BTreeSet;
 
 use differential_dataflow::{
     ExchangeData,
@@ -146,7 +148,16 @@ fn scan<'scope, V: ExchangeData>(
                 let epoch = *capability.time();
                 let (mut cursor, storage) = trace.cursor();
                 let mut censuses: Vec<(ProbeId, Census)> = asked.iter().map(|a| (a.id, Census::default())).collect();
+                let all = asked.iter().any(|a| a.probe.bank.is_none());
+                let mut banks: BTreeSet<BankKey> = asked.iter().filter_map(|a| a.probe.bank).collect();
                 while let Some(key) = cursor.get_key(&storage) {
+                    if !all && !banks.contains(&key.bank) {
+                        // On to the next bank that is asked.
+                        banks = banks.split_off(&key.bank);
+                        let Some(bank) = banks.first() else { break };
+                        cursor.seek_key(&storage, &UnitKey { bank: *bank, id: UnitId(0) });
+                        continue;
+                    }
                     while let Some(value) = cursor.get_val(&storage) {
                         let mut count_at = 0;
                         cursor.map_times(&storage, |time, change| {

@@ -12,11 +12,11 @@ use std::{
 };
 
 use super::{
-    live::{ById, KnownChoices, LiveUnit},
-    score::{Choice, CueSet, NameKey, Structural, TimelinePosition},
+    live::{ById, LiveUnit},
+    score::{Choice, CueSet, GraphChoice, NameKey, Structural, TimelinePosition},
     semantic::ChoiceChange,
 };
-use crate::model::{Score, UnitId};
+use crate::model::UnitId;
 
 /// The structural index of one bank.
 #[derive(Debug)]
@@ -80,28 +80,29 @@ impl CueIndex {
         }
     }
 
-    /// Fills an empty index with units whose choices are known, and appends the choices.
-    pub(super) fn restore(&mut self, units: &[Arc<LiveUnit>], known: &KnownChoices, changes: &mut Vec<ChoiceChange>) {
-        let mut orders: HashMap<CueValue, Vec<(Order, Arc<LiveUnit>)>> = HashMap::new();
+    /// Adds units whose choices are known and follow with [`Self::choose_known`].
+    pub(super) fn place(&mut self, units: &[Arc<LiveUnit>]) {
         for unit in units {
             self.units.insert(unit.id, (Arc::clone(unit), Vec::new()));
             for value in values(&unit.cues) {
-                orders.entry(value).or_default().push((order(unit), Arc::clone(unit)));
+                self.indexes.entry(value).or_default().insert(order(unit), Arc::clone(unit));
             }
         }
-        // Sorted entries make a tree at once.
-        self.indexes = orders.into_iter().map(|(value, units)| (value, units.into_iter().collect())).collect();
-        for unit in units {
-            let to = |(to, score): &(UnitId, Score)| {
-                let (to, _) = self.units.get(to)?;
-                Some(Choice::new(*score, &unit.position, &to.position, to.id))
-            };
-            let mut best: Vec<Choice> = known.get(&unit.id).into_iter().flatten().filter_map(to).collect();
-            best.sort_unstable();
-            changes.extend(best.iter().map(|choice| (unit.id, unit.position.ordinal, *choice, 1)));
-            if let Some((_, choices)) = self.units.get_mut(&unit.id) {
-                *choices = best;
-            }
+    }
+
+    /// Gives a unit that was placed all of its choices, and appends them.
+    pub(super) fn choose_known(&mut self, known: &[GraphChoice], changes: &mut Vec<ChoiceChange>) {
+        let Some((unit, _)) = known.first().and_then(|choice| self.units.get(&choice.from)) else { return };
+        let (id, position) = (unit.id, unit.position);
+        let to = |choice: &GraphChoice| {
+            let (to, _) = self.units.get(&choice.to)?;
+            Some(Choice::new(choice.weight, &position, &to.position, to.id))
+        };
+        let mut best: Vec<Choice> = known.iter().filter_map(to).collect();
+        best.sort_unstable();
+        changes.extend(best.iter().map(|choice| (id, position.ordinal, *choice, 1)));
+        if let Some((_, choices)) = self.units.get_mut(&id) {
+            *choices = best;
         }
     }
 

@@ -1,7 +1,8 @@
-//! The dataflow itself: from memory records and probes to answers, on one worker.
+//! The dataflow itself: from memory records and probes to answers, on a shard's own worker.
 //!
-//! In: upserts by record key, probes. Out: answers, passed to `sink` on the bank's worker before the
-//! probe's epoch is complete. The shape:
+//! In: upserts by record key, probes. Out: rows of answers and changes of the graph, in [`Outputs`].
+//! Those of a walk or a count are there once its epoch is complete; those of an index probe once its
+//! scan is finished, which may be later and holds up no epoch. The shape:
 //! ```text
 //! records ─ upsert ─ hide open ─► Units ─► BankIndex ─► choices ─ both directions ─► Adjacency
 //! known choices, index probes ────────────────┘ └─► hits, familiar parts
@@ -9,7 +10,7 @@
 //! census probes ─► walk of Units and Adjacency ─► counts
 //! ```
 
-use std::sync::Arc;
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use differential_dataflow::{
     VecCollection,
@@ -19,15 +20,17 @@ use differential_dataflow::{
 use timely::{
     dataflow::{
         InputHandle, ProbeHandle,
-        operators::{Input, Inspect, Probe, vec::Broadcast},
+        operators::{Input, Inspect, Probe},
     },
     worker::Worker,
 };
 
 use super::{
-    api::{FamiliarParts, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
-    bank_index::{Chosen, Epoch, Known, PendingProbe, ProbeId, ProbeResult, bank_index},
-    census::{Census, CensusProbe, GraphEdge, count_edges, count_units},
+    api::{IndexProbe, NeighbourhoodProbe},
+    bank_index::{Epoch, Known, PendingProbe, ProbeId, ProbeResult, Turns, bank_index},
+    banks::{Banks, Chosen, SharedPostings},
+    census::{CensusProbe, GraphEdge, count_edges, count_units},
+    command::Row,
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
     neighbourhood::{Edge, neighbourhood},
     score::{GraphChoice, Structural},
@@ -40,20 +43,29 @@ use crate::{
 /// A record that was added, changed or removed (`None`), with its epoch.
 pub(super) type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
 
-/// One row of an answer.
-#[derive(Debug, Clone)]
-pub(super) enum Row {
-    /// Of a first-hop probe.
-    Hit(Hit),
-    /// Of a familiarity probe.
-    Familiar(FamiliarParts),
-    /// Of a neighbourhood.
-    Neighbour(Neighbour),
-    /// Of a census.
-    Census(Census),
+/// What comes out of a shard's dataflow.
+#[derive(Default)]
+pub(super) struct Outputs {
+    /// Rows of answers.
+    pub rows: RefCell<Vec<(ProbeId, Row)>>,
+    /// Probes of the indexes of which every row is there.
+    pub answered: RefCell<Vec<ProbeId>>,
+    /// Edges that were added (+1) and removed (−1), where someone listens.
+    pub edges: RefCell<Vec<(GraphEdge, isize)>>,
+    /// Choices that were added (+1) and removed (−1), where someone listens.
+    pub choices: RefCell<Vec<((BankKey, GraphChoice), isize)>>,
 }
 
-/// The inputs of one worker, and the probe that tells when an epoch is complete.
+/// Which changes someone listens to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watched {
+    /// Of edges.
+    pub edges: bool,
+    /// Of choices.
+    pub choices: bool,
+}
+
+/// The inputs of a shard, and the probe that tells when an epoch is complete.
 pub(super) struct Inputs {
     /// Memory records.
     pub records: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<Upsert>>>,
@@ -66,7 +78,7 @@ pub(super) struct Inputs {
         InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<NeighbourhoodProbe>>>>,
     /// Census probes.
     pub censuses: InputHandle<Epoch, timely::container::CapacityContainerBuilder<Vec<PendingProbe<CensusProbe>>>>,
-    /// Passes an epoch when all of its probes are answered.
+    /// Passes an epoch when its changes are applied, and its walks and counts are answered.
     pub done: ProbeHandle<Epoch>,
 }
 
@@ -81,21 +93,15 @@ impl Inputs {
     }
 }
 
-/// Callbacks for additions (+1) and removals (−1), called before the epoch is complete.
-pub(super) struct Watchers<E, C> {
-    /// For edges.
-    pub edges: Option<E>,
-    /// For choices.
-    pub choices: Option<C>,
-}
-
 /// Builds the dataflow on a worker.
 pub(super) fn build(
     worker: &mut Worker,
     settings: &MemorySettings,
     semantic_threshold: Score,
-    sink: impl Fn(ProbeId, Row) + Clone + 'static,
-    watchers: Watchers<impl Fn(GraphEdge, isize) + 'static, impl Fn(BankKey, GraphChoice, isize) + 'static>,
+    postings: SharedPostings,
+    turns: Rc<Turns>,
+    outputs: &Rc<Outputs>,
+    watched: Watched,
 ) -> Inputs {
     let done = ProbeHandle::new();
     worker.dataflow(|scope| {
@@ -112,12 +118,13 @@ pub(super) fn build(
             );
         let units = live_units(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
         let by_unit = units.clone().arrange_by_key_named("Units");
-        let (choices, hits) = bank_index(units, known_stream, index_stream, settings, semantic_threshold);
-        if let Some(chosen) = watchers.choices {
-            let choices = choices.clone().inner;
+        let banks = Banks::new(settings, semantic_threshold, postings);
+        let (choices, hits) = bank_index(units, known_stream, index_stream, banks, turns);
+        if watched.choices {
+            let (choices, outputs) = (choices.clone().inner, Rc::clone(outputs));
             let each = move |((from, (_, channel, choice)), _, diff): &(Chosen, Epoch, isize)| {
                 let known = GraphChoice { channel: *channel, from: from.id, to: choice.id, weight: choice.weight() };
-                chosen(from.bank, known, *diff);
+                outputs.choices.borrow_mut().push(((from.bank, known), *diff));
             };
             choices.inspect(each).probe_with(&done);
         }
@@ -128,7 +135,8 @@ pub(super) fn build(
                 [(from, edge), (to, (channel, choice.reversed(ordinal, from.id)))]
             })
             .arrange_by_key_named("Adjacency");
-        if let Some(changed) = watchers.edges {
+        if watched.edges {
+            let outputs = Rc::clone(outputs);
             // Both ends may have chosen the edge; it counts once.
             let edges = adjacency.clone().as_collection(|key, (channel, choice)| (*key, *channel, *choice));
             edges
@@ -142,7 +150,7 @@ pub(super) fn build(
                 })
                 .distinct()
                 .inner
-                .inspect(move |(edge, _epoch, diff)| changed(*edge, *diff))
+                .inspect(move |(edge, _epoch, diff)| outputs.edges.borrow_mut().push((*edge, *diff)))
                 .probe_with(&done);
         }
         let neighbours = neighbourhood(
@@ -152,22 +160,25 @@ pub(super) fn build(
             settings.fan_out,
             Structural::new(settings),
         );
-        let census_stream = census_stream.broadcast();
         let units_counted = count_units(census_stream.clone(), by_unit);
         let edges_counted = count_edges(census_stream, adjacency);
 
-        let (to_hits, to_neighbours, to_units, to_edges) = (sink.clone(), sink.clone(), sink.clone(), sink);
-        hits.inspect(move |(id, found)| {
-            let row = match found {
-                ProbeResult::Hit(hit) => Row::Hit(hit.clone()),
-                ProbeResult::Familiar(familiar) => Row::Familiar(familiar.clone()),
-            };
-            to_hits(*id, row);
-        })
-        .probe_with(&done);
-        neighbours.inspect(move |(id, found)| to_neighbours(*id, Row::Neighbour(found.clone()))).probe_with(&done);
-        units_counted.inspect(move |(id, census)| to_units(*id, Row::Census(census.clone()))).probe_with(&done);
-        edges_counted.inspect(move |(id, census)| to_edges(*id, Row::Census(census.clone()))).probe_with(&done);
+        let to_rows = || {
+            let outputs = Rc::clone(outputs);
+            move |id: ProbeId, row| outputs.rows.borrow_mut().push((id, row))
+        };
+        let (row, answered) = (to_rows(), Rc::clone(outputs));
+        hits.inspect(move |(id, found)| match found {
+            ProbeResult::Hit(hit) => row(*id, Row::Hit(hit.clone())),
+            ProbeResult::Familiar(familiar) => row(*id, Row::Familiar((**familiar).clone())),
+            ProbeResult::Answered => answered.answered.borrow_mut().push(*id),
+        });
+        let row = to_rows();
+        neighbours.inspect(move |(id, found)| row(*id, Row::Neighbour(found.clone()))).probe_with(&done);
+        let row = to_rows();
+        units_counted.inspect(move |(id, census)| row(*id, Row::Census(census.clone()))).probe_with(&done);
+        let row = to_rows();
+        edges_counted.inspect(move |(id, census)| row(*id, Row::Census(census.clone()))).probe_with(&done);
         Inputs { records, known, indexes, neighbourhoods, censuses, done: done.clone() }
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! In: added and deleted units, question words. Out: the best units by BM25 (`bm25`, with tantivy's
 //! rounded field norm, exact up to 40 words). tantivy holds the committed bulk: one derived index a
-//! worker, which is never restored. This file keeps each bank's exact statistics and word counts,
+//! thread, which is never restored, and nothing before a first hop asks. This file keeps each bank's exact statistics and word counts,
 //! scores every candidate by them in fixed point, and adds the tail that tantivy has not committed
 //! yet. So an answer never depends on when a commit happens, and no statistic counts a deleted word.
 
@@ -15,9 +15,9 @@ use tantivy::fieldnorm::FieldNormReader;
 
 use super::{
     bm25,
-    live::ById,
+    live::{ById, LiveUnit},
     postings::{Postings, Statistics},
-    words::{Bag, TermKey},
+    words::{Bag, TermKey, Words},
 };
 use crate::model::{BankKey, Score, UnitId};
 
@@ -38,9 +38,14 @@ pub(super) struct LexicalIndex {
 }
 
 impl LexicalIndex {
-    /// Adds a unit; `ticket` orders it among the worker's insertions.
-    pub(super) fn insert(&mut self, id: UnitId, bag: Arc<Bag>, ticket: u64) {
-        self.delete(id);
+    /// Adds a unit, unless it is there already.
+    pub(super) fn insert(&mut self, bank: BankKey, unit: &LiveUnit, words: &mut Words, postings: &mut Postings) {
+        let id = unit.id;
+        if self.bags.contains_key(&id) {
+            return;
+        }
+        let bag = Arc::new(words.count(&unit.body.restatement));
+        let ticket = postings.insert(bank, id, &bag);
         self.words_total += u64::from(bag.length());
         for (term, _) in bag.terms() {
             *self.units_with.entry(term).or_default() += 1;
@@ -48,6 +53,11 @@ impl LexicalIndex {
         }
         self.tail_units += 1;
         self.bags.insert(id, bag);
+    }
+
+    /// How many units it has.
+    pub(super) fn len(&self) -> usize {
+        self.bags.len()
     }
 
     /// Whether a search would have to score more than `limit` units in addition to those that
@@ -60,8 +70,9 @@ impl LexicalIndex {
     }
 
     /// Removes a unit and every count it added.
-    pub(super) fn delete(&mut self, id: UnitId) {
+    pub(super) fn delete(&mut self, bank: BankKey, id: UnitId, postings: &mut Postings) {
         let Some(bag) = self.bags.remove(&id) else { return };
+        postings.delete(bank, id);
         self.words_total -= u64::from(bag.length());
         let mut tailed = false;
         for (term, _) in bag.terms() {

@@ -1,12 +1,11 @@
 //! Units as the dataflow holds them, and memory records as the dataflow takes them.
 //!
-//! In: [`MemoryRecord`]s. Out: keyed [`Extraction`]s. A key's hash covers its bank only,
-//! so that every stock operator keeps a bank on one worker, while its order covers
-//! everything.
+//! In: [`MemoryRecord`]s. Out: keyed [`Extraction`]s. The order of a key begins with its bank, so
+//! that a bank lies together in every arrangement.
 
 use std::{
     collections::HashMap,
-    hash::{BuildHasherDefault, Hash, Hasher},
+    hash::{BuildHasherDefault, Hasher},
     sync::Arc,
 };
 
@@ -14,13 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     api::{FixedVector, UnitBody},
-    kernel::quantise,
+    kernel::{self, quantise},
     score::{CueSet, TimelinePosition},
 };
 use crate::model::{BankKey, MemoryKey, MemoryRecord, Score, Unit, UnitId, WindowState};
 
-/// A unit of a bank. Hashes as its bank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A unit of a bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnitKey {
     /// The bank.
     pub bank: BankKey,
@@ -28,17 +27,8 @@ pub struct UnitKey {
     pub id: UnitId,
 }
 
-impl Hash for UnitKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.bank.hash(state);
-    }
-}
-
 /// A map by unit. A unit's id is a hash already: it is not hashed again.
 pub(super) type ById<V> = HashMap<UnitId, V, BuildHasherDefault<IdHasher>>;
-
-/// The choices of each unit, with their scores.
-pub(super) type KnownChoices = ById<Vec<(UnitId, Score)>>;
 
 /// Takes the last 64-bit value it is given as the hash.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,8 +50,8 @@ impl Hasher for IdHasher {
     }
 }
 
-/// A window of a bank, by 128 bits of BLAKE3 of its name. Hashes as its bank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A window of a bank, by 128 bits of BLAKE3 of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WindowKey {
     /// The bank.
     pub bank: BankKey,
@@ -69,14 +59,8 @@ pub struct WindowKey {
     pub window: u128,
 }
 
-impl Hash for WindowKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.bank.hash(state);
-    }
-}
-
-/// A memory record's key: a window or a part of it, or a turn of an open one. Hashes as its bank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A memory record's key: a window or a part of it, or a turn of an open one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordKey {
     /// The window.
     pub window: WindowKey,
@@ -84,12 +68,6 @@ pub struct RecordKey {
     pub turn: Option<u128>,
     /// The part.
     pub part: u32,
-}
-
-impl Hash for RecordKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.window.hash(state);
-    }
 }
 
 impl From<&MemoryKey> for RecordKey {
@@ -170,6 +148,14 @@ impl LiveUnit {
         let sentences = if own == 0 { self.vector() } else { &self.vectors[start..middle] };
         PartVectors { sentences, pair: &self.vectors[middle..middle + pair * self.width] }
     }
+}
+
+/// The best cosine of the query with the unit's vector or one of its parts'.
+#[must_use]
+pub fn best_part(query: &[i16], unit: &LiveUnit) -> Score {
+    let mut best = i32::MIN;
+    kernel::scan(&[query], &unit.vectors, i32::MIN, &mut |_, _, score| best = best.max(score));
+    if best == i32::MIN { Score::ZERO } else { Score(best) }
 }
 
 /// The vectors of a part, one after the other.

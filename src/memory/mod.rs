@@ -3,18 +3,21 @@
 //! In: the records of the memory log, in order, and probes. Out: recalled units and
 //! neighbourhoods, each as of one epoch. Everything here is a pure function of the set of
 //! records: the same log gives the same units, edges and scores whatever the batching,
-//! the arrival order and the number of workers. No clock, file, socket or model is used.
+//! the arrival order and the number of shards and threads. No clock, file, socket or model is used.
 //!
-//! `handle` is what callers hold, `api` what they send and get. `dataflow` wires the operators:
-//! `bank_index` owns the indexes of each bank (`semantic` and `cue` choose edges, `lexical` with
-//! `postings`, `bm25` and `words` finds words, `familiarity` scores parts), `neighbourhood` walks
-//! the graph with `lookup`, `census` counts. `live` holds units, `score` compares them, `kernel`
-//! multiplies vectors.
+//! `handle` is what callers hold: one shard, whose banks never meet those of another. `api`, `load` and
+//! `command` are what they send and get. `threads` steps the shards; a `shard` does what its `schedule`
+//! says, in slices of `work`. `dataflow` wires the operators: `bank_index` owns the indexes of each bank
+//! in `banks` (`semantic` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
+//! words, `familiarity` scores `parts`) and works off a `scan` in turns, `neighbourhood` walks the graph
+//! with `lookup`, `census` counts. `live` holds units, `score` compares them, `kernel` multiplies vectors.
 
 mod api;
 mod bank_index;
+mod banks;
 mod bm25;
 mod census;
+mod command;
 mod cue;
 mod dataflow;
 mod familiarity;
@@ -22,21 +25,32 @@ mod handle;
 mod kernel;
 mod lexical;
 mod live;
+mod load;
 mod lookup;
 mod neighbourhood;
+mod parts;
 mod postings;
+mod scan;
+mod schedule;
 mod score;
 mod semantic;
+mod shard;
+mod threads;
 mod words;
+mod work;
+
+#[cfg(test)]
+mod tests;
 
 pub use api::{
     Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour,
     NeighbourhoodProbe, PartBody, PathStep, UnitBody,
 };
-pub use bank_index::best_part;
 pub use census::{Census, CensusProbe, GraphEdge};
-pub use handle::{ChoiceChanges, EdgeChanges, Listeners, Load, MemoryError, MemoryHandle};
+pub use handle::{MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
-pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};
+pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey, best_part};
+pub use load::{ChoiceChanges, EdgeChanges, Listeners, Load};
 pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition};
+pub use threads::MemoryThreads;
 pub use words::Words;

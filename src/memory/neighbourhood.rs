@@ -9,16 +9,14 @@ use std::{cmp::Reverse, sync::Arc};
 use serde::{Deserialize, Serialize};
 use timely::dataflow::{
     Stream,
-    channels::pact::{Exchange, Pipeline},
+    channels::pact::Pipeline,
     operators::{Concat, generic::operator::Operator, vec::Map},
 };
 
-use differential_dataflow::Hashable;
-
 use super::{
     api::{Neighbour, NeighbourhoodProbe, PathStep},
-    bank_index::{Epoch, PendingProbe, ProbeId, best_part},
-    live::{LiveUnit, UnitKey},
+    bank_index::{Epoch, PendingProbe, ProbeId},
+    live::{LiveUnit, UnitKey, best_part},
     lookup::{ByUnit, Waiting, lookup},
     score::{Choice, CueSet, Structural},
 };
@@ -47,15 +45,13 @@ pub(super) fn neighbourhood<'scope>(
     fan_out: usize,
     structural: Structural,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Neighbour)>> {
-    let anchors = probes
-        .flat_map(|PendingProbe { id, probe }| {
-            let target_cues = Arc::new(CueSet::from(&probe.target_cues));
-            let weight = Reverse(Score::ONE);
-            let walk = Walk { probe_id: id, channel: None, hops: 0, weight, path: Vec::new(), probe, target_cues };
-            let start = |anchor: &UnitId| (UnitKey { bank: walk.probe.bank, id: *anchor }, walk.clone());
-            walk.probe.anchors.iter().map(start).collect::<Vec<_>>()
-        })
-        .exchange_by_bank();
+    let anchors = probes.flat_map(|PendingProbe { id, probe }| {
+        let target_cues = Arc::new(CueSet::from(&probe.target_cues));
+        let weight = Reverse(Score::ONE);
+        let walk = Walk { probe_id: id, channel: None, hops: 0, weight, path: Vec::new(), probe, target_cues };
+        let start = |anchor: &UnitId| (UnitKey { bank: walk.probe.bank, id: *anchor }, walk.clone());
+        walk.probe.anchors.iter().map(start).collect::<Vec<_>>()
+    });
     let first = best_paths(hop("HopOne", anchors, adjacency.clone(), fan_out));
     let on = first.clone().flat_map(|(key, walk)| (walk.probe.hops > 1).then_some((key, walk)));
     let second = hop("HopTwo", on, adjacency, fan_out);
@@ -65,21 +61,6 @@ pub(super) fn neighbourhood<'scope>(
             out.push((walk.probe_id, neighbour(&walk, unit, &structural)));
         }
     })
-}
-
-trait ExchangeByBank {
-    fn exchange_by_bank(self) -> Self;
-}
-
-impl ExchangeByBank for Stream<'_, Epoch, Vec<(UnitKey, Walk)>> {
-    fn exchange_by_bank(self) -> Self {
-        let pact = Exchange::new(|walk: &(UnitKey, Walk)| walk.0.hashed());
-        self.unary(pact, "AnchorsToBanks", |_, _| {
-            move |input, output| {
-                input.for_each(|capability, walks| output.session(&capability).give_container(walks));
-            }
-        })
-    }
 }
 
 fn hop<'scope>(

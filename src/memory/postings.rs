@@ -1,13 +1,16 @@
-//! The committed bulk of the lexical channel: one tantivy index in memory for each worker.
+//! The committed bulk of the lexical channel: one tantivy index in memory for the shards of a thread.
 //!
 //! In: insertions and deletions with growing tickets. Out: candidates by BM25 among what is
 //! committed. A commit takes milliseconds to a tenth of a second, so a separate thread commits and
 //! reloads; [`Postings::committed`] says up to which ticket searches are complete. If the index
 //! fails, it only stops committing: the exact tail of `lexical` then finds everything.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -30,7 +33,10 @@ const WRITER_BYTES: usize = 15_000_000;
 pub(super) struct Postings {
     last_ticket: u64,
     requested: u64,
-    queue: Vec<Order>,
+    /// Changes that were not sent to the index yet, by ticket.
+    queue: BTreeMap<u64, Order>,
+    /// The tickets of the insertions among them.
+    queued: HashMap<[u8; 24], u64>,
     bulk: Option<Bulk>,
 }
 
@@ -44,12 +50,14 @@ struct Bulk {
 enum Order {
     Insert { key: [u8; 24], bank: BankKey, id: UnitId, bag: Arc<Bag> },
     Delete { key: [u8; 24] },
+    Forget { bank: BankKey },
     Commit { ticket: u64 },
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Fields {
     key: Field,
+    bank: Field,
     id: Field,
     words: Field,
 }
@@ -58,20 +66,41 @@ impl Postings {
     /// Queues a unit; returns the ticket of the insertion.
     pub(super) fn insert(&mut self, bank: BankKey, id: UnitId, bag: &Arc<Bag>) -> u64 {
         self.last_ticket += 1;
-        self.queue.push(Order::Insert { key: key(bank, id), bank, id, bag: Arc::clone(bag) });
+        let key = key(bank, id);
+        self.queue.insert(self.last_ticket, Order::Insert { key, bank, id, bag: Arc::clone(bag) });
+        self.queued.insert(key, self.last_ticket);
         self.last_ticket
     }
 
     /// Queues a deletion.
     pub(super) fn delete(&mut self, bank: BankKey, id: UnitId) {
         let key = key(bank, id);
-        let before = self.queue.len();
-        self.queue.retain(|order| !matches!(order, Order::Insert { key: k, .. } if *k == key));
         // Only a unit that was sent to the index must be deleted there.
-        if self.queue.len() == before {
-            self.last_ticket += 1;
-            self.queue.push(Order::Delete { key });
+        match self.queued.remove(&key) {
+            Some(ticket) => drop(self.queue.remove(&ticket)),
+            None => self.order(Order::Delete { key }),
         }
+    }
+
+    /// Deletes banks that are no longer here.
+    pub(super) fn forget(&mut self, banks: impl Iterator<Item = BankKey>) {
+        let banks: HashSet<BankKey> = banks.collect();
+        if banks.is_empty() {
+            return;
+        }
+        let gone = |order: &Order| matches!(order, Order::Insert { bank, .. } if banks.contains(bank));
+        self.queue.retain(|_, order| !gone(order));
+        let queue = &self.queue;
+        self.queued.retain(|_, ticket| queue.contains_key(ticket));
+        if self.bulk.is_some() {
+            banks.into_iter().for_each(|bank| self.order(Order::Forget { bank }));
+            self.commit();
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        self.last_ticket += 1;
+        self.queue.insert(self.last_ticket, order);
     }
 
     /// Sends the queue to be committed. Call at the end of an epoch, once a bank has more uncommitted
@@ -86,7 +115,9 @@ impl Postings {
         }
         let Some(bulk) = &self.bulk else { return };
         self.requested = self.last_ticket;
-        let orders = self.queue.drain(..).chain([Order::Commit { ticket: self.requested }]);
+        self.queued.clear();
+        let queue = std::mem::take(&mut self.queue);
+        let orders = queue.into_values().chain([Order::Commit { ticket: self.requested }]);
         // A closed channel means that the thread has stopped: the tail finds everything from then on.
         orders.for_each(|order| drop(bulk.orders.send(order)));
     }
@@ -110,6 +141,7 @@ impl Bulk {
         let words = TextFieldIndexing::default().set_index_option(IndexRecordOption::WithFreqs).set_fieldnorms(true);
         let fields = Fields {
             key: schema.add_bytes_field("key", BytesOptions::default() | INDEXED),
+            bank: schema.add_bytes_field("bank", BytesOptions::default() | INDEXED),
             id: schema.add_u64_field("id", FAST),
             words: schema.add_text_field("words", TextOptions::default().set_indexing_options(words)),
         };
@@ -163,12 +195,16 @@ fn write(
             Order::Insert { key, bank, id, bag } => {
                 let mut document = TantivyDocument::default();
                 document.add_bytes(fields.key, &key);
+                document.add_bytes(fields.bank, &bank.0.to_le_bytes());
                 document.add_u64(fields.id, id.0);
                 document.add_pre_tokenized_text(fields.words, tokens(bank, &bag));
                 writer.add_document(document)?;
             }
             Order::Delete { key } => {
                 writer.delete_term(Term::from_field_bytes(fields.key, &key));
+            }
+            Order::Forget { bank } => {
+                writer.delete_term(Term::from_field_bytes(fields.bank, &bank.0.to_le_bytes()));
             }
             Order::Commit { ticket } => {
                 writer.commit()?;

@@ -10,8 +10,8 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
     kernel::{self, Coarse, Grain},
-    live::{ById, KnownChoices, LiveUnit},
-    score::Choice,
+    live::{ById, LiveUnit},
+    score::{Choice, GraphChoice},
 };
 use crate::model::{Score, UnitId};
 
@@ -87,40 +87,67 @@ impl SemanticIndex {
         self.report(before, changes);
     }
 
-    /// Fills an empty index with units whose choices are known, and appends the choices.
-    pub(super) fn restore(&mut self, units: &[Arc<LiveUnit>], known: &KnownChoices, changes: &mut Vec<ChoiceChange>) {
+    /// Adds units whose choices are known and follow with [`Self::choose`].
+    pub(super) fn place(&mut self, units: &[Arc<LiveUnit>]) {
         for unit in units {
-            self.slot_of.insert(unit.id, self.slots.len());
-            self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
-            self.rows.push(unit.vector());
-        }
-        for slot in 0..self.slots.len() {
-            let (id, position) = (self.slots[slot].unit.id, self.slots[slot].unit.position);
-            let to = |(to, score): &(UnitId, Score)| {
-                let to = &self.slots[*self.slot_of.get(to)?].unit;
-                Some(Choice::new(*score, &position, &to.position, to.id))
-            };
-            let mut best: Vec<Choice> = known.get(&id).into_iter().flatten().filter_map(to).collect();
-            best.sort_unstable();
-            changes.extend(best.iter().map(|choice| (id, position.ordinal, *choice, 1)));
-            // A full list of choices does not tell what is worse than its last.
-            let floor = best.last().copied().filter(|_| best.len() >= self.choices);
-            self.slots[slot].pool = Pool { best, floor };
+            if self.slot_of.insert(unit.id, self.slots.len()).is_none() {
+                self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
+                self.rows.push(unit.vector());
+            }
         }
     }
 
-    /// Every unit with the best cosine of `query` and one of its parts.
-    pub(super) fn alignments(&self, query: &[i16]) -> Vec<(&Arc<LiveUnit>, Score)> {
-        let mut alignments: Vec<(&Arc<LiveUnit>, Score)> =
-            self.slots.iter().map(|slot| (&slot.unit, Score(i32::MIN))).collect();
-        self.rows.scan_all(&[query], i32::MIN, |_, slot, score| alignments[slot].1 = Score(score));
-        for (unit, best) in &mut alignments {
+    /// Gives a unit that was placed all of its choices, and appends them.
+    pub(super) fn choose(&mut self, known: &[GraphChoice], changes: &mut Vec<ChoiceChange>) {
+        let Some(slot) = known.first().and_then(|choice| self.slot_of.get(&choice.from).copied()) else { return };
+        let unit = &self.slots[slot].unit;
+        let (id, position) = (unit.id, unit.position);
+        let to = |choice: &GraphChoice| {
+            let to = &self.slots[*self.slot_of.get(&choice.to)?].unit;
+            Some(Choice::new(choice.weight, &position, &to.position, to.id))
+        };
+        let mut best: Vec<Choice> = known.iter().filter_map(to).collect();
+        best.sort_unstable();
+        changes.extend(best.iter().map(|choice| (id, position.ordinal, *choice, 1)));
+        // A full list of choices does not tell what is worse than its last.
+        let floor = best.last().copied().filter(|_| best.len() >= self.choices);
+        self.slots[slot].pool = Pool { best, floor };
+    }
+
+    /// Tiles of the index: a scan reads one after the other.
+    pub(super) fn tiles(&self) -> usize {
+        self.slots.len().div_ceil(TILE_ROWS)
+    }
+
+    /// Appends each unit of a tile with the best cosine of `query` and one of its vectors; returns how
+    /// many vectors were multiplied.
+    pub(super) fn align(&self, query: &[i16], tile: usize, aligned: &mut Vec<(Arc<LiveUnit>, Score)>) -> u64 {
+        let first = aligned.len();
+        let slots = self.slots.iter().skip(tile * TILE_ROWS).take(TILE_ROWS);
+        aligned.extend(slots.map(|slot| (Arc::clone(&slot.unit), Score(i32::MIN))));
+        let mut vectors = (aligned.len() - first) as u64;
+        if let Some(rows) = self.rows.exact.tiles.get(tile) {
+            kernel::scan(&[query], rows, i32::MIN, &mut |_, row, score| aligned[first + row].1 = Score(score));
+        }
+        for (unit, best) in &mut aligned[first..] {
+            vectors += (unit.part_vectors().len() / unit.width.max(1)) as u64;
             kernel::scan(&[query], unit.part_vectors(), best.0, &mut |_, _, score| best.0 = best.0.max(score));
         }
-        alignments
+        vectors
     }
 
-    /// Where [`Self::alignments`] has the unit.
+    /// Units from a place on.
+    pub(super) fn units(&self, from: usize, most: usize) -> impl ExactSizeIterator<Item = &Arc<LiveUnit>> {
+        let end = self.slots.len().min(from.saturating_add(most));
+        self.slots[from.min(end)..end].iter().map(|slot| &slot.unit)
+    }
+
+    /// How many units there are.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The place of a unit among those that [`Self::align`] appends, tile after tile.
     pub(super) fn slot_of_unit(&self, id: UnitId) -> Option<usize> {
         self.slot_of.get(&id).copied()
     }

@@ -1,7 +1,7 @@
 //! Invariants 1, 2 and 5: the dataflow against a plain reference computed from the final set.
 //!
 //! Random records are added, replaced and removed. The same history is applied in several orders
-//! across keys, batch sizes and worker counts. Units, edges, first hops and neighbourhoods must be
+//! across keys, batch sizes, shards and threads. Units, edges, first hops and neighbourhoods must be
 //! the same every time, and equal to the reference.
 
 mod familiarity;
@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use ripplemem::{
     config::Pipeline,
+    log::partition_of,
     memory::{
         Census, CensusProbe, Extraction, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Listeners, Load,
-        MemoryHandle, Neighbour, NeighbourhoodProbe, RecordKey, quantise,
+        MemoryHandle, MemoryThreads, Neighbour, NeighbourhoodProbe, RecordKey, quantise,
     },
-    model::{Bank, Channel, Cues, Score},
+    model::{Bank, BankKey, Channel, Cues, Score},
 };
 
 pub(crate) use history::Dice;
@@ -32,9 +33,8 @@ struct Answers {
     neighbours: Vec<Vec<Neighbour>>,
 }
 
-fn pipeline(workers: usize) -> Pipeline {
+fn pipeline() -> Pipeline {
     let mut pipeline = Pipeline::parse("version = 1").unwrap();
-    pipeline.memory.workers = workers;
     // Small, so that tantivy commits and that pools overflow or run empty.
     pipeline.memory.lexical_tail = 7;
     pipeline.memory.semantic_pool = 8;
@@ -105,35 +105,83 @@ fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe
     }
 }
 
-fn play(operations: &[Operation], batch: usize, workers: usize, probes: &[FirstHopProbe]) -> Answers {
-    let pipeline = pipeline(workers);
-    let memory = MemoryHandle::start(&pipeline.memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
-    for batch in operations.chunks(batch) {
-        let changes = batch.iter().map(|op| {
-            let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
-            (RecordKey::from(&op.key), extraction)
-        });
-        memory.load(Load { changes: changes.collect(), ..Load::default() }).unwrap();
+/// How banks are divided among shards, shards among threads, and work into slices.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    shards: u32,
+    threads: usize,
+    slice: u64,
+}
+
+const ONE: Layout = Layout { shards: 1, threads: 1, slice: u64::MAX };
+
+/// A memory of several shards on several threads; every bank lies in one of them.
+struct Shards(Vec<MemoryHandle>);
+
+impl Shards {
+    /// With a slice of 1 every load and scan pauses after its least step.
+    fn start(Layout { shards, threads, slice }: Layout) -> Self {
+        let (threads, settings) = (MemoryThreads::with_slices(threads, slice).unwrap(), pipeline().memory);
+        let shard =
+            |_| MemoryHandle::start_on(&threads, &settings, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
+        Self((0..shards).map(shard).collect())
     }
-    let census = memory.census(CensusProbe { bank: None, listing: true }).unwrap().value;
-    let hits: Vec<Vec<Hit>> = probes.iter().map(|p| memory.first_hop(p.clone()).unwrap().value).collect();
-    let familiar = probes.iter().map(|p| memory.familiar(familiarity(p)).unwrap().value).collect();
+
+    fn of(&self, bank: &Bank) -> &MemoryHandle {
+        &self.0[partition_of(bank, self.0.len() as u32) as usize]
+    }
+
+    /// Each shard gets what is its own of a batch.
+    fn load(&self, batch: &[Operation]) {
+        let mut loads: Vec<Load> = self.0.iter().map(|_| Load::default()).collect();
+        for op in batch {
+            let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
+            let shard = partition_of(&op.key.bank, self.0.len() as u32) as usize;
+            loads[shard].changes.push((RecordKey::from(&op.key), extraction));
+        }
+        for (shard, load) in self.0.iter().zip(loads) {
+            shard.load(load).unwrap();
+        }
+    }
+
+    fn census(&self) -> Census {
+        let mut whole = Census::default();
+        for shard in &self.0 {
+            whole.add(shard.census(CensusProbe { bank: None, listing: true }).unwrap().value);
+        }
+        whole
+    }
+}
+
+fn play(
+    history: &History,
+    operations: &[Operation],
+    batch: usize,
+    layout: Layout,
+    probes: &[FirstHopProbe],
+) -> Answers {
+    let memory = Shards::start(layout);
+    operations.chunks(batch).for_each(|batch| memory.load(batch));
+    let of = |key: BankKey| memory.of(history.banks.iter().find(|bank| bank.key() == key).unwrap());
+    // Before the count of everything, which waits for all loads.
+    let hits: Vec<Vec<Hit>> = probes.iter().map(|p| of(p.bank).first_hop(p.clone()).unwrap().value).collect();
+    let familiar = probes.iter().map(|p| of(p.bank).familiar(familiarity(p)).unwrap().value).collect();
     let neighbours = probes
         .iter()
         .zip(&hits)
         .enumerate()
-        .map(|(i, (p, h))| memory.neighbourhood(walks(p, h, i % 2 == 1)).unwrap().value)
+        .map(|(i, (p, h))| of(p.bank).neighbourhood(walks(p, h, i % 2 == 1)).unwrap().value)
         .collect();
-    Answers { census, hits, familiar, neighbours }
+    Answers { census: memory.census(), hits, familiar, neighbours }
 }
 
 fn check(seed: u64, operations: usize) {
     let history = History::new(seed, operations);
     let mut dice = Dice(seed ^ 0xABCD);
     let probes = probes(&history.banks, &mut dice);
-    let answers = play(&history.operations, 1, 1, &probes);
+    let answers = play(&history, &history.operations, 1, ONE, &probes);
 
-    let reference = Reference::new(&history.live(), &pipeline(1), Score::from_f64(THRESHOLD));
+    let reference = Reference::new(&history.live(), &pipeline(), Score::from_f64(THRESHOLD));
     assert_eq!(answers.census, reference.census(), "seed {seed}: units and edges equal the reference");
     for (i, (probe, hits)) in probes.iter().zip(&answers.hits).enumerate() {
         for (channel, expected) in reference.first_hop(probe) {
@@ -151,10 +199,17 @@ fn check(seed: u64, operations: usize) {
         assert_eq!(answers.neighbours[i], reference.neighbourhood(&walk), "seed {seed}: neighbours of probe {i}");
     }
 
-    for (order, batch, workers) in [(1, 3, 1), (2, 17, 3), (3, usize::MAX, 3), (4, 40, 2)] {
+    let layouts = [
+        (3, Layout { shards: 1, threads: 1, slice: 1 }),
+        (17, Layout { shards: 3, threads: 2, slice: 200_000 }),
+        (usize::MAX, Layout { shards: 8, threads: 3, slice: 1 }),
+        (40, Layout { shards: 2, threads: 2, slice: 5_000 }),
+        (9, Layout { shards: 5, threads: 1, slice: u64::MAX }),
+    ];
+    for (order, (batch, layout)) in (1..).zip(layouts) {
         let shuffled = history.shuffled(order);
-        let again = play(&shuffled, batch, workers, &probes);
-        assert_eq!(answers, again, "seed {seed}: order {order}, batches of {batch}, {workers} workers");
+        let again = play(&history, &shuffled, batch, layout, &probes);
+        assert_eq!(answers, again, "seed {seed}: order {order}, batches of {batch}, {layout:?}");
     }
 }
 
@@ -175,12 +230,12 @@ fn incremental_equals_from_scratch() {
 #[test]
 fn a_deletion_promotes_the_next_best() {
     let history = History::new(7, 120);
-    let pipeline = pipeline(1);
+    let pipeline = pipeline();
     let full = Reference::new(&history.live(), &pipeline, Score::from_f64(THRESHOLD));
     let Some(victim) = history.live().keys().next().cloned() else { panic!("an empty history") };
     let mut shorter = history.operations.clone();
     shorter.push(Operation { key: victim, record: None });
-    let answers = play(&shorter, 5, 1, &[]);
+    let answers = play(&history, &shorter, 5, ONE, &[]);
     let mut rest = history.live();
     rest.remove(&shorter[shorter.len() - 1].key);
     let expected = Reference::new(&rest, &pipeline, Score::from_f64(THRESHOLD)).census();
@@ -198,7 +253,10 @@ fn no_bank_depends_on_another() {
     let probes = probes(&history.banks[..1], &mut dice);
     let alone: Vec<Operation> =
         history.operations.iter().filter(|op| op.key.bank == history.banks[0]).cloned().collect();
-    let (together, alone) = (play(&history.operations, 9, 2, &probes), play(&alone, 9, 1, &probes));
+    let (together, alone) = (
+        play(&history, &history.operations, 9, Layout { shards: 2, threads: 2, slice: 1 }, &probes),
+        play(&history, &alone, 9, ONE, &probes),
+    );
     assert_eq!(together.hits, alone.hits);
     assert_eq!(together.familiar, alone.familiar);
     assert_eq!(together.neighbours, alone.neighbours);
@@ -208,7 +266,7 @@ fn no_bank_depends_on_another() {
 /// Invariant 2, in the dataflow: an answer reflects every load before it and states their offsets.
 #[test]
 fn an_answer_reflects_the_loads_before_it() {
-    let memory = MemoryHandle::start(&pipeline(2).memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
+    let memory = MemoryHandle::start(&pipeline().memory, Score::from_f64(THRESHOLD), Listeners::default()).unwrap();
     let history = History::new(3, 50);
     for (i, op) in history.operations.iter().enumerate() {
         let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
@@ -223,7 +281,55 @@ fn an_answer_reflects_the_loads_before_it() {
         let answered = memory.census(CensusProbe { bank: None, listing: true }).unwrap();
         assert_eq!(answered.reflects, vec![at]);
         let so_far = History { banks: history.banks.clone(), operations: history.operations[..=i].to_vec() };
-        let reference = Reference::new(&so_far.live(), &pipeline(1), Score::from_f64(THRESHOLD));
+        let reference = Reference::new(&so_far.live(), &pipeline(), Score::from_f64(THRESHOLD));
         assert_eq!(answered.value, reference.census());
     }
+}
+
+/// Invariant 2, while loads are applied in pieces: an answer reflects whole loads only, those that it
+/// states, also where many ask at once.
+#[test]
+fn no_answer_reflects_a_part_of_a_load() {
+    let history = History::new(11, 300);
+    let loads: Vec<&[Operation]> = history.operations.chunks(60).collect();
+    // By number of loads: the units of each bank.
+    let expected: Vec<Vec<u64>> = (0..=loads.len())
+        .map(|n| {
+            let so_far = History { banks: history.banks.clone(), operations: loads[..n].concat() };
+            let reference = Reference::new(&so_far.live(), &pipeline(), Score::from_f64(THRESHOLD)).census();
+            let of = |bank: &Bank| reference.unit_list.iter().filter(|unit| unit.bank == bank.key()).count() as u64;
+            history.banks.iter().map(of).collect()
+        })
+        .collect();
+    let threads = MemoryThreads::with_slices(1, 1).unwrap();
+    let start = || {
+        let settings = pipeline().memory;
+        MemoryHandle::start_on(&threads, &settings, Score::from_f64(THRESHOLD), Listeners::default()).unwrap()
+    };
+    let memory = start();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (at, bank) in history.banks.iter().enumerate() {
+            let (memory, expected, done) = (&memory, &expected, &done);
+            scope.spawn(move || {
+                let mut last = false;
+                while !last {
+                    last = done.load(std::sync::atomic::Ordering::Acquire);
+                    let probe = CensusProbe { bank: Some(bank.key()), listing: false };
+                    let counted = memory.census(probe).unwrap();
+                    let loaded = counted.reflects.first().map_or(0, |at| at.next_offset as usize);
+                    assert_eq!(counted.value.units, expected[loaded][at], "after {loaded} loads");
+                }
+            });
+        }
+        for (n, load) in (1..).zip(&loads) {
+            let changes = load.iter().map(|op| {
+                let extraction = op.record.as_ref().map(|r| Arc::new(Extraction::new(r, DIMENSIONS).unwrap()));
+                (RecordKey::from(&op.key), extraction)
+            });
+            let reflects = vec![ripplemem::model::Position { topic: "memory".into(), partition: 0, next_offset: n }];
+            memory.load(Load { changes: changes.collect(), reflects, ..Load::default() }).unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::Release);
+    });
 }

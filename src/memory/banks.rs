@@ -1,0 +1,209 @@
+//! The indexes of every bank of a shard.
+//!
+//! In: the net changes of one epoch, and choices restored from a snapshot. Out: the exact changes of
+//! the choices: a function of the set of units only. A bank without units is forgotten. Scans
+//! (`scan`) read what lies here and change nothing but the lexical index, which is built from the
+//! units once it is asked for.
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    rc::Rc,
+    sync::Arc,
+};
+
+use differential_dataflow::consolidation::consolidate;
+
+use super::{
+    cue::CueIndex,
+    lexical::LexicalIndex,
+    live::{LiveUnit, UnitKey},
+    parts::Parts,
+    postings::Postings,
+    score::{Choice, GraphChoice, Structural},
+    semantic::SemanticIndex,
+    words::Words,
+};
+use crate::{
+    config::MemorySettings,
+    model::{BankKey, Channel, Score, UnitId},
+};
+
+/// A choice as it leaves the index: the unit that chose, its ordinal, the channel, the choice.
+pub(super) type Chosen = (UnitKey, (u32, Channel, Choice));
+
+/// The lexical index of all banks of a thread's shards.
+pub(super) type SharedPostings = Rc<RefCell<Postings>>;
+
+/// What one epoch restores: banks whose new units have known choices, and such choices.
+#[derive(Debug, Default)]
+pub(super) struct Restoring {
+    /// Banks whose units of this epoch are not compared: their choices follow.
+    pub placed: HashSet<BankKey>,
+    /// Known choices, those of a unit together.
+    pub chosen: Vec<(BankKey, Arc<Vec<GraphChoice>>)>,
+}
+
+/// All banks of a shard.
+pub(super) struct Banks {
+    settings: MemorySettings,
+    semantic_threshold: Score,
+    structural: Structural,
+    words: Words,
+    postings: SharedPostings,
+    banks: HashMap<BankKey, BankState>,
+}
+
+/// The indexes of one bank.
+pub(super) struct BankState {
+    pub(super) semantic: SemanticIndex,
+    cue: CueIndex,
+    /// None until a first hop asks for it.
+    pub(super) lexical: Option<LexicalIndex>,
+    pub(super) parts: Parts,
+    /// Whether its units wait for their known choices.
+    restoring: bool,
+}
+
+/// What a scan needs besides the bank.
+pub(super) struct Means<'b> {
+    /// The settings.
+    pub settings: &'b MemorySettings,
+    /// Compares cues.
+    pub structural: &'b Structural,
+    /// Splits texts into words.
+    pub words: &'b mut Words,
+    /// The lexical index of the thread.
+    pub postings: &'b SharedPostings,
+}
+
+impl Banks {
+    /// No bank.
+    pub(super) fn new(settings: &MemorySettings, semantic_threshold: Score, postings: SharedPostings) -> Self {
+        Self {
+            settings: settings.clone(),
+            semantic_threshold,
+            structural: Structural::new(settings),
+            words: Words::default(),
+            postings,
+            banks: HashMap::new(),
+        }
+    }
+
+    /// A bank with the means to scan it.
+    pub(super) fn scanned(&mut self, bank: BankKey) -> (Option<&mut BankState>, Means<'_>) {
+        let Self { settings, structural, words, postings, banks, .. } = self;
+        (banks.get_mut(&bank), Means { settings, structural, words, postings })
+    }
+
+    /// Applies the changes of one epoch; `sized` gets the number of units of each changed bank.
+    pub(super) fn apply(
+        &mut self,
+        mut updates: Vec<((UnitKey, Arc<LiveUnit>), isize)>,
+        restoring: &Restoring,
+        mut emit: impl FnMut(Chosen, isize),
+        mut sized: impl FnMut(BankKey, usize),
+    ) {
+        consolidate(&mut updates);
+        let mut changes = Vec::new();
+        let mut commit = false;
+        for of_bank in updates.chunk_by(|a, b| a.0.0.bank == b.0.0.bank) {
+            let Some(bank) = of_bank.first().map(|u| u.0.0.bank) else { continue };
+            let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
+            let inserted: Vec<Arc<LiveUnit>> = of_bank.iter().filter(|u| u.1 > 0).map(|u| u.0.1.clone()).collect();
+            let state = self.banks.entry(bank).or_insert_with(|| BankState {
+                semantic: SemanticIndex::new(
+                    self.settings.semantic_pool,
+                    self.settings.semantic_edges,
+                    self.semantic_threshold,
+                ),
+                cue: CueIndex::new(self.settings.cue_neighbours, self.settings.structural_edges),
+                lexical: None,
+                parts: Parts::default(),
+                restoring: false,
+            });
+            of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));
+            inserted.iter().for_each(|unit| state.parts.insert(unit, &mut self.words));
+            if let Some(lexical) = &mut state.lexical {
+                let mut postings = self.postings.borrow_mut();
+                deleted.iter().for_each(|id| lexical.delete(bank, *id, &mut postings));
+                inserted.iter().for_each(|unit| lexical.insert(bank, unit, &mut self.words, &mut postings));
+                commit |= lexical.wants_commit(self.settings.lexical_tail, &postings);
+            }
+            let fresh = state.semantic.is_empty() || state.restoring;
+            state.restoring = fresh && deleted.is_empty() && restoring.placed.contains(&bank);
+            if state.restoring {
+                state.semantic.place(&inserted);
+                state.cue.place(&inserted);
+            } else {
+                state.semantic.apply(&deleted, &inserted, &mut changes);
+                give(bank, Channel::Semantic, &mut changes, &mut emit);
+                state.cue.apply(&self.structural, &deleted, &inserted, &mut changes);
+                give(bank, Channel::Structural, &mut changes, &mut emit);
+            }
+            sized(bank, state.semantic.len());
+            if state.semantic.is_empty() {
+                self.banks.remove(&bank);
+            }
+        }
+        for (bank, known) in &restoring.chosen {
+            let Some(state) = self.banks.get_mut(bank).filter(|state| state.restoring) else { continue };
+            for of_unit in known.chunk_by(|a, b| a.from == b.from) {
+                let (semantic, structural): (Vec<GraphChoice>, Vec<GraphChoice>) =
+                    of_unit.iter().partition(|choice| choice.channel == Channel::Semantic);
+                state.semantic.choose(&semantic, &mut changes);
+                give(*bank, Channel::Semantic, &mut changes, &mut emit);
+                state.cue.choose_known(&structural, &mut changes);
+                give(*bank, Channel::Structural, &mut changes, &mut emit);
+            }
+        }
+        if commit {
+            self.postings.borrow_mut().commit();
+        }
+    }
+}
+
+impl BankState {
+    /// Whether the lexical index lacks units.
+    pub(super) fn lexical_is_partial(&self) -> bool {
+        self.lexical.as_ref().is_none_or(|lexical| lexical.len() < self.semantic.len())
+    }
+
+    /// Adds units from `from` on to the lexical index, which is made if there is none; at most `most`.
+    /// Returns where to go on, or None at the end.
+    pub(super) fn index_words(&mut self, bank: BankKey, from: usize, most: usize, means: Means<'_>) -> Option<usize> {
+        let mut postings = means.postings.borrow_mut();
+        let lexical = self.lexical.get_or_insert_with(LexicalIndex::default);
+        let units = self.semantic.units(from, most);
+        let next = from + units.len();
+        units.for_each(|unit| lexical.insert(bank, unit, means.words, &mut postings));
+        if next < self.semantic.len() {
+            return Some(next);
+        }
+        if lexical.wants_commit(means.settings.lexical_tail, &postings) {
+            postings.commit();
+        }
+        None
+    }
+}
+
+impl Drop for Banks {
+    /// Takes the words of its banks out of the index that other shards use too.
+    fn drop(&mut self) {
+        let indexed = self.banks.iter().filter(|(_, state)| state.lexical.is_some());
+        if let Ok(mut postings) = self.postings.try_borrow_mut() {
+            postings.forget(indexed.map(|(bank, _)| *bank));
+        }
+    }
+}
+
+fn give(
+    bank: BankKey,
+    channel: Channel,
+    changes: &mut Vec<(UnitId, u32, Choice, isize)>,
+    emit: &mut impl FnMut(Chosen, isize),
+) {
+    for (id, ordinal, choice, change) in changes.drain(..) {
+        emit((UnitKey { bank, id }, (ordinal, channel, choice)), change);
+    }
+}
