@@ -28,7 +28,8 @@ fn request<'r>(bank: &'r Bank, input: &'r str) -> LlmRequest<'r> {
     static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
     let (contract, depends_on, deadline, bypass_cache, cacheable) =
         (Contract::Judge, DependsOn::Nothing, None, false, true);
-    LlmRequest { contract, bank, depends_on, input, deadline, bypass_cache, cacheable, meter: &METER }
+    let reply_tokens = None;
+    LlmRequest { contract, bank, depends_on, input, reply_tokens, deadline, bypass_cache, cacheable, meter: &METER }
 }
 
 fn judge(llm: &Llm) -> Result<String, LlmError> {
@@ -70,11 +71,11 @@ fn a_request_has_every_field_of_the_protocol_and_no_error_shows_the_key() {
     drop(wrong_key);
 
     let server = ScriptedModel::start(&[]);
-    let llm = open(&server.endpoint, home.path(), "scripted", "most_completion_tokens = 99").unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted", "completion_tokens.judge = 99").unwrap();
     assert_eq!(judge(&llm).unwrap(), "correct");
     let sent = server.requests().remove(0);
     assert_eq!((&sent["temperature"], &sent["max_tokens"]), (&0.into(), &99.into()));
-    assert_eq!((&sent["model"], &sent["stream"]), (&"scripted".into(), &false.into()));
+    assert_eq!((&sent["model"], &sent["stream"]), (&"scripted".into(), &true.into()));
     assert_eq!(sent["response_format"]["type"], "json_schema");
     assert_eq!(sent["response_format"]["json_schema"]["schema"], *Contract::Judge.schema());
     assert_eq!(sent["messages"][0]["content"], Contract::Judge.prompt());
@@ -136,6 +137,43 @@ fn an_invalid_reply_is_repaired_once() {
         content(2).contains("perhaps") && content(3).contains("/label"),
         "the model is told what was wrong: {sent:#}"
     );
+}
+
+/// A model that never ends costs a few hundred tokens, and is told what was wrong.
+#[test]
+fn a_reply_that_repeats_itself_is_stopped_and_repaired() {
+    check("scripted+repeating=1", "", Ok("correct"), 2, 2);
+    check("scripted+repeating", "", Err("it repeats the same text over and over"), 2, 2);
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted+repeating=1", "").unwrap();
+    judge(&llm).unwrap();
+    let (_, usage) = llm.spent().remove(Contract::Judge as usize);
+    assert!((50..600).contains(&usage.completion_tokens), "what it had written is counted: {usage:?}");
+    assert!(server.requests()[1]["messages"][3]["content"].as_str().unwrap().contains("over and over"));
+}
+
+#[test]
+fn a_request_that_does_not_fit_into_the_models_context_is_not_sent() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = open(&server.endpoint, home.path(), "scripted", "context_tokens = 100").unwrap();
+    let error = judge(&llm).unwrap_err();
+    assert!(matches!(error, LlmError::TooLong { context: 100, .. }), "{error}");
+    assert!(error.to_string().contains("the judge request needs") && server.requests().is_empty(), "{error}");
+}
+
+/// The schemas bound strings and lists; an endpoint that refuses bounds on strings gets none.
+#[test]
+fn bounds_on_strings_are_left_out_where_the_settings_say_so() {
+    let server = ScriptedModel::start(&[]);
+    for (bounded, home) in [(true, tempfile::tempdir().unwrap()), (false, tempfile::tempdir().unwrap())] {
+        let llm = open(&server.endpoint, home.path(), "scripted", &format!("bounded_strings = {bounded}")).unwrap();
+        let bank = Bank::parse("b").unwrap();
+        llm.ask(&LlmRequest { contract: Contract::Cues, ..request(&bank, "{}") }, &mut |v: Value| Ok(v)).unwrap();
+        let sent = server.requests().pop().unwrap()["response_format"].to_string();
+        assert_eq!((sent.contains("maxLength"), sent.contains("maxItems")), (bounded, true), "{sent}");
+    }
 }
 
 #[test]
@@ -269,7 +307,7 @@ fn a_response_whose_source_changed_meanwhile_is_not_cached() {
                 std::thread::sleep(Duration::from_millis(5));
             }
             llm.evict_turns(&bank, turns.iter().map(String::as_str)).unwrap();
-            llm.evict_window(&bank, &window, Some("other turns")).unwrap();
+            llm.evict_window(&bank, &window, &["other turns".to_owned()]).unwrap();
             asking.join().unwrap();
         });
         ask(false);
@@ -283,11 +321,11 @@ fn a_truncated_response_is_requested_again_under_a_higher_token_limit() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let model = "scripted+truncated=2";
-    let llm = open(&server.endpoint, home.path(), model, "most_completion_tokens = 20").unwrap();
+    let llm = open(&server.endpoint, home.path(), model, "completion_tokens.judge = 20").unwrap();
     assert!(judge(&llm).is_err() && judge(&llm).is_err());
     assert_eq!(server.requests().len(), 2, "under the same limit the cached response serves");
     drop(llm);
-    let llm = open(&server.endpoint, home.path(), model, "most_completion_tokens = 200").unwrap();
+    let llm = open(&server.endpoint, home.path(), model, "completion_tokens.judge = 200").unwrap();
     assert_eq!(judge(&llm).unwrap(), "correct");
 }
 
@@ -341,7 +379,7 @@ fn spending_stops_below_the_cap_also_after_a_restart() {
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let bank = Bank::parse("b").unwrap();
-    let cap = "cap_tokens = 2500\nmost_completion_tokens = 100";
+    let cap = "cap_tokens = 2500\ncompletion_tokens.judge = 100";
     let mut paid = 0;
     for _ in 0..2 {
         let llm = open(&server.endpoint, home.path(), "scripted", cap).unwrap();

@@ -479,6 +479,70 @@ fn ask_prints_an_answer_with_its_citations() {
     fails(&output, 1, &["gpt-17", "does not exist", "llm.model"]);
 }
 
+/// What became void is nowhere in a pipe, and the JSON form has the answer, its lines and what it took.
+#[test]
+fn an_answer_in_a_pipe_is_printed_once_and_json_has_all_of_it() {
+    for model in ["scripted+violating=1", "scripted+dropped=1", "scripted+truncated=1", "scripted+repeating=1"] {
+        let server = ScriptedModel::start(&[]);
+        let home = tempfile::tempdir().unwrap();
+        let settings = server.pipeline(home.path(), model, "");
+        ingest(&mut open(&settings), &data("sample.jsonl"));
+        let toml = write(&home.path().join("p.toml"), toml::to_string(&settings).unwrap());
+        let ask = |more: &[&str]| {
+            let question = ["ask", "Which books has Marta recommended to Elias?", "--bank", "sample/harbour"];
+            let output =
+                ripplemem(&[&question[..], &["--answer", "--pipeline", toml.to_str().unwrap()], more].concat());
+            assert!(output.status.success(), "{model}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let printed = ask(&[]);
+        assert!(server.requests().len() >= 2, "{model}: the first reply was void");
+        let json: serde_json::Value = serde_json::from_str(&ask(&["--json"])).unwrap();
+        let (text, lines) = (json["answer"]["text"].as_str().unwrap(), json["answer"]["standing"].as_array().unwrap());
+        assert_eq!(lines.len(), 1, "{model}");
+        let citation = format!(
+            "  [{}] {}",
+            lines[0]["sources"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect::<Vec<_>>().join(", "),
+            lines[0]["line"].as_str().unwrap()
+        );
+        assert_eq!(printed.lines().collect::<Vec<_>>(), [text, citation.as_str()], "{model}: {printed}");
+        assert!(json["answer"]["took"]["calls"].as_u64().unwrap() >= 1 && json["units"].is_array(), "{json}");
+    }
+}
+
+/// A window longer than the model's context is sent in parts; a turn that does not fit by itself is a dead letter.
+#[test]
+fn a_window_longer_than_the_models_context_is_split_or_refused_by_name() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    // Words that differ, so that a reply with them does not count as one that repeats itself.
+    let words = |from: u32, to: u32| -> String {
+        (from..to).map(|n| format!("{n:b} ").replace('0', "ka").replace('1', "lo")).collect()
+    };
+    let said = words(200, 240);
+    let turns: Vec<(String, &str)> = (1..=4).map(|n| (n.to_string(), said.as_str())).collect();
+    let turns: Vec<(&str, &str, &str)> = turns.iter().map(|(n, text)| (n.as_str(), "Ann", *text)).collect();
+    let mut settings = server.pipeline(home.path(), "scripted", READS);
+    settings.llm.context_tokens = 3_000;
+    let mut service = open(&settings);
+    service.log().append_turns(&events("s", &turns)).unwrap();
+    let done = finish(&mut service);
+    assert_eq!((done.read, done.refused), (1, 0), "{done:?}");
+    assert!(server.requests().len() > 1, "{}", server.requests().len());
+    let made = records(&service).into_values().next().unwrap();
+    let sources: Vec<&str> = made.units.iter().map(|u| u.sources[0].as_str()).collect();
+    assert_eq!(sources, ["1", "2", "3", "4"], "each turn once");
+    let sent = server.requests().len();
+    let long = words(1_000, 2_000);
+    service.log().append_turns(&events("t", &[("9", "Bo", &long), ("10", "Bo", "And then?")])).unwrap();
+    service.log().append_turns(&[end("t")]).unwrap();
+    let done = finish(&mut service);
+    assert_eq!((done.read, done.refused, done.left), (0, 1, 0), "{done:?}");
+    assert_eq!(server.requests().len(), sent, "it was not sent");
+    let reason = letters(&service).remove(0).reason;
+    assert!(reason.contains("llm.context_tokens is 3000") && reason.contains("not sent"), "{reason}");
+}
+
 fn plain(home: &Path) -> std::path::PathBuf {
     write(&home.join("plain.toml"), toml::to_string(&super::support::pipeline(home, "")).unwrap())
 }

@@ -1,9 +1,12 @@
 //! `ripplemem ask`.
 //!
 //! In: a question. Out: its evidence, as an agent reads it, as a trace, or as JSON; or the
-//! language model's answer, printed while it is generated, with the lines that support it.
+//! language model's answer, with the lines that support it. On a terminal the answer is printed
+//! while it is generated. Elsewhere it is printed when it is complete, so that a pipe never holds
+//! text that the model took back.
 
 use std::{
+    io::IsTerminal,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -14,10 +17,11 @@ use ripplemem::{
     config::{LogKind, Pipeline},
     llm::{Llm, Streamed},
     model::{Bank, EventTime, Evidence, Question, Usage},
-    recall::{self, Citation},
+    recall::{self, Answer, Citation},
     serve,
     snapshot::AsOf,
 };
+use serde::Serialize;
 
 use super::{
     as_of_argument::parse_as_of,
@@ -47,11 +51,12 @@ pub(crate) struct Ask {
     /// Show the trace: first hop, plan, what each hop added, what was kept.
     #[arg(long, conflicts_with = "json")]
     trace: bool,
-    /// Print the whole answer as JSON (schemas/topics/answers.v1.json).
+    /// Print the evidence as JSON (schemas/topics/answers.v1.json). With --answer it has one field more, `answer`:
+    /// the words, the lines that they rest on, and what the model took.
     #[arg(long)]
     json: bool,
     /// Have the language model of [llm] answer in words, with the lines that support the answer.
-    #[arg(long, conflicts_with_all = ["json", "trace"])]
+    #[arg(long, conflicts_with = "trace")]
     answer: bool,
     #[command(flatten)]
     memory: MemoryArguments,
@@ -63,6 +68,15 @@ enum OutputFormat {
     Trace,
     Json,
     Answer,
+    AnswerJson,
+}
+
+/// Evidence with the model's answer.
+#[derive(Serialize)]
+struct AnsweredEvidence<'e> {
+    #[serde(flatten)]
+    evidence: &'e Evidence,
+    answer: &'e Answer,
 }
 
 impl Ask {
@@ -78,7 +92,11 @@ impl Ask {
         let pipeline = self.memory.pipeline()?;
         let evidence = evidence(&pipeline, &question, after, as_of)?;
         match format {
-            OutputFormat::Json => print(&format!("{}\n", serde_json::to_string_pretty(&evidence)?))?,
+            OutputFormat::AnswerJson if pipeline.llm.is_set() => {
+                let answer = answer(&pipeline, &evidence, &mut |_| {})?;
+                print_json(&AnsweredEvidence { evidence: &evidence, answer: &answer })?;
+            }
+            OutputFormat::Json | OutputFormat::AnswerJson => print_json(&evidence)?,
             OutputFormat::Trace => print(&recall::trace(&evidence))?,
             OutputFormat::Answer if pipeline.llm.is_set() => {
                 let mut usage = print_answer(&pipeline, &evidence)?;
@@ -88,20 +106,21 @@ impl Ask {
             }
             OutputFormat::Context | OutputFormat::Answer => {
                 print(&evidence.context)?;
-                if format == OutputFormat::Answer {
-                    say(
-                        "no language model is configured: this is the evidence. For an answer in words, write [llm] with \
-                         endpoint and model into a pipeline file and name it with --pipeline; pipelines/llm.toml is one",
-                    );
-                }
                 print_summary(&evidence);
             }
+        }
+        if matches!(format, OutputFormat::Answer | OutputFormat::AnswerJson) && !pipeline.llm.is_set() {
+            say(
+                "no language model is configured: this is the evidence. For an answer in words, write [llm] with endpoint \
+                 and model into a pipeline file and name it with --pipeline; pipelines/llm.toml is one",
+            );
         }
         Ok(ExitCode::SUCCESS)
     }
 
     fn format(&self) -> OutputFormat {
         match (self.json, self.trace, self.answer) {
+            (true, _, true) => OutputFormat::AnswerJson,
             (true, ..) => OutputFormat::Json,
             (_, true, _) => OutputFormat::Trace,
             (.., true) => OutputFormat::Answer,
@@ -154,28 +173,40 @@ fn print_usage(pipeline: &Pipeline, usage: Usage) {
     ));
 }
 
-/// Prints the answer while it is generated, then the lines that support it. Returns its usage.
-fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
+/// The model's answer; `show` receives its words while they are generated.
+fn answer(pipeline: &Pipeline, evidence: &Evidence, show: &mut dyn FnMut(Streamed<'_>)) -> Result<Answer> {
     // On Kafka this process does not see later deletions, so it must not cache responses.
     let directory = (pipeline.log.kind == LogKind::Embedded).then(|| pipeline.llm_directory());
     let llm = Llm::open(&pipeline.llm, directory)?;
     let until = Instant::now() + Duration::from_secs(pipeline.llm.timeout_seconds);
+    Ok(recall::answer(&llm, evidence, Some(until), show)?)
+}
+
+/// Prints the answer, then the lines that support it. Returns its usage.
+fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
+    let terminal = std::io::stdout().is_terminal();
     let (mut printed, mut shown) = (Ok(()), false);
-    let answer = recall::answer(&llm, evidence, Some(until), &mut |piece| {
+    let answer = answer(pipeline, evidence, &mut |piece| {
         let text = match piece {
             Streamed::Text(text) => text,
             // The text so far is void: the answer starts over on a new line.
             Streamed::Restart if shown => "\n",
             Streamed::Restart => return,
         };
-        shown = true;
-        if printed.is_ok() {
+        if terminal && printed.is_ok() {
+            shown = true;
             printed = print(text);
         }
     });
     printed?;
-    print("\n")?;
+    if shown {
+        // Also where the answer failed: the message starts on its own line.
+        print("\n")?;
+    }
     let answer = answer?;
+    if !terminal {
+        print(&format!("{}\n", answer.text))?;
+    }
     for Citation { line, sources, .. } in &answer.citations {
         print(&format!("  [{}] {line}\n", sources.join(", ")))?;
     }
@@ -183,4 +214,8 @@ fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
         say(&answer.reasoning);
     }
     Ok(answer.usage)
+}
+
+fn print_json(value: &impl Serialize) -> Result<()> {
+    Ok(print(&format!("{}\n", serde_json::to_string_pretty(value)?))?)
 }

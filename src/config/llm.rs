@@ -39,9 +39,15 @@ pub struct LlmSettings {
     pub in_flight: usize,
     /// Rate limit, prompts and completions together; 0: no limit.
     pub tokens_per_minute: u32,
-    /// Most tokens of one completion (`max_tokens` of a request).
-    #[schemars(range(min = 16, max = 1_000_000))]
-    pub most_completion_tokens: u32,
+    /// Most tokens of one completion (`max_tokens` of a request), for each kind of request.
+    pub completion_tokens: CompletionTokens,
+    /// The model's context in tokens, prompt and completion together; 0: not known. A window that is
+    /// longer is sent in several requests; a request that cannot be made to fit is not sent.
+    #[schemars(range(min = 0, max = 10_000_000))]
+    pub context_tokens: u32,
+    /// Whether the schemas that are sent limit the length of strings (`maxLength`). `false` for an
+    /// endpoint that refuses such schemas; replies are checked for it all the same.
+    pub bounded_strings: bool,
     /// Budget in tokens over the life of the cache of responses. A request that might exceed it is
     /// not sent. 0: no limit.
     pub cap_tokens: u64,
@@ -55,6 +61,30 @@ pub struct LlmSettings {
     /// in `log.directory`.
     #[serde(default)]
     pub cache_directory: Option<PathBuf>,
+}
+
+/// Most tokens of one completion. A model that thinks before it writes needs more than the defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompletionTokens {
+    /// The units of a window. A short window gets less: 512 tokens, and three for each of its turns'.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub extract: u32,
+    /// The cues of a question.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub cues: u32,
+    /// A plan.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub plan: u32,
+    /// An answer with its reasoning.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub answer: u32,
+    /// A verdict of an evaluation.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub judge: u32,
+    /// The edges of a unit, in an evaluation.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub edges: u32,
 }
 
 impl LlmSettings {

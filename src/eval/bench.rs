@@ -226,7 +226,9 @@ impl Bench {
         let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(Ok(None)) };
         match answer_and_judge(llm, asked, evidence) {
             Ok(generated) => Ok(Ok(Some(generated))),
-            Err(error @ (LlmError::InvalidReply { .. } | LlmError::Rejected { .. })) => Ok(Err(error)),
+            Err(error @ (LlmError::InvalidReply { .. } | LlmError::Rejected { .. } | LlmError::TooLong { .. })) => {
+                Ok(Err(error))
+            }
             // Any other error, such as a wrong key, would meet every question.
             Err(source) => Err(EvalError::Answer { id: asked.id.clone(), source }),
         }

@@ -59,6 +59,7 @@ fn judge(
         bank: &asked.bank,
         depends_on: DependsOn::Turns(turns),
         input: &input,
+        reply_tokens: None,
         deadline: None,
         bypass_cache: false,
         cacheable: true,

@@ -4,21 +4,29 @@
 //! as data, one JSON array per line, so that no text can pass for another turn or for an
 //! instruction. A unit that cites a turn outside the window, a deleted turn, or only leading
 //! context is refused; a person or place that the window does not name is left out. Equal
-//! windows are equal requests, and are paid for once.
+//! windows are equal requests, and are paid for once. A window that is longer than the model's
+//! context is sent as several stretches, each in its own request; when one of them gives no units,
+//! the window gives none.
 
-use std::{collections::BTreeSet, fmt::Write, sync::Arc};
+use std::{collections::BTreeSet, fmt::Write, ops::Range, sync::Arc};
 
 use serde::Deserialize;
 
 use super::{DraftPart, DraftUnit, ExtractError, Extractor, compose::caption};
 use crate::{
+    config::LlmSettings,
     language::grounding::Grounding,
     llm::{self, Contract, DependsOn, Llm, LlmRequest, Meter, TimeSpan},
     model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
 
-/// The longest restatement.
-const MAX_RESTATEMENT_CHARACTERS: usize = 2_000;
+/// Turns in front of a later stretch of a window that are sent with it as context.
+const CONTEXT_TURNS: usize = 2;
+/// The most tokens of a reply: so many, and [`REPLY_FACTOR`] for each token of the stretch's turns.
+const REPLY_TOKENS: u64 = 512;
+const REPLY_FACTOR: u64 = 3;
+/// The line in front of the turns that are not context.
+const TURNS: &str = "turns\n";
 /// The version of how turns are sent and replies are read; the prompt has its own hash.
 const VERSION: &str = "llm/1";
 
@@ -51,34 +59,80 @@ impl Extractor for LlmExtractor {
     }
 
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
-        let input = input(window);
-        let request = LlmRequest {
-            contract: Contract::Extract,
-            bank: &window.bank,
-            depends_on: DependsOn::Window(&window.id),
-            input: &input,
-            deadline: None,
-            bypass_cache: self.bypass_cache,
-            cacheable: true,
-            meter: &self.meter,
-        };
-        Ok(self.llm.ask(&request, &mut |reply: ExtractionReply| read(window, &reply))?)
+        let mut drafts = Vec::new();
+        for stretch in stretches(window, self.llm.settings()) {
+            let input = input(window, &stretch);
+            let request = LlmRequest {
+                contract: Contract::Extract,
+                bank: &window.bank,
+                depends_on: DependsOn::Window(&window.id),
+                input: &input,
+                reply_tokens: Some(reply_tokens(&input)),
+                deadline: None,
+                bypass_cache: self.bypass_cache,
+                cacheable: true,
+                meter: &self.meter,
+            };
+            for draft in self.llm.ask(&request, &mut |reply: ExtractionReply| read(window, &stretch, &reply))? {
+                if !drafts.contains(&draft) {
+                    drafts.push(draft);
+                }
+            }
+        }
+        Ok(drafts)
     }
 }
 
-/// The text that the model is sent for a window: its turns, numbered from 1. Deleted turns are
-/// left out, and keep their numbers.
+/// A part of a window that is sent in one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stretch {
+    /// The turns that are sent, context included, as indexes into the window's.
+    shown: Range<usize>,
+    /// The first that is not context.
+    start: usize,
+}
+
+/// The texts that the model is sent for a window, one for each request.
 #[must_use]
-pub fn input(window: &Window) -> String {
+pub fn inputs(window: &Window, settings: &LlmSettings) -> Vec<String> {
+    stretches(window, settings).iter().map(|stretch| input(window, stretch)).collect()
+}
+
+/// The whole window where that fits into the model's context, else its halves, and so on down to
+/// single turns. A turn that does not fit by itself is a stretch all the same, which is refused
+/// before it is sent.
+fn stretches(window: &Window, settings: &LlmSettings) -> Vec<Stretch> {
+    let start = window.turns.iter().position(|t| !t.context).unwrap_or(window.turns.len());
+    let whole = Stretch { shown: 0..window.turns.len(), start };
+    let (mut found, mut open) = (Vec::new(), vec![whole]);
+    while let Some(stretch) = open.pop() {
+        let text = input(window, &stretch);
+        let turns = stretch.shown.end - stretch.start;
+        if turns < 2 || llm::fits(settings, Contract::Extract, &text, reply_tokens(&text)) {
+            found.push(stretch);
+            continue;
+        }
+        let middle = stretch.start + turns / 2;
+        let context = middle.saturating_sub(CONTEXT_TURNS);
+        open.push(Stretch { shown: context..stretch.shown.end, start: middle });
+        open.push(Stretch { shown: stretch.shown.start..middle, start: stretch.start });
+    }
+    found.retain(|s| window.turns[s.start..s.shown.end].iter().any(|t| !t.deleted));
+    found
+}
+
+/// The text that the model is sent for a stretch: its turns, with their numbers in the window, from
+/// 1. Deleted turns are left out, and keep their numbers.
+fn input(window: &Window, stretch: &Stretch) -> String {
     let mut out = String::from("context\n");
-    let mut past_context = false;
-    for (number, window_turn) in (1..).zip(&window.turns) {
-        if !window_turn.context && !std::mem::replace(&mut past_context, true) {
-            out.push_str("turns\n");
+    for (index, window_turn) in window.turns.iter().enumerate().take(stretch.shown.end).skip(stretch.shown.start) {
+        if index == stretch.start {
+            out.push_str(TURNS);
         }
         if window_turn.deleted {
             continue;
         }
+        let number = index + 1;
         let shared: Vec<String> = window_turn.turn.attachments.iter().filter_map(caption).collect();
         let mut line = vec![
             serde_json::Value::from(number),
@@ -95,23 +149,32 @@ pub fn input(window: &Window) -> String {
     out
 }
 
+/// The most tokens that a good reply to a text needs.
+fn reply_tokens(input: &str) -> u32 {
+    let turns = input.split_once(TURNS).map_or(input, |(_, turns)| turns);
+    u32::try_from(REPLY_TOKENS + REPLY_FACTOR * llm::tokens(turns)).unwrap_or(u32::MAX)
+}
+
 /// Whether a window has a turn that could make a unit: neither context nor deleted.
 #[must_use]
 pub fn has_turns(window: &Window) -> bool {
     window.turns.iter().any(|t| !t.context && !t.deleted)
 }
 
-/// The estimated cost of a window's request: its prompt, and a reply as long as its turns.
+/// The estimated cost of a window's requests: their prompts, and replies as long as their turns.
 #[must_use]
-pub fn estimate(window: &Window) -> Usage {
-    let input = input(window);
-    let stretch = input.split_once("\nturns\n").map_or(input.as_str(), |(_, turns)| turns);
-    Usage {
-        calls: 1,
-        prompt_tokens: llm::prompt_tokens(Contract::Extract, &input),
-        completion_tokens: llm::tokens(stretch),
-        milliseconds: 0,
+pub fn estimate(window: &Window, settings: &LlmSettings) -> Usage {
+    let mut usage = Usage::default();
+    for input in inputs(window, settings) {
+        let turns = input.split_once(TURNS).map_or(input.as_str(), |(_, turns)| turns);
+        usage += Usage {
+            calls: 1,
+            prompt_tokens: llm::prompt_tokens(Contract::Extract, &input),
+            completion_tokens: llm::tokens(turns),
+            milliseconds: 0,
+        };
     }
+    usage
 }
 
 /// The model's reply.
@@ -130,11 +193,11 @@ struct UnitReply {
 }
 
 /// The drafts, without repetition; or everything that is wrong with the reply.
-fn read(window: &Window, reply: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
+fn read(window: &Window, stretch: &Stretch, reply: &ExtractionReply) -> Result<Vec<DraftUnit>, String> {
     let (mut drafts, mut problems) = (Vec::<DraftUnit>::new(), Vec::new());
     let grounds = grounds(window);
     for (number, unit) in (1..).zip(&reply.units) {
-        match draft(window, unit, &grounds) {
+        match draft(window, stretch, unit, &grounds) {
             Ok(draft) if drafts.contains(&draft) => {}
             Ok(draft) => drafts.push(draft),
             Err(problem) => problems.push(format!("unit {number}: {problem}")),
@@ -147,24 +210,21 @@ fn read(window: &Window, reply: &ExtractionReply) -> Result<Vec<DraftUnit>, Stri
     Err(problems.join("; "))
 }
 
-fn draft(window: &Window, unit: &UnitReply, grounds: &Grounding) -> Result<DraftUnit, String> {
+fn draft(window: &Window, stretch: &Stretch, unit: &UnitReply, grounds: &Grounding) -> Result<DraftUnit, String> {
     let restatement = unit.restatement.split_whitespace().collect::<Vec<_>>().join(" ");
     if restatement.is_empty() {
         return Err("restatement: empty".to_owned());
     }
-    if restatement.chars().count() > MAX_RESTATEMENT_CHARACTERS {
-        return Err(format!("restatement: longer than {MAX_RESTATEMENT_CHARACTERS} characters; make several units"));
-    }
-    let sources = sources(window, &unit.sources)?;
-    let (Some(first), Some(last)) = (sources.first(), sources.last()) else {
+    let sources = sources(window, stretch, &unit.sources)?;
+    let (Some((_, first)), Some((last_index, last))) = (sources.first(), sources.last()) else {
         return Err("sources: empty; name the turns that it rests on".to_owned());
     };
-    if sources.iter().all(|t| t.context) {
+    if *last_index < stretch.start {
         return Err(format!("sources: {:?} lie in the context alone; name a turn of the stretch", unit.sources));
     }
     let time = unit.time.as_ref().map(|span| span.interval(last.turn.time.offset_seconds)).transpose()?;
     let said_at = last.turn.time;
-    // The last source is never context: context comes first.
+    // The last source is never context: context comes first in a stretch.
     let part = DraftPart {
         turn: last.turn.turn.clone(),
         ordinal: last.ordinal,
@@ -181,7 +241,7 @@ fn draft(window: &Window, unit: &UnitReply, grounds: &Grounding) -> Result<Draft
         },
         restatement,
         said_at,
-        sources: sources.iter().map(|t| t.turn.turn.clone()).collect(),
+        sources: sources.iter().map(|(_, t)| t.turn.turn.clone()).collect(),
         ordinal: first.ordinal,
         before: None,
         parts: vec![part],
@@ -195,12 +255,12 @@ fn exact_moment(time: Interval, said_at: EventTime) -> Interval {
     if same { Interval::at(said_at) } else { time }
 }
 
-/// The turns with these numbers, each once, in order.
-fn sources<'w>(window: &'w Window, numbers: &[i64]) -> Result<Vec<&'w WindowTurn>, String> {
+/// The turns of a stretch with these numbers, each once, in order, with their indexes.
+fn sources<'w>(window: &'w Window, stretch: &Stretch, numbers: &[i64]) -> Result<Vec<(usize, &'w WindowTurn)>, String> {
     let numbers: BTreeSet<i64> = numbers.iter().copied().collect();
     let turn = |number: i64| {
-        let index = usize::try_from(number.checked_sub(1)?).ok()?;
-        window.turns.get(index).filter(|t| !t.deleted)
+        let index = usize::try_from(number.checked_sub(1)?).ok().filter(|index| stretch.shown.contains(index))?;
+        window.turns.get(index).filter(|t| !t.deleted).map(|turn| (index, turn))
     };
     numbers.into_iter().map(|n| turn(n).ok_or_else(|| format!("sources: {n} is no turn of the message"))).collect()
 }
@@ -239,6 +299,17 @@ mod tests {
         Window { bank, id: WindowId { session: SessionId("s".into()), start: 1 }, turns: turns.collect() }
     }
 
+    /// Settings for a model with a context of so many tokens; 0 for one without a limit.
+    fn settings(context_tokens: u32) -> LlmSettings {
+        let text =
+            format!("version = 1\n[llm]\nendpoint = \"http://x/v1\"\nmodel = \"m\"\ncontext_tokens = {context_tokens}");
+        crate::config::Pipeline::parse(&text).unwrap().llm
+    }
+
+    fn whole(window: &Window) -> Stretch {
+        stretches(window, &settings(0)).remove(0)
+    }
+
     fn found(sources: &[i64], time: Option<(&str, &str)>) -> ExtractionReply {
         let time = time.map(|(start, end)| serde_json::json!({"start": start, "end": end}));
         let unit = serde_json::json!({"restatement": " Ann moved\n to Lisbon. ", "sources": sources,
@@ -258,20 +329,22 @@ mod tests {
     #[test]
     fn turns_are_sent_as_data_one_a_line() {
         assert_eq!(
-            input(&talk()),
+            inputs(&talk(), &settings(0)).concat(),
             "context\n[1,\"2024-05-01T10:00:00+02:00\",\"Bo\",\"Where do you live?\"]\nturns\n\
              [2,\"2024-05-01T10:01:00+02:00\",\"Ann\",\"In Lisbon.\\n[3, \\\"x\\\"]\"]\n\
              [4,\"2024-05-01T10:03:00+02:00\",\"Bo\",\"Nice\"]\n"
         );
         assert!(has_turns(&talk()) && !has_turns(&window(&[("Bo", "Where?", true), ("Bo", "", false)])));
-        let usage = estimate(&talk());
+        let usage = estimate(&talk(), &settings(0));
         assert!(usage.calls == 1 && usage.prompt_tokens > 500, "{usage:?}");
         assert!((20..80).contains(&usage.completion_tokens), "{usage:?}");
     }
 
     #[test]
     fn a_unit_keeps_its_sources_and_only_grounded_names() {
-        let units = read(&talk(), &found(&[2, 1], Some(("2024-05-01T00:00:00", "2024-05-01T23:59:59")))).unwrap();
+        let units =
+            read(&talk(), &whole(&talk()), &found(&[2, 1], Some(("2024-05-01T00:00:00", "2024-05-01T23:59:59"))))
+                .unwrap();
         assert_eq!(units.len(), 1, "each once");
         let unit = &units[0];
         assert_eq!((unit.restatement.as_str(), unit.ordinal), ("Ann moved to Lisbon.", 0));
@@ -295,7 +368,7 @@ mod tests {
     #[test]
     fn an_ungrounded_unit_is_refused_with_the_reason() {
         let check = |sources: &[i64], time, word: &str| {
-            let problem = read(&talk(), &found(sources, time)).unwrap_err();
+            let problem = read(&talk(), &whole(&talk()), &found(sources, time)).unwrap_err();
             assert!(problem.starts_with("unit 1: ") && problem.contains(word), "{problem}");
         };
         check(&[], None, "sources: empty");
@@ -304,8 +377,35 @@ mod tests {
         check(&[3], None, "3 is no turn");
         check(&[0], None, "0 is no turn");
         check(&[2], Some(("soon", "later")), "\"soon\"");
-        let long = serde_json::json!({"units": [{"restatement": "x".repeat(2_001), "sources": [2], "participants": [],
-            "locations": [], "time": null}]});
-        assert!(read(&talk(), &serde_json::from_value(long).unwrap()).unwrap_err().contains("longer"));
+    }
+
+    #[test]
+    fn a_window_longer_than_the_models_context_is_sent_in_stretches() {
+        let said =
+            "The harbour office opens at nine, and Marta waits for the key with her brother and the dog. ".repeat(6);
+        let turns: Vec<(&str, &str, bool)> = (0..9).map(|i| ("Ann", said.as_str(), i == 0)).collect();
+        let window = window(&turns);
+        assert_eq!(stretches(&window, &settings(0)), [Stretch { shown: 0..9, start: 1 }]);
+        let small = settings(3_000);
+        let parts = stretches(&window, &small);
+        assert!(parts.len() > 1, "{parts:?}");
+        let mut next = 1;
+        for part in &parts {
+            assert_eq!(part.start, next, "every turn is in one stretch: {parts:?}");
+            assert!(part.shown.start < part.start, "with context: {parts:?}");
+            next = part.shown.end;
+            let text = input(&window, part);
+            assert!(llm::fits(&small, Contract::Extract, &text, reply_tokens(&text)), "{part:?}");
+            assert!(text.contains(&format!("turns\n[{},", part.start + 1)), "numbers are the window's: {text}");
+        }
+        assert_eq!(next, 9);
+        let second = &parts[1];
+        let cites =
+            |numbers: &[i64]| read(&window, second, &found(numbers, None)).map_err(|problem| problem.to_owned());
+        assert_eq!(cites(&[second.start as i64, second.start as i64 + 1]).unwrap()[0].sources.len(), 2);
+        assert!(cites(&[second.start as i64]).unwrap_err().contains("context alone"));
+        assert!(cites(&[1]).unwrap_err().contains("1 is no turn"), "what was not sent is no source");
+        let tiny = stretches(&window, &settings(64));
+        assert_eq!(tiny.len(), 8, "down to single turns");
     }
 }

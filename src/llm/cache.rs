@@ -46,6 +46,9 @@ pub(super) struct Response {
     pub(super) text: String,
     /// The limit on completion tokens that cut it off.
     pub(super) cut_at: Option<u32>,
+    /// It repeated itself and was stopped; the text ends with the first copy.
+    #[serde(default)]
+    pub(super) repeats: bool,
     /// What it cost.
     pub(super) usage: Usage,
 }
@@ -366,7 +369,7 @@ mod tests {
     }
 
     fn response(text: &str) -> Response {
-        Response { text: text.to_owned(), cut_at: None, usage: USED }
+        Response { text: text.to_owned(), cut_at: None, repeats: false, usage: USED }
     }
 
     const USED: Usage = Usage { calls: 1, prompt_tokens: 10, completion_tokens: 2, milliseconds: 5 };

@@ -215,7 +215,7 @@ impl Llm {
         cached: bool,
     ) -> Result<(Response, bool), LlmError> {
         let ActiveRequest { request, keys, deadline, .. } = active;
-        if cached && let Some(response) = self.lookup(request.bank, key, keys)? {
+        if cached && let Some(response) = self.lookup(request, key, keys)? {
             if let Some((field, show)) = &mut stream {
                 show(Streamed::Text(&FieldParser::new(field).push(&response.text)));
             }
@@ -227,15 +227,16 @@ impl Llm {
             self.outage.check(budget)?;
         }
         let mut usage = Usage::default();
-        let sent = self.transport.send(request.contract, messages, *deadline, stream, &mut usage);
+        let limit = self.completion_tokens(request);
+        let sent = self.transport.send(request.contract, messages, limit, *deadline, stream, &mut usage);
         self.spent.add(key.contract, usage);
         self.count_used(request, usage);
         self.outage.record(budget, &sent);
         let paid = self.cache.as_ref().filter(|_| usage != Usage::default());
         let mut stored = paid.map_or(Ok(()), |cache| cache.spend(request.bank, key.contract, usage));
         let response = sent.map(|reply| {
-            let cut_at = reply.cut.then_some(self.settings().most_completion_tokens);
-            Response { text: reply.text, cut_at, usage }
+            let cut_at = reply.cut.then_some(limit);
+            Response { text: reply.text, cut_at, repeats: reply.repeats, usage }
         });
         if let (Ok(response), false) = (&response, request.bypass_cache) {
             stored = stored.and(self.store(active, key, response));
@@ -244,15 +245,26 @@ impl Llm {
         Ok((response?, true))
     }
 
+    /// The most tokens of a request's reply.
+    fn completion_tokens(&self, request: &LlmRequest<'_>) -> u32 {
+        let limit = request.contract.completion_tokens(self.settings());
+        request.reply_tokens.map_or(limit, |tokens| tokens.min(limit))
+    }
+
     fn count_used(&self, request: &LlmRequest<'_>, usage: Usage) {
         self.used.add(request.contract, usage);
         request.meter.add(usage);
     }
 
     /// The cached response. One that was cut off at a lower limit than today's is not used.
-    fn lookup(&self, bank: &Bank, key: &RequestKey, keys: &[WindowId]) -> Result<Option<Response>, LlmError> {
-        let found = self.cache.as_ref().map_or(Ok(None), |cache| cache.lookup(bank, key, keys))?;
-        let limit = self.settings().most_completion_tokens;
+    fn lookup(
+        &self,
+        request: &LlmRequest<'_>,
+        key: &RequestKey,
+        keys: &[WindowId],
+    ) -> Result<Option<Response>, LlmError> {
+        let found = self.cache.as_ref().map_or(Ok(None), |cache| cache.lookup(request.bank, key, keys))?;
+        let limit = self.completion_tokens(request);
         Ok(found.filter(|response| response.cut_at.is_none_or(|at| at >= limit)))
     }
 
@@ -313,13 +325,13 @@ impl Llm {
     }
 
     /// Evicts the responses about a window that was written again, except for the extraction
-    /// from the text `keep`.
+    /// from the texts `keep`.
     ///
     /// # Errors
     /// [`LlmError::Cache`] when the disk refuses; nothing is evicted then.
-    pub fn evict_window(&self, bank: &Bank, window: &WindowId, keep: Option<&str>) -> Result<(), LlmError> {
-        let keep = keep.map(|input| self.hash(Contract::Extract, input));
-        self.evict(bank, std::slice::from_ref(window), |key, _| Some(key.hash) == keep)
+    pub fn evict_window(&self, bank: &Bank, window: &WindowId, keep: &[String]) -> Result<(), LlmError> {
+        let keep: Vec<_> = keep.iter().map(|input| self.hash(Contract::Extract, input)).collect();
+        self.evict(bank, std::slice::from_ref(window), |key, _| keep.contains(&key.hash))
     }
 
     /// Evicts every response that depends on one of these turns, which were edited or deleted.

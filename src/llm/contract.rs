@@ -3,12 +3,18 @@
 //! Out: for each, its instructions and the JSON Schema of its reply, both files in `prompts`.
 //! Dialogue is never part of the instructions. A hash covers both files: it is recorded with
 //! what the model made, and a changed prompt misses the cache.
+//!
+//! The schemas bound every string and list, so that a reply that runs away ends. They use what
+//! llama.cpp's server enforces and what vLLM and OpenAI document for structured outputs; only
+//! `maxLength` is not in OpenAI's list, and is left out where the settings say so.
 
 use std::sync::OnceLock;
 
 use jsonschema::Validator;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
+
+use crate::config::LlmSettings;
 
 /// One kind of request: its instructions and its reply's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -37,6 +43,8 @@ struct PromptFiles {
 struct Compiled {
     hash: String,
     schema: Value,
+    /// The schema as it is sent, its properties in the file's order; without and with bounds on strings.
+    sent: [Option<Box<RawValue>>; 2],
     /// `None` only if the schema were malformed, which a test rules out.
     validator: Option<Validator>,
 }
@@ -84,10 +92,27 @@ impl Contract {
         &self.compiled().schema
     }
 
-    /// The reply's schema, byte for byte as in its file.
-    #[must_use]
-    pub fn schema_text(self) -> &'static str {
-        self.files().schema
+    /// The schema that is sent, its properties in the file's order, in which a model fills them. `None` only if the schema were malformed, which a test rules out.
+    pub(super) fn sent_schema(self, settings: &LlmSettings) -> Option<&'static RawValue> {
+        self.compiled().sent[usize::from(settings.bounded_strings)].as_deref()
+    }
+
+    /// The longest text of the schema that is sent.
+    pub(super) fn schema_text(self) -> &'static str {
+        self.compiled().sent[1].as_ref().map_or("", |schema| schema.get())
+    }
+
+    /// The most tokens of a completion.
+    pub(super) fn completion_tokens(self, settings: &LlmSettings) -> u32 {
+        let limits = &settings.completion_tokens;
+        match self {
+            Self::Extract => limits.extract,
+            Self::Cues => limits.cues,
+            Self::Plan => limits.plan,
+            Self::Answer => limits.answer,
+            Self::Judge => limits.judge,
+            Self::Edges => limits.edges,
+        }
     }
 
     /// Twelve hexadecimal digits over instructions and schema.
@@ -122,9 +147,24 @@ impl Contract {
             }
             let schema: Value = serde_json::from_str(text).unwrap_or_default();
             let validator = schema.is_object().then(|| jsonschema::validator_for(&schema).ok()).flatten();
-            Compiled { hash: hash.finalize().to_hex()[..12].to_owned(), schema, validator }
+            let bounded = compact(text);
+            let sent = [without_string_bounds(&bounded), bounded].map(|schema| RawValue::from_string(schema).ok());
+            Compiled { sent, hash: hash.finalize().to_hex()[..12].to_owned(), schema, validator }
         })
     }
+}
+
+/// A schema's text without spaces: its strings have none.
+fn compact(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// A compact schema without `maxLength`, which the files write behind another keyword.
+fn without_string_bounds(text: &str) -> String {
+    let mut pieces = text.split(",\"maxLength\":");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    pieces.for_each(|piece| out.push_str(piece.trim_start_matches(|c: char| c.is_ascii_digit())));
+    out
 }
 
 #[cfg(test)]
@@ -146,6 +186,53 @@ mod tests {
                 Value::Null => {}
                 one => strict(one, place),
             }
+        }
+    }
+
+    /// Every string that the model words itself and every list has a bound, of the keywords that llama.cpp's
+    /// server enforces; `maxLength` is the only one that OpenAI does not document.
+    fn bounded(schema: &Value, place: &str) {
+        for keyword in schema.as_object().expect("an object").keys() {
+            let known = [
+                "type",
+                "additionalProperties",
+                "required",
+                "properties",
+                "items",
+                "anyOf",
+                "enum",
+                "format",
+                "maxItems",
+                "maxLength",
+            ];
+            assert!(known.contains(&keyword.as_str()), "{place}: {keyword}");
+        }
+        match schema["type"].as_str() {
+            Some("string") => {
+                let bounded = ["enum", "format", "maxLength"].iter().any(|bound| schema.get(bound).is_some());
+                assert!(bounded, "{place}: a string without a bound");
+            }
+            Some("array") => {
+                assert!(schema["maxItems"].as_u64().is_some_and(|n| n <= 64), "{place}: a list without a bound")
+            }
+            _ => {}
+        }
+        let inner = schema["properties"].as_object().into_iter().flatten().map(|(name, inner)| (name.as_str(), inner));
+        let items = schema.get("items").map(|items| ("items", items));
+        let choices = schema["anyOf"].as_array().into_iter().flatten().map(|choice| ("anyOf", choice));
+        inner.chain(items).chain(choices).for_each(|(name, inner)| bounded(inner, &format!("{place}.{name}")));
+    }
+
+    #[test]
+    fn every_string_and_list_is_bounded() {
+        for contract in Contract::ALL {
+            bounded(contract.schema(), contract.name());
+            let [unbounded, sent] = &contract.compiled().sent;
+            let read = |text: &Option<Box<RawValue>>| -> Value {
+                serde_json::from_str(text.as_ref().expect("JSON").get()).expect("JSON")
+            };
+            assert_eq!(read(sent), *contract.schema());
+            assert!(!read(unbounded).to_string().contains("maxLength"), "{contract:?}");
         }
     }
 

@@ -35,6 +35,19 @@ pub enum LlmError {
         /// The endpoint's message.
         problem: String,
     },
+    /// The request would not fit into the model's context; it was not sent.
+    #[error(
+        "the {contract} request needs {needed} tokens with its reply, and llm.context_tokens is {context}; it was not \
+         sent"
+    )]
+    TooLong {
+        /// The contract's name.
+        contract: &'static str,
+        /// Tokens of the prompt and of the longest reply, estimated from above.
+        needed: u64,
+        /// The model's context.
+        context: u32,
+    },
     /// The endpoint cannot be reached, or is too busy. A later attempt may succeed.
     #[error(
         "{url}: {problem} ({attempts} attempts); check that it is running, or raise llm.timeout_seconds or llm.retries"

@@ -82,7 +82,8 @@ impl RequestLimits {
         retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits for a permit to send `prompt_tokens`. `spent` reads what was spent so far.
+    /// Waits for a permit to send a prompt of so many tokens, and to receive so many. `spent` reads what was
+    /// spent so far.
     ///
     /// # Errors
     /// [`LlmError::CapReached`] when the request alone could pass a cap; [`LlmError::Deadline`].
@@ -90,7 +91,7 @@ impl RequestLimits {
         &self,
         settings: &LlmSettings,
         spent: impl Fn() -> Usage,
-        prompt_tokens: u64,
+        (prompt_tokens, completion_tokens): (u64, u64),
         deadline: Instant,
     ) -> Result<Permit<'_>, LlmError> {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -98,7 +99,6 @@ impl RequestLimits {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(LlmError::Deadline),
         }
-        let completion_tokens = u64::from(settings.most_completion_tokens);
         // Made before the cap is checked, so that an error returns the slot.
         let mut permit = Permit { limits: self, prompt_tokens: 0, completion_tokens: 0 };
         let mut reserved = sync::lock(&self.reserved);
@@ -180,7 +180,7 @@ mod tests {
     fn requests_beyond_in_flight_wait() {
         let settings = settings("in_flight = 2");
         let limits = RequestLimits::new(&settings);
-        let acquire = || limits.acquire(&settings, Usage::default, 10, soon());
+        let acquire = || limits.acquire(&settings, Usage::default, (10, 16), soon());
         let (first, _second) = (acquire().expect("room"), acquire().expect("room"));
         assert!(matches!(acquire(), Err(LlmError::Deadline)));
         drop(first);
@@ -189,37 +189,35 @@ mod tests {
 
     #[test]
     fn tokens_per_minute_are_limited() {
-        let settings = settings("tokens_per_minute = 100\nmost_completion_tokens = 16");
+        let settings = settings("tokens_per_minute = 100");
         let limits = RequestLimits::new(&settings);
-        assert!(limits.acquire(&settings, Usage::default, 60, soon()).is_ok());
-        assert!(matches!(limits.acquire(&settings, Usage::default, 60, soon()), Err(LlmError::Deadline)));
+        assert!(limits.acquire(&settings, Usage::default, (60, 16), soon()).is_ok());
+        assert!(matches!(limits.acquire(&settings, Usage::default, (60, 16), soon()), Err(LlmError::Deadline)));
         // A request larger than a minute's tokens takes the whole minute.
         let large = RequestLimits::new(&settings);
-        assert!(large.acquire(&settings, Usage::default, 10_000, soon()).is_ok());
+        assert!(large.acquire(&settings, Usage::default, (10_000, 16), soon()).is_ok());
     }
 
     #[test]
     fn the_cap_counts_requests_in_flight() {
-        let settings = settings("cap_tokens = 100\nmost_completion_tokens = 16\nin_flight = 8");
+        let settings = settings("cap_tokens = 100\nin_flight = 8");
         let limits = RequestLimits::new(&settings);
         let spent = || Usage { prompt_tokens: 30, completion_tokens: 10, ..Usage::default() };
-        let first = limits.acquire(&settings, spent, 20, soon()).expect("76 of 100");
-        let waited = limits.acquire(&settings, spent, 20, soon()).err();
+        let first = limits.acquire(&settings, spent, (20, 16), soon()).expect("76 of 100");
+        let waited = limits.acquire(&settings, spent, (20, 16), soon()).err();
         assert_eq!(waited, Some(LlmError::Deadline), "112 of 100 while the first is in flight");
-        let error = limits.acquire(&settings, spent, 50, soon()).err().expect("106 of 100").to_string();
+        let error = limits.acquire(&settings, spent, (50, 16), soon()).err().expect("106 of 100").to_string();
         assert!(error.contains("llm.cap_tokens") && error.contains("40 tokens"), "{error}");
         let long = Instant::now() + Duration::from_secs(60);
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| limits.acquire(&settings, spent, 20, long).is_ok());
+            let second = scope.spawn(|| limits.acquire(&settings, spent, (20, 16), long).is_ok());
             drop(first);
             assert!(second.join().expect("no panic"), "a refused request reserves nothing");
         });
-        let priced = self::settings(
-            "cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0\nmost_completion_tokens = 16",
-        );
-        assert!(RequestLimits::new(&priced).acquire(&priced, Usage::default, 10, soon()).is_ok(), "0.00042");
+        let priced = self::settings("cap_cost = 0.001\nprompt_price = 10.0\ncompletion_price = 20.0");
+        assert!(RequestLimits::new(&priced).acquire(&priced, Usage::default, (10, 16), soon()).is_ok(), "0.00042");
         let error = RequestLimits::new(&priced)
-            .acquire(&priced, Usage::default, 100, soon())
+            .acquire(&priced, Usage::default, (100, 16), soon())
             .err()
             .expect("0.00132")
             .to_string();

@@ -9,11 +9,12 @@
 //! The files, from the outside in:
 //! - `client`: cache, repair, and eviction when turns change; `request`, `error`: its input and failures.
 //! - `contract`: prompts and schemas; `reply`: a response checked against its schema;
-//!   `stream_field`: a field of a reply that is still being written; `span`: times as models write them.
+//!   `stream_field`: a field of a reply that is still being written; `repetition`: a reply that repeats
+//!   itself, and is stopped; `span`: times as models write them.
 //! - `cache`: responses on disk; `in_flight`: one request at a time for the same content.
 //! - `transport`: retries and backoff; `outage`: fail fast while the endpoint is down;
 //!   `limits`: concurrency, tokens per minute, and caps on spending; `wire`: the protocol.
-//! - `cost`: what was spent; `tokens`: what a text will cost.
+//! - `cost`: what was spent; `tokens`: what a text will cost, and whether it fits into the model's context.
 
 mod cache;
 mod client;
@@ -23,6 +24,7 @@ mod error;
 mod in_flight;
 mod limits;
 mod outage;
+mod repetition;
 mod reply;
 mod request;
 mod span;
@@ -37,4 +39,4 @@ pub use cost::{Expense, Meter, WindowExpense};
 pub use error::LlmError;
 pub use request::{DependsOn, LlmRequest, Streamed};
 pub use span::TimeSpan;
-pub use tokens::{prompt_tokens, tokens};
+pub use tokens::{fits, prompt_tokens, tokens};

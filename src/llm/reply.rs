@@ -9,6 +9,9 @@ use super::{cache::Response, contract::Contract};
 
 /// The value, or what is wrong with the text.
 pub(super) fn parse<T: DeserializeOwned>(contract: Contract, response: &Response) -> Result<T, String> {
+    if response.repeats {
+        return Err("it repeats the same text over and over; write each thing once and end there".to_owned());
+    }
     if response.cut_at.is_some() {
         return Err("it was cut off at the limit of its length; be shorter".to_owned());
     }
@@ -32,7 +35,8 @@ mod tests {
     #[test]
     fn an_invalid_reply_says_what_is_wrong() {
         let check = |text: &str, cut: bool, word: Option<&str>| {
-            let response = Response { text: text.to_owned(), cut_at: cut.then_some(16), usage: Usage::default() };
+            let response =
+                Response { text: text.to_owned(), cut_at: cut.then_some(16), repeats: false, usage: Usage::default() };
             match (parse::<serde_json::Value>(Contract::Judge, &response), word) {
                 (Ok(_), None) => {}
                 (Err(problem), Some(word)) => assert!(problem.contains(word), "{problem}"),

@@ -19,6 +19,9 @@ pub struct LlmRequest<'r> {
     pub depends_on: DependsOn<'r>,
     /// The text to read.
     pub input: &'r str,
+    /// The most tokens that a good reply to this text needs, where the caller knows; the setting of
+    /// the contract bounds the reply as well.
+    pub reply_tokens: Option<u32>,
     /// When to give up; absent for background work, which retries until it succeeds or fails.
     pub deadline: Option<Instant>,
     /// Ask the endpoint although a response is cached, and pay again.

@@ -1,9 +1,11 @@
 //! How many tokens a request sends, before it is sent.
 //!
 //! In: texts. Out: counts by the o200k vocabulary, as an upper estimate for the rate limit, the
-//! caps and `ripplemem estimate`. What was really spent comes from the endpoint's reply.
+//! caps, the model's context and `ripplemem estimate`. What was really spent comes from the
+//! endpoint's reply.
 
 use super::{contract::Contract, wire::ChatMessage};
+use crate::config::LlmSettings;
 
 /// An upper bound on the tokens that the protocol adds to each message.
 const MESSAGE_OVERHEAD_TOKENS: u64 = 16;
@@ -18,6 +20,21 @@ pub fn tokens(text: &str) -> u64 {
 #[must_use]
 pub fn prompt_tokens(contract: Contract, input: &str) -> u64 {
     sent_tokens(contract, &[ChatMessage::system(contract.prompt()), ChatMessage::user(input)])
+}
+
+/// Whether a first request of a contract with a reply of at most `reply_tokens` fits into the model's context.
+#[must_use]
+pub fn fits(settings: &LlmSettings, contract: Contract, input: &str, reply_tokens: u32) -> bool {
+    let messages = [ChatMessage::system(contract.prompt()), ChatMessage::user(input)];
+    let reply_tokens = reply_tokens.min(contract.completion_tokens(settings));
+    settings.context_tokens == 0
+        || context_tokens(&messages) + u64::from(reply_tokens) <= u64::from(settings.context_tokens)
+}
+
+/// Tokens of messages in the model's context, from above: a vocabulary smaller than o200k's needs more for
+/// the same text.
+pub(super) fn context_tokens(messages: &[ChatMessage]) -> u64 {
+    messages.iter().map(|m| tokens(m.content()) * 5 / 4 + MESSAGE_OVERHEAD_TOKENS).sum()
 }
 
 /// Tokens of messages and of the schema that is sent with them.

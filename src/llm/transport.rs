@@ -9,15 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::value::RawValue;
-
 use super::{
     contract::Contract,
     error::LlmError,
     limits::RequestLimits,
     request::{FieldStream, Streamed},
     stream_field::FieldParser,
-    tokens::{sent_tokens, tokens},
+    tokens::{context_tokens, sent_tokens, tokens},
     wire::{self, ChatBody, ChatMessage, ChatReply, ResponseFormat, StreamOptions},
 };
 use crate::{
@@ -27,8 +25,12 @@ use crate::{
     sync,
 };
 
+/// Messages of a first request: the instructions and the text. A repair has more.
+const FIRST_MESSAGES: usize = 2;
 /// The longest `Retry-After` that a request waits for; a longer one fails it.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// A repair is sent when this share of the limit on its reply still fits into the model's context.
+const REPAIR_SHARE: u32 = 4;
 /// Retries of a request for which the endpoint may have charged: each may cost its tokens again.
 const CHARGED_RETRIES: u32 = 1;
 
@@ -65,18 +67,41 @@ impl Transport {
         missing.map_or(Ok(()), |variable| Err(LlmError::MissingKey { variable: variable.to_owned() }))
     }
 
-    /// Sends messages until there is a reply. `usage` takes what every attempt cost.
+    /// The most tokens of the reply: `limit`, or what the model's context leaves to it.
+    ///
+    /// # Errors
+    /// [`LlmError::TooLong`] where it leaves less than `limit`, or, to a repair, too little.
+    fn room(&self, contract: Contract, messages: &[ChatMessage], limit: u32) -> Result<u32, LlmError> {
+        let context = self.settings.context_tokens;
+        if context == 0 {
+            return Ok(limit);
+        }
+        let prompt = context_tokens(messages);
+        let room = u32::try_from(u64::from(context).saturating_sub(prompt)).unwrap_or(u32::MAX);
+        let least = if messages.len() > FIRST_MESSAGES { limit / REPAIR_SHARE } else { limit };
+        if room < least {
+            let needed = prompt + u64::from(least);
+            return Err(LlmError::TooLong { contract: contract.name(), needed, context });
+        }
+        Ok(limit.min(room))
+    }
+
+    /// Sends messages until there is a reply of at most `limit` tokens. `usage` takes what every
+    /// attempt cost.
     pub(super) fn send(
         &self,
         contract: Contract,
         messages: &[ChatMessage],
+        limit: u32,
         deadline: Instant,
         mut stream: Option<FieldStream<'_>>,
         usage: &mut Usage,
     ) -> Result<ChatReply, LlmError> {
         self.check_key()?;
-        let body = self.body(contract, messages, stream.is_some())?;
+        let limit = self.room(contract, messages, limit)?;
+        let body = self.body(contract, messages, limit)?;
         let prompt_tokens = sent_tokens(contract, messages);
+        let estimate = (prompt_tokens, u64::from(limit));
         let unavailable =
             |problem: String, attempts| LlmError::Unavailable { url: self.url().to_owned(), problem, attempts };
         let mut attempts = 0;
@@ -86,26 +111,23 @@ impl Transport {
                 return Err(unavailable("it asked not to be called for a while (Retry-After)".to_owned(), attempts));
             }
             std::thread::sleep(wait);
-            let permit = self.limits.acquire(&self.settings, || *sync::lock(&self.total), prompt_tokens, deadline)?;
+            let permit = self.limits.acquire(&self.settings, || *sync::lock(&self.total), estimate, deadline)?;
             let from = Instant::now();
             let timeout =
                 Duration::from_secs(self.settings.timeout_seconds).min(deadline.saturating_duration_since(from));
             if timeout.is_zero() {
                 return Err(LlmError::Deadline);
             }
-            let outcome = match &mut stream {
-                None => self.endpoint.post(&body, timeout, wire::read_all),
-                Some((field, show)) => {
-                    let mut parser = FieldParser::new(field);
-                    let mut each = |piece: &str| {
-                        let text = parser.push(piece);
-                        if !text.is_empty() {
-                            show(Streamed::Text(&text));
-                        }
-                    };
-                    self.endpoint.post(&body, timeout, |reader| wire::read_stream(reader, &mut each))
+            let mut parser = stream.as_ref().map(|(field, _)| FieldParser::new(field));
+            let mut each = |piece: &str| {
+                if let (Some(parser), Some((_, show))) = (&mut parser, &mut stream) {
+                    let text = parser.push(piece);
+                    if !text.is_empty() {
+                        show(Streamed::Text(&text));
+                    }
                 }
             };
+            let outcome = self.endpoint.post(&body, timeout, |reader| wire::read_stream(reader, &mut each));
             attempts += 1;
             let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
             let mut charge = |calls, (prompt_tokens, completion_tokens)| {
@@ -116,7 +138,10 @@ impl Transport {
             };
             let (problem, after, retries) = match outcome {
                 Ok(reply) => {
-                    charge(1, reply.tokens.unwrap_or_else(|| (prompt_tokens, tokens(&reply.text))));
+                    charge(
+                        1,
+                        reply.tokens.unwrap_or_else(|| (prompt_tokens, tokens(&reply.text) + tokens(&reply.unread))),
+                    );
                     return Ok(reply);
                 }
                 Err(RequestFailure::Rejected(problem)) => {
@@ -153,22 +178,22 @@ impl Transport {
         }
     }
 
-    fn body(&self, contract: Contract, messages: &[ChatMessage], stream: bool) -> Result<Vec<u8>, LlmError> {
-        let defect = |e: serde_json::Error| LlmError::InvalidReply {
+    fn body(&self, contract: Contract, messages: &[ChatMessage], limit: u32) -> Result<Vec<u8>, LlmError> {
+        let defect = |problem: &dyn std::fmt::Display| LlmError::InvalidReply {
             contract: contract.name(),
-            problem: format!("the request has no JSON form: {e}; this is a defect, please report it"),
+            problem: format!("the request has no JSON form: {problem}; this is a defect, please report it"),
             reply: String::new(),
         };
-        let schema: &RawValue = serde_json::from_str(contract.schema_text()).map_err(defect)?;
+        let schema = contract.sent_schema(&self.settings).ok_or_else(|| defect(&"its schema is malformed"))?;
         let body = ChatBody {
             model: &self.settings.model,
             messages,
             temperature: 0,
-            max_tokens: self.settings.most_completion_tokens,
+            max_tokens: limit,
             response_format: ResponseFormat::schema(contract.name(), schema),
-            stream,
-            stream_options: stream.then_some(StreamOptions { include_usage: true }),
+            stream: true,
+            stream_options: StreamOptions { include_usage: true },
         };
-        serde_json::to_vec(&body).map_err(defect)
+        serde_json::to_vec(&body).map_err(|e| defect(&e))
     }
 }

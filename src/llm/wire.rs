@@ -1,13 +1,15 @@
 //! The wire format of OpenAI's chat completions.
 //!
-//! In: messages and a schema; the bytes of a reply, whole or as server-sent events. Out: a
-//! request's JSON; a reply's text, tokens, and whether it was cut off. Missing or unknown fields
-//! are no error, because endpoints differ; a reply without a message is one.
+//! In: messages and a schema; the bytes of a reply as server-sent events. Out: a request's JSON; a
+//! reply's text, tokens, and how it ended. Every reply is streamed, so that one that repeats itself
+//! is stopped while it is written. Missing or unknown fields are no error, because endpoints differ.
 
 use std::io::{self, BufRead};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::repetition::RepetitionGuard;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,9 +46,9 @@ pub(super) struct ChatBody<'a> {
     pub(super) temperature: u8,
     pub(super) max_tokens: u32,
     pub(super) response_format: ResponseFormat<'a>,
+    /// Always true.
     pub(super) stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stream_options: Option<StreamOptions>,
+    pub(super) stream_options: StreamOptions,
 }
 
 /// The format of the completion's text.
@@ -84,6 +86,10 @@ pub(super) struct ChatReply {
     pub(super) text: String,
     /// It was cut off at `max_tokens`.
     pub(super) cut: bool,
+    /// It repeated itself and was stopped; the text ends with the first copy.
+    pub(super) repeats: bool,
+    /// Where it was stopped: everything that had arrived, which has to be paid for.
+    pub(super) unread: String,
     /// Tokens of the prompt and of the completion, where the endpoint reports them.
     pub(super) tokens: Option<(u64, u64)>,
 }
@@ -98,8 +104,6 @@ struct Completion {
 
 #[derive(Deserialize)]
 struct CompletionChoice {
-    #[serde(default)]
-    message: Option<Content>,
     #[serde(default)]
     delta: Option<Content>,
     #[serde(default)]
@@ -132,26 +136,10 @@ impl TokenCounts {
 /// The `finish_reason` of a completion that was cut off.
 const CUT: &str = "length";
 
-/// Reads a whole reply.
-pub(super) fn read_all(reader: &mut dyn BufRead) -> Result<ChatReply, String> {
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).map_err(|e| broken(&e))?;
-    read(&bytes)
-}
-
-fn read(bytes: &[u8]) -> Result<ChatReply, String> {
-    let completion: Completion = serde_json::from_slice(bytes).map_err(|e| format!("not a chat completion: {e}"))?;
-    let tokens = completion.usage.and_then(TokenCounts::reported);
-    let choice = completion.choices.into_iter().next().ok_or("a chat completion without a choice")?;
-    let content = choice.message.ok_or("a chat completion without a message")?;
-    // A refusal counts as the reply: it matches no schema, so the model is asked to repair it.
-    let text = content.content.or(content.refusal).unwrap_or_default();
-    Ok(ChatReply { text, cut: choice.finish_reason.as_deref() == Some(CUT), tokens })
-}
-
-/// Reads a stream of events to its end; `each` receives every piece of text as it arrives.
+/// Reads a stream of events to its end, or until the text repeats itself; `each` receives every piece
+/// of text as it arrives.
 pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> Result<ChatReply, String> {
-    let mut reply = ChatReply::default();
+    let (mut reply, mut guard) = (ChatReply::default(), RepetitionGuard::default());
     let mut ended = false;
     for line in reader.lines() {
         let line = line.map_err(|e| broken(&e))?;
@@ -164,9 +152,15 @@ pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> R
         let event: Completion = serde_json::from_str(data).map_err(|e| format!("not an event of a completion: {e}"))?;
         reply.tokens = event.usage.and_then(TokenCounts::reported).or(reply.tokens);
         for choice in event.choices {
+            // A refusal counts as the reply: it matches no schema, so the model is asked to repair it.
             if let Some(text) = choice.delta.and_then(|content| content.content.or(content.refusal)) {
                 each(&text);
                 reply.text.push_str(&text);
+                if let Some(first_copy) = guard.push(&text) {
+                    // The caller drops the connection, and with it the server stops writing.
+                    reply.unread = reply.text.split_off(first_copy.min(reply.text.len()));
+                    return Ok(ChatReply { repeats: true, ..reply });
+                }
             }
             if let Some(reason) = choice.finish_reason {
                 reply.cut = reason == CUT;
@@ -187,22 +181,30 @@ mod tests {
 
     #[test]
     fn missing_and_unknown_fields_are_no_error() {
-        let check = |text: &str, expected: Result<ChatReply, &str>| match (read(text.as_bytes()), expected) {
-            (Ok(reply), Ok(wanted)) => assert_eq!(reply, wanted, "{text}"),
-            (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
-            (found, _) => panic!("{text}: {found:?}"),
+        let check = |events: &str, text: &str, cut: bool, tokens| {
+            let found = read_stream(events.as_bytes(), &mut |_| ()).expect("a reply");
+            assert_eq!(found, ChatReply { text: text.to_owned(), cut, tokens, ..ChatReply::default() }, "{events}");
         };
-        let reply = |text: &str, cut, tokens| Ok(ChatReply { text: text.to_owned(), cut, tokens });
         check(
-            r#"{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"hi","tool_calls":[]},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}"#,
-            reply("hi", false, Some((3, 1))),
+            "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"hi\"},\
+             \"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\
+             \"completion_tokens\":1,\"total_tokens\":4}}\n\n",
+            "hi",
+            false,
+            Some((3, 1)),
         );
-        check(r#"{"choices":[{"message":{"content":"h"},"finish_reason":"length"}]}"#, reply("h", true, None));
-        check(r#"{"choices":[{"message":{"content":"h"}}],"usage":{}}"#, reply("h", false, None));
-        check(r#"{"choices":[{"message":{"content":null,"refusal":"no"}}]}"#, reply("no", false, None));
-        check(r#"{"choices":[]}"#, Err("without a choice"));
-        check(r#"{"choices":[{"message":{"cont"#, Err("not a chat completion"));
-        check("<html>", Err("not a chat completion"));
+        check("data: {\"choices\":[{\"delta\":{\"content\":\"h\"},\"finish_reason\":\"length\"}]}", "h", true, None);
+        check("data: {\"choices\":[{\"delta\":{\"refusal\":\"no\"}}],\"usage\":{}}\ndata: [DONE]\n", "no", false, None);
+    }
+
+    #[test]
+    fn a_reply_that_repeats_itself_is_stopped_and_keeps_the_first_copy() {
+        let again = "Ann said that Bo said that Ann said it. ";
+        let event = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{again}\"}}}}]}}\n\n");
+        let (mut shown, stream) = (0, event.repeat(500));
+        let found = read_stream(stream.as_bytes(), &mut |piece| shown += piece.len()).expect("a reply");
+        assert!(found.repeats && found.text == again && shown < 500, "{found:?}");
+        assert_eq!(found.text.len() + found.unread.len(), shown);
     }
 
     #[test]

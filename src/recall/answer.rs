@@ -71,6 +71,7 @@ pub fn answer(
         bank: &evidence.question.bank,
         depends_on: DependsOn::Turns(&turns),
         input: &input,
+        reply_tokens: None,
         deadline,
         bypass_cache: false,
         cacheable: true,

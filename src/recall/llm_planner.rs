@@ -75,6 +75,7 @@ impl LlmPlanner {
             bank: &question.question().bank,
             depends_on,
             input,
+            reply_tokens: None,
             deadline: Some(self.deadline),
             bypass_cache: false,
             cacheable: self.cacheable,

@@ -11,6 +11,7 @@
 //! | `scripted+malformed=1` | replies with text that is not JSON |
 //! | `scripted+truncated=1` | is cut off at the token limit |
 //! | `scripted+violating=1` | replies with JSON that breaks the schema |
+//! | `scripted+repeating=1` | never ends: writes the same text until the connection is dropped |
 //! | `scripted+outside=1` | cites a turn that does not exist |
 //! | `scripted+limited=1` | 429 with `Retry-After: 1` |
 //! | `scripted+limited_date=1` | the same, as a date |
@@ -224,6 +225,9 @@ impl Server {
         let prompt: usize = request["messages"].to_string().len() / 4;
         let usage = json!({"prompt_tokens": prompt, "completion_tokens": text.len() / 4,
             "total_tokens": prompt + text.len() / 4});
+        if self.applies(model, "repeating") {
+            return stream_forever(stream, &text);
+        }
         if request["stream"] == true {
             return stream_reply(stream, model, &text, reason, usage, dropped);
         }
@@ -287,6 +291,18 @@ fn stream_reply(
     stream.flush()
 }
 
+/// Sends the beginning of the text again and again, until the client drops the connection.
+fn stream_forever(stream: &mut TcpStream, text: &str) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")?;
+    let piece: String = text.chars().take(40).collect();
+    loop {
+        let event = json!({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": null}]});
+        write!(stream, "data: {event}\n\n")?;
+        stream.flush()?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// The canned reply of a contract.
 fn canned_reply(contract: &str, input: &str) -> Value {
     let question: Value = serde_json::from_str(input).unwrap_or_default();
@@ -295,7 +311,9 @@ fn canned_reply(contract: &str, input: &str) -> Value {
             let turns = input.split("turns\n").last().unwrap_or_default().lines();
             let units = turns.filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|turn| {
                 let (number, speaker, text) = (&turn[0], turn[2].as_str().unwrap_or_default(), &turn[3]);
-                json!({"restatement": format!("{speaker} said: {}", text.as_str().unwrap_or_default()),
+                // As much as the schema allows, and the speaker.
+                let text: String = text.as_str().unwrap_or_default().chars().take(500).collect();
+                json!({"restatement": format!("{speaker} said: {text}"),
                     "sources": [number], "participants": [speaker], "locations": [], "time": null})
             });
             json!({"units": units.collect::<Vec<_>>()})

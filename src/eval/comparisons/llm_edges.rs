@@ -148,7 +148,9 @@ fn decisions(
         for (from, decision) in &finished {
             match decision {
                 Ok(links) => decisions.push((from, links)),
-                Err(LlmError::InvalidReply { .. } | LlmError::Rejected { .. }) => undecided += 1,
+                Err(LlmError::InvalidReply { .. } | LlmError::Rejected { .. } | LlmError::TooLong { .. }) => {
+                    undecided += 1
+                }
                 Err(error) => {
                     // Stops the other threads.
                     next.store(todo.len(), Ordering::Relaxed);
@@ -175,6 +177,7 @@ fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&Liv
         bank,
         depends_on: DependsOn::Turns(&turns),
         input: &input,
+        reply_tokens: None,
         deadline: None,
         bypass_cache: false,
         cacheable: true,

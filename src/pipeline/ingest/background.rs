@@ -73,8 +73,8 @@ impl Extractors {
     /// Evicts the responses about a closed window, except the one to its current turns.
     pub(super) fn evict_window(&self, window: &Window) -> Result<(), PipelineError> {
         let Some(llm) = &self.llm else { return Ok(()) };
-        let keep = self.model.as_ref().map(|_| extract::llm::input(window));
-        Ok(llm.evict_window(&window.bank, &window.id, keep.as_deref())?)
+        let keep = self.model.as_ref().map_or_else(Vec::new, |_| extract::llm::inputs(window, llm.settings()));
+        Ok(llm.evict_window(&window.bank, &window.id, &keep)?)
     }
 
     /// Evicts the responses that depend on turns which were edited or deleted.
@@ -293,6 +293,9 @@ impl Worker {
                 }
                 status.problem = Some(error.to_string());
                 Err(Failed::RetryLater)
+            }
+            Ok(Err(ExtractError::Model(error @ LlmError::TooLong { .. }))) => {
+                Err(refused(error.to_string(), String::new()))
             }
             Ok(Err(error)) => {
                 status.back_off(&error.to_string());

@@ -48,7 +48,7 @@ pub fn estimate(
         }
         for change in windower.drain().into_iter().filter(|c| c.closed && extract::llm::has_turns(&c.window)) {
             let of_bank = windows.entry(change.window.bank.clone()).or_default();
-            of_bank.insert(change.window.id.clone(), extract::llm::estimate(&change.window));
+            of_bank.insert(change.window.id.clone(), extract::llm::estimate(&change.window, &pipeline.llm));
         }
         let at = source.progress();
         progress(Progress { doing: "counting", done: at.done, total: at.total, unit: at.unit });

@@ -1,0 +1,116 @@
+//! Notices a reply that repeats itself while it is written.
+//!
+//! In: a reply's text, piece by piece. Out: whether its end is the same text many times over, and
+//! where the second copy began. Numbers count as equal, because a model that runs away often
+//! counts on. A copy is at most [`MAX_PERIOD`] characters: longer circles end at the completion
+//! limit. Never: ordinary lists and laughter do not fill the required length.
+
+/// The longest text that is looked for, in bytes with each number as one digit.
+const MAX_PERIOD: usize = 400;
+/// How many copies make a repetition.
+const COPIES: usize = 5;
+/// The fewest bytes that the copies fill together.
+const MIN_BYTES: usize = 320;
+
+/// Reads a reply as it arrives.
+#[derive(Debug)]
+pub(super) struct RepetitionGuard {
+    /// The text with each number as one digit, and where each byte ends in the text itself.
+    bytes: Vec<(u8, usize)>,
+    length: usize,
+    /// For each period, how many of the last bytes equal the one a period before.
+    equal: Vec<usize>,
+}
+
+impl Default for RepetitionGuard {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), length: 0, equal: vec![0; MAX_PERIOD + 1] }
+    }
+}
+
+impl RepetitionGuard {
+    /// Adds a piece. Once the text repeats itself: the length of the text in front of the second copy.
+    pub(super) fn push(&mut self, piece: &str) -> Option<usize> {
+        for byte in piece.bytes() {
+            self.length += 1;
+            let byte = if byte.is_ascii_digit() { b'0' } else { byte };
+            if let Some(last) = self.bytes.last_mut().filter(|last| byte == b'0' && last.0 == b'0') {
+                last.1 = self.length;
+                continue;
+            }
+            self.bytes.push((byte, self.length));
+            if let Some(period) = self.repeated_period() {
+                let first = self.bytes.len() - self.equal[period];
+                return self.bytes.get(first.saturating_sub(1)).map(|(_, end)| *end);
+            }
+        }
+        None
+    }
+
+    /// The shortest period with which the text ends often enough, after its last byte is counted.
+    fn repeated_period(&mut self) -> Option<usize> {
+        let last = self.bytes.len() - 1;
+        let mut found = None;
+        for period in 1..=MAX_PERIOD.min(last) {
+            let equal = &mut self.equal[period];
+            *equal = if self.bytes[last].0 == self.bytes[last - period].0 { *equal + 1 } else { 0 };
+            if found.is_none() && *equal + period >= MIN_BYTES.max(COPIES * period) {
+                found = Some(period);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text up to the second copy, where the guard stops it; and after how many bytes.
+    fn stopped(text: &str) -> Option<(usize, usize)> {
+        let mut guard = RepetitionGuard::default();
+        text.char_indices().find_map(|(at, c)| {
+            let kept = guard.push(c.encode_utf8(&mut [0; 4]))?;
+            assert!(text.is_char_boundary(kept), "{kept}");
+            Some((kept, at + c.len_utf8()))
+        })
+    }
+
+    #[test]
+    fn a_runaway_is_stopped_within_a_few_hundred_tokens() {
+        let start = "{\"units\": [{\"restatement\": \"";
+        let unit = "Ann said that she likes to go to the sea with Bo, and that Bo likes it as well. ";
+        let (kept, read) = stopped(&format!("{start}{}", unit.repeat(99))).expect("a repetition");
+        assert_eq!(kept, start.len() + unit.len(), "the first copy is kept");
+        assert!(read <= start.len() + 5 * unit.len(), "{read}");
+        let counted: String = (1..999).map(|n| format!("{n}, ")).collect();
+        assert!(stopped(&counted).is_some_and(|(_, read)| read < 600), "numbers that count on");
+        let objects: String =
+            (1..99).map(|n| format!("{{\"sources\": [{n}], \"restatement\": \"{unit}\"}},")).collect();
+        assert!(stopped(&objects).is_some_and(|(_, read)| read < 800));
+        assert!(stopped(&" ".repeat(999)).is_some_and(|(_, read)| read == MIN_BYTES));
+        assert!(stopped(&"äöü ".repeat(99)).is_some());
+    }
+
+    #[test]
+    fn ordinary_replies_pass() {
+        let units: String = (1..40)
+            .map(|n| {
+                let thing = ["boat", "mallet", "choir", "harbour", "plank"][n % 5];
+                let said = "sold bought lent painted lost".split(' ').nth(n / 5 % 5).unwrap_or("found");
+                format!(
+                    "{{\"sources\": [{n}], \"restatement\": \"Elias {said} the {thing}.\", \"participants\": [\"elias\"], \
+                     \"locations\": [], \"time\": null}}, "
+                )
+            })
+            .collect();
+        for text in [
+            units.as_str(),
+            "hahahahahahahahahahahahahahahahahaha that is so funny",
+            "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]",
+            "no no no no no no no, he said, no no no no no no no",
+        ] {
+            assert_eq!(stopped(text), None, "{text}");
+        }
+    }
+}
