@@ -33,6 +33,7 @@ use ripplemem::{
 #[allow(clippy::unwrap_used, dead_code, reason = "the tests use all of it")]
 mod broker_process;
 use broker_process::Broker;
+#[allow(dead_code, reason = "the other benches use the rest")]
 mod figures;
 use figures::{median, percentile};
 

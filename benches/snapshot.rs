@@ -18,11 +18,11 @@ use std::{
 
 use ripplemem::{
     config::{Fsync, Pipeline},
-    embed,
+    embed::EmbedderPool,
     log::{self, Log, Transaction},
     memory::Census,
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
-    pipeline::{Answerer, AnswererOptions},
+    pipeline::{Answerer, AnswererOptions, Cancellation},
     snapshot::{LogRead, Manifest, Snapshots, UpdateTable},
 };
 
@@ -79,8 +79,8 @@ const ASKING_SECONDS: f64 = 20.0;
 fn questions(banks: usize, size: usize) {
     let home = tempfile::tempdir().expect("a temporary directory");
     let pipeline = Pipeline::parse("version = 1\nembed.model = \"fixed\"").expect("the defaults are valid");
-    let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).expect("no file is needed");
-    let model = embedder.model().clone();
+    let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model()).expect("no file is needed");
+    let model = embedders.model().clone();
     let (mut pipeline, log, _) = filled(home.path(), banks, size, Some(&model));
     let (mut p99, mut window) = (Vec::new(), size.div_ceil(WINDOW));
     for (name, directory, deletes) in [
@@ -124,7 +124,7 @@ fn questions(banks: usize, size: usize) {
                 let text = format!("What about word{} and word{}?", n % 97, n % 53);
                 let question = Question { bank, text, asked_at: None };
                 let from = Instant::now();
-                answerer.ask(&question, &mut *embedder, None).expect("evidence");
+                answerer.ask(&question, &embedders, &Cancellation::default()).expect("evidence");
                 took.push(from.elapsed().as_secs_f64() * 1_000.0);
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -32,6 +32,14 @@ pub struct Outcome {
     pub outcome: &'static str,
 }
 
+/// What questions wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct QuestionsWaiting {
+    /// `thread`: one that answers; `turn`: a turn to be remembered; `apart`: one for
+    /// long questions and those about the past.
+    pub what: &'static str,
+}
+
 /// The purpose of a request to the language model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Purpose {
@@ -79,6 +87,14 @@ pub struct Metrics {
     pub questions: Family<Outcome, Counter>,
     /// Time from a question's arrival to its answer.
     pub question_seconds: Histogram,
+    /// Questions that wait, by what they wait for.
+    pub questions_waiting: Family<QuestionsWaiting, Gauge>,
+    /// Questions that are being answered.
+    pub questions_in_progress: Gauge,
+    /// Questions whose answer panicked.
+    pub question_panics: Counter,
+    /// Texts that were embedded for questions.
+    pub question_embeddings: Counter,
     /// Requests that the language model answered; cached responses do not count.
     pub llm_calls: Family<Purpose, Counter>,
     /// Tokens of their prompts and completions.
@@ -168,6 +184,22 @@ impl Metrics {
                 "question_seconds",
                 "Time from a question's arrival to its answer",
                 question_seconds
+            ),
+            questions_waiting: named!(
+                "questions_waiting",
+                "Questions that wait, by what they wait for",
+                Family::default()
+            ),
+            questions_in_progress: named!(
+                "questions_in_progress",
+                "Questions that are being answered",
+                Gauge::default()
+            ),
+            question_panics: named!("question_panics", "Questions whose answer panicked", Counter::default()),
+            question_embeddings: named!(
+                "question_embeddings",
+                "Texts that were embedded for questions",
+                Counter::default()
             ),
             llm_calls: named!(
                 "llm_calls",

@@ -14,6 +14,7 @@ mod dry_run;
 mod eval;
 mod imports;
 mod kafka;
+mod kafka_questions;
 mod kafka_reading;
 mod kafka_snapshots;
 mod llm;

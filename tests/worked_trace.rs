@@ -135,10 +135,8 @@ fn three_of_four_titles_are_only_reached_by_expansion() {
 
     let question = Question { bank, text: QUESTION.to_owned(), asked_at: None };
     let model_ref = ModelRef { name: "by hand".into(), hash: "0".into() };
-    let mut embed = |text: &str| {
-        let axes = if text == QUESTION { [1.0, 0.0, 0.0] } else { [0.6, 0.8, 0.0] };
-        Ok(vector(0, axes))
-    };
+    let axes = |text: &str| if text == QUESTION { [1.0, 0.0, 0.0] } else { [0.6, 0.8, 0.0] };
+    let mut embed = |texts: &[&str]| Ok(texts.iter().map(|text| vector(0, axes(text))).collect());
     let planner = RulesPlanner::new(&model);
     let evidence = recall::recollect(&memory, &mut embed, &question, &planner, &pipeline.recall, &model_ref).unwrap();
 

@@ -14,7 +14,8 @@ pub struct ServeSettings {
     /// Timeout of a question that names no deadline; after it the answer is a refusal.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub deadline_ms: u64,
-    /// Threads that answer questions. More answer more questions at once and use more processors.
+    /// Questions that are answered at once; they share the `embed.threads` sessions of the model. From
+    /// four on, a bank gets at most three quarters of them.
     #[schemars(range(min = 1, max = 256))]
     pub threads: usize,
     /// Whether this instance writes the graph's edges to `PREFIX.edges`. Set it in one instance only.

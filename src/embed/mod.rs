@@ -5,7 +5,8 @@
 //! text again. Never: nothing here prints or reads the clock, and only `served` uses a network.
 //!
 //! The files:
-//! - `embedder`: the trait; `open`: the embedder that the pipeline names; `identity`: its hash.
+//! - `embedder`: the trait; `open`: the embedder that the pipeline names; `identity`: its hash;
+//!   `pool`: sessions that all questions share.
 //! - Embedders: `onnx` (the default model, one pass for all spans), `catalogue` (fastembed's
 //!   models), `qwen3` (a build feature), `served` (an endpoint), `fixed` (hashes, for tests).
 //! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime),
@@ -24,6 +25,7 @@ mod model_files;
 mod onnx;
 mod open;
 mod passes;
+mod pool;
 #[cfg(feature = "qwen3")]
 mod qwen3;
 mod render;
@@ -38,6 +40,7 @@ pub use cache::VectorCache;
 pub use embedder::{Embedder, SpanVectors};
 pub use error::EmbedError;
 pub use open::open;
+pub use pool::EmbedderPool;
 pub use render::render_parts;
 pub use unit_vector::pool;
 pub use vocabulary::vocabulary;

@@ -74,6 +74,8 @@ pub enum RefusalCode {
     ReplyTopic,
     /// The deadline passed before the answer was ready.
     Deadline,
+    /// Too many questions wait already; a retry in a moment may succeed.
+    Busy,
     /// The service failed; a retry may succeed.
     Failed,
 }
@@ -88,6 +90,7 @@ impl RefusalCode {
             Self::Quarantined => "quarantined",
             Self::ReplyTopic => "reply_topic",
             Self::Deadline => "deadline",
+            Self::Busy => "busy",
             Self::Failed => "failed",
         }
     }

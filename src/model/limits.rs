@@ -6,6 +6,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub const OLDEST_SCHEMA_VERSION: u32 = if SCHEMA_VERSION > 1 { SCHEMA_VERSION - 1 } else { 1 };
 /// Longest text of a turn, in bytes of UTF-8.
 pub const MAX_TEXT_BYTES: usize = 65_536;
+/// Longest question, in bytes of UTF-8. A model of sentences reads its first 256 tokens; the rest
+/// costs everybody time.
+pub const MAX_QUESTION_BYTES: usize = 8_192;
 /// Longest turn id, speaker, session or thread name, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 256;
 /// Most attachments of a turn.

@@ -109,6 +109,24 @@ pub enum PipelineError {
         /// Its partition of the turns topic.
         partition: u32,
     },
+    /// Too many questions wait already.
+    #[error("too many questions {whose} wait; ask again in a moment, or fewer at once")]
+    Busy {
+        /// `of this bank` or `of all banks`.
+        whose: &'static str,
+    },
+    /// The deadline of a question passed.
+    #[error("the deadline passed before {before}; ask again, or allow more time (on Kafka: ripplemem_deadline)")]
+    Deadline {
+        /// What it passed before.
+        before: String,
+    },
+    /// Whoever asked has cancelled, or the service stops.
+    #[error("the question was cancelled; ask again")]
+    Cancelled,
+    /// Answering one question panicked.
+    #[error("answering this question panicked; this is a defect, please report it with the question")]
+    Panicked,
     /// The bank has no live record.
     #[error("bank {bank}: unknown; {known}")]
     UnknownBank {

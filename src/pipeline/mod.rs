@@ -9,17 +9,22 @@
 //!
 //! - `ingest`: turns log to memory log.
 //! - `replica`: what follows the memory log and answers questions.
+//! - `front`: where the questions of every transport wait; `cancellation`: until when.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
 //! - `service`: all of it in one process, for the command line, the evaluation and the tests.
 
+mod cancellation;
 mod error;
+mod front;
 mod ingest;
 mod maintenance;
 mod progress;
 mod replica;
 mod service;
 
+pub use cancellation::{Cancellation, Ended};
 pub use error::PipelineError;
+pub use front::{Asked, Front, FrontLoad, refusal};
 pub use ingest::{ExtractionEvent, ReextractRequest, extract, unit_texts};
 pub use maintenance::{
     Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, check_model, diff,

@@ -3,10 +3,14 @@
 //! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged once the
 //! turns log has it; a process that was killed makes everything after that again from the logs.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use crate::{
     config::{LogKind, Pipeline},
+    embed::EmbedderPool,
     llm::LlmError,
     log::{self, Log, Topic},
     memory::{Answered, Census},
@@ -17,7 +21,7 @@ use crate::{
 };
 
 use super::{
-    Finished, Ingested, PipelineError, Progress,
+    Asked, Finished, Front, Ingested, PipelineError, Progress,
     ingest::{Extractors, LiveTurns, Stage, Vectors},
     replica::{Answerer, AnswererOptions},
 };
@@ -29,10 +33,12 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Service {
     pipeline: Pipeline,
     log: Box<dyn Log>,
-    answerer: Answerer,
+    answerer: Arc<Answerer>,
     stages: Vec<Stage>,
     extractors: Extractors,
     vectors: Mutex<Vectors>,
+    /// Started by the first question.
+    front: Mutex<Option<Arc<Front>>>,
     warnings: Vec<String>,
 }
 
@@ -85,9 +91,10 @@ impl Service {
         Ok(Self {
             pipeline: pipeline.clone(),
             vectors: Mutex::new(Vectors::new(pipeline)),
+            front: Mutex::default(),
             extractors: Extractors::new(pipeline)?,
             log,
-            answerer,
+            answerer: Arc::new(answerer),
             stages,
             warnings,
         })
@@ -212,8 +219,21 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] for an unknown bank or an empty question, or when a room fails.
     pub fn ask(&self, question: &Question) -> Result<Evidence, PipelineError> {
-        let mut vectors = sync::lock(&self.vectors);
-        self.answerer.ask(question, vectors.embedder()?, None)
+        self.front()?.ask_and_wait(Asked::now(question.clone()))
+    }
+
+    /// Where questions wait and are answered; started by the first call.
+    ///
+    /// # Errors
+    /// [`PipelineError`] when the model cannot be opened, or no thread started.
+    pub fn front(&self) -> Result<Arc<Front>, PipelineError> {
+        let mut started = sync::lock(&self.front);
+        if let Some(front) = &*started {
+            return Ok(Arc::clone(front));
+        }
+        let embedders = Arc::new(EmbedderPool::open(&self.pipeline.embed, &self.pipeline.model())?);
+        let front = Front::start(Arc::clone(&self.answerer), embedders, self.pipeline.serve.threads)?;
+        Ok(Arc::clone(started.insert(Arc::new(front))))
     }
 
     /// Writes a snapshot of the memory; None when nothing has changed since the last, or this
@@ -230,9 +250,7 @@ impl Service {
     /// # Errors
     /// As [`Self::ask`] and [`Answerer::past`].
     pub fn ask_as_of(&self, question: &Question, at: AsOf) -> Result<Evidence, PipelineError> {
-        let past = self.answerer.past(&question.bank, at)?;
-        let mut vectors = sync::lock(&self.vectors);
-        past.ask(question, vectors.embedder()?, None)
+        self.front()?.ask_and_wait(Asked { as_of: Some(at), ..Asked::now(question.clone()) })
     }
 
     /// Counts of units and edges and a hash that depends only on the set.

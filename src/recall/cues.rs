@@ -7,17 +7,17 @@
 use super::RecallError;
 use crate::{
     language::question::ReadQuestion,
-    model::{MAX_TEXT_BYTES, Question, QuestionCues},
+    model::{MAX_QUESTION_BYTES, Question, QuestionCues},
 };
 
 /// Reads a question, once for all steps of a recollection.
 ///
 /// # Errors
 /// [`RecallError::EmptyQuestion`] when it holds no word, and [`RecallError::LongQuestion`] when it
-/// is longer than a turn may be.
+/// is longer than [`MAX_QUESTION_BYTES`].
 pub fn read(question: &Question) -> Result<ReadQuestion<'_>, RecallError> {
     let bytes = question.text.len();
-    if bytes > MAX_TEXT_BYTES {
+    if bytes > MAX_QUESTION_BYTES {
         return Err(RecallError::LongQuestion { bytes });
     }
     let read = ReadQuestion::of(question);
@@ -51,7 +51,7 @@ mod tests {
             assert!(matches!(error, RecallError::EmptyQuestion), "{text:?}");
             assert!(error.to_string().contains("empty"), "{error}");
         }
-        let long = "a ".repeat(MAX_TEXT_BYTES);
+        let long = "a ".repeat(MAX_QUESTION_BYTES);
         assert!(matches!(read(&question(&long)).unwrap_err(), RecallError::LongQuestion { .. }));
     }
 

@@ -3,7 +3,7 @@
 //! In: a question that cannot be asked, or the failure of a memory or an embedder. Out: an error
 //! that names the bank or the step, with its cause as source.
 
-use crate::model::MAX_TEXT_BYTES;
+use crate::model::MAX_QUESTION_BYTES;
 
 /// Why a memory or an embedder could not answer.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -14,8 +14,8 @@ pub enum RecallError {
     /// The question holds no word.
     #[error("question: empty; ask with at least one word")]
     EmptyQuestion,
-    /// The question is longer than a turn may be: `MAX_TEXT_BYTES`.
-    #[error("question: {bytes} bytes long; ask in at most {MAX_TEXT_BYTES}")]
+    /// The question is longer than `MAX_QUESTION_BYTES`.
+    #[error("question: {bytes} bytes long; ask in at most {MAX_QUESTION_BYTES}")]
     LongQuestion {
         /// Its length in bytes of UTF-8.
         bytes: usize,
@@ -23,7 +23,7 @@ pub enum RecallError {
     /// A text could not be embedded.
     #[error("the {what} could not be embedded; check the model with `ripplemem validate`")]
     Embed {
-        /// `question`, `question in the first person`, or `target` with its round.
+        /// `question`, or `target` with its round.
         what: String,
         /// Why.
         #[source]

@@ -26,15 +26,15 @@ use crate::{
 
 /// Answers a question with evidence (paper, algorithm 1).
 ///
-/// `embed` turns a question or a target's sentence into a vector of the bank's model, which
-/// `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends when
+/// `embed` turns the wordings of a question, or a target's sentence, into vectors of the bank's
+/// model, which `model_ref` names. At most `settings.rounds` rounds follow the first hop. The loop ends when
 /// the plan stops, names no anchor of the evidence, or brings no new support.
 ///
 /// # Errors
 /// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
 pub fn recollect(
     memory: &dyn Memory,
-    embed: &mut dyn FnMut(&str) -> Result<Vector, Failure>,
+    embed: &mut dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure>,
     question: &Question,
     planner: &dyn Planner,
     settings: &RecallSettings,
@@ -42,10 +42,15 @@ pub fn recollect(
 ) -> Result<Evidence, RecallError> {
     let read = cues::read(question)?;
     let cues = planner.cues(&read);
-    let vector =
-        embed(&cues.semantic_query).map_err(|source| RecallError::Embed { what: "question".to_owned(), source })?;
+    let first_person = first_person_wording(&read, &cues);
+    let wordings: Vec<&str> = std::iter::once(cues.semantic_query.as_str()).chain(first_person.as_deref()).collect();
+    let failed_embed = |what: String| move |source| RecallError::Embed { what, source };
+    let vectors = embed(&wordings).map_err(failed_embed("question".to_owned()))?;
+    let vector = vectors.first().cloned().ok_or_else(|| failed_embed("question".to_owned())("no vector".into()))?;
     let fixed = memory::quantise(&vector.0);
-    let first_person_vector = first_person_vector(&read, &cues, &fixed, embed)?;
+    // Where the question names no person, its own vector.
+    let own = read.question_type().gathered().then(|| fixed.clone());
+    let first_person_vector = vectors.get(1).map(|vector| memory::quantise(&vector.0)).or(own);
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
@@ -66,8 +71,9 @@ pub fn recollect(
         for candidate in &mut evidence {
             candidate.anchor |= plan.anchors.contains(&candidate.unit.id);
         }
-        let wanted = embed(&target.sentence)
-            .map_err(|source| RecallError::Embed { what: format!("target of round {round}"), source })?;
+        let what = format!("target of round {round}");
+        let wanted = embed(&[&target.sentence]).map_err(failed_embed(what.clone()))?.pop();
+        let wanted = wanted.ok_or_else(|| failed_embed(what)("no vector".into()))?;
         let probe = neighbourhood_probe(question, &plan, &target, fixed.clone(), memory::quantise(&wanted.0), settings);
         let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
         let known: BTreeSet<UnitId> = evidence.iter().map(|c| c.unit.id).collect();
@@ -116,21 +122,10 @@ pub fn recollect(
     })
 }
 
-/// The vector of the question in the first person, for questions whose answer is put together
-/// from several turns: people say "I", not their name. Where the question names no person, its
-/// own vector.
-fn first_person_vector(
-    read: &ReadQuestion<'_>,
-    cues: &QuestionCues,
-    vector: &memory::FixedVector,
-    embed: &mut dyn FnMut(&str) -> Result<Vector, Failure>,
-) -> Result<Option<memory::FixedVector>, RecallError> {
-    if !read.question_type().gathered() {
-        return Ok(None);
-    }
-    let Some(text) = read.first_person_wording(&cues.cues.participants) else { return Ok(Some(vector.clone())) };
-    let failed = |source| RecallError::Embed { what: "question in the first person".to_owned(), source };
-    Ok(Some(memory::quantise(&embed(&text).map_err(failed)?.0)))
+/// The question in the first person, where its answer is put together from several turns: people
+/// say "I", not their name. `None` where it names no person.
+fn first_person_wording(read: &ReadQuestion<'_>, cues: &QuestionCues) -> Option<String> {
+    if read.question_type().gathered() { read.first_person_wording(&cues.cues.participants) } else { None }
 }
 
 fn neighbourhood_probe(

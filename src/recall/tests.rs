@@ -103,7 +103,8 @@ fn ask_with(
 ) -> Result<Evidence, RecallError> {
     let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
-    let mut embed = |text: &str| Ok(Vector(Arc::from([text.len() as f32 / 1_000.0, 0.5])));
+    let vector = |text: &&str| Vector(Arc::from([text.len() as f32 / 1_000.0, 0.5]));
+    let mut embed = |texts: &[&str]| Ok(texts.iter().map(vector).collect());
     recollect(memory, &mut embed, &question, planner, settings, &model_ref)
 }
 

@@ -154,6 +154,7 @@ mod tests {
             metrics: Metrics::new(),
             loaded: AtomicBool::new(true),
             joined: AtomicBool::new(true),
+            answering: AtomicBool::new(true),
             positions: Mutex::default(),
             snapshots,
             reextractions: None,

@@ -7,9 +7,9 @@
 //! the topics, and another instance does it.
 //!
 //! `service` starts a thread for each of: `extraction`, `follow`, `questions` (with `request`, the
-//! form of a question's record), `edges`, `snapshots`, `replay`, `http` (how the service is, and how a
-//! route is added), `admin` (orders, with `admin_token`); `state` is what they share, `backoff` how they
-//! retry. `client` asks a running service, `tap` shows records to people.
+//! form of a question's record, `reply_topics` and `replies`), `edges`, `snapshots`, `replay`, `http`
+//! (how the service is, and how a route is added), `admin` (orders, with `admin_token`); `state` is what
+//! they share, `backoff` how they retry. `client` asks a running service, `tap` shows records to people.
 
 mod admin;
 mod admin_token;
@@ -22,6 +22,8 @@ mod follow;
 mod http;
 mod questions;
 mod replay;
+mod replies;
+mod reply_topics;
 mod request;
 mod service;
 mod snapshots;

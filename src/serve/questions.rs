@@ -1,105 +1,106 @@
 //! Questions from a topic, answers to a topic.
 //!
 //! In: records of the questions topic, which a consumer group divides among the instances. Out: one
-//! answer or refusal for each, on its reply topic. A question's offset is committed after its answer
-//! was delivered: if the process is killed before, another answers again, with the same id. A
-//! question that waits for a turn occupies no thread.
+//! answer or refusal for each, on its reply topic. The front answers them; this file hands them over
+//! and goes on reading, whatever becomes of them. A question's offset is committed after its answer
+//! was delivered: if the process is killed before, another answers again, with the same id. Where
+//! too much waits in all, questions stay in the topic, and the consumer polls on.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, unbounded};
 use rdkafka::{
     Message,
     consumer::{BaseConsumer, Consumer},
     error::KafkaError,
-    producer::BaseProducer,
 };
 
 use super::{
     error::ServeError,
-    request::{IncomingQuestion, Request, Rules, reply},
+    replies::Replies,
+    reply_topics::{Listed, ReplyTopics},
+    request::{IncomingQuestion, Request, Rules},
     state::State,
 };
 use crate::{
     config::Pipeline,
-    embed::{self, EmbedError, Embedder},
+    embed::{EmbedError, EmbedderPool},
     log::{
         LogError,
         kafka::{
             client::{Cluster, Watch, drop_in_background},
-            owner::{Outgoing, drain, send},
             partition_reader::RawRecord,
         },
     },
-    model::{Evidence, Refusal, RefusalCode},
-    pipeline::{Answerer, PipelineError},
-    recall::RecallError,
-    snapshot::SnapshotError,
-    telemetry::Outcome,
+    model::RefusalCode,
+    pipeline::{Answerer, Asked, Cancellation, Front, refusal},
+    telemetry::QuestionsWaiting,
 };
 
-/// Most questions in flight; more stay in the topic.
-const IN_FLIGHT: usize = 256;
+/// Most questions whose reply topic is being looked up; more are refused.
+const UNVERIFIED: usize = 1_024;
 /// Timeout of one poll for a question.
 const POLL: Duration = Duration::from_millis(5);
 /// Time between two attempts to reach an endpoint of embeddings at the start.
 const ENDPOINT_BACKOFF: Duration = Duration::from_millis(500);
+/// Time between two measurements of the front.
+const MEASURE: Duration = Duration::from_millis(250);
 
 /// Answers until `stopping`.
 pub(super) fn answer(
     pipeline: &Pipeline,
     cluster: &Cluster,
-    answerer: &Answerer,
-    state: &State,
+    answerer: &Arc<Answerer>,
+    state: &Arc<State>,
     stopping: &AtomicBool,
 ) -> Result<(), ServeError> {
     let rules = rules(pipeline, cluster);
-    let mut embedders: Vec<Box<dyn Embedder>> = Vec::new();
-    for _ in 0..pipeline.serve.threads {
-        match open_embedder(pipeline, stopping)? {
-            Some(embedder) => embedders.push(embedder),
-            None => return Ok(()),
-        }
-    }
-    let (work_out, work) = bounded::<Request>(IN_FLIGHT);
+    let Some(embedders) = open_embedders(pipeline, stopping)? else { return Ok(()) };
+    let embedders = Arc::new(embedders);
+    let front = Front::start(Arc::clone(answerer), Arc::clone(&embedders), pipeline.serve.threads)?;
     let (done_out, done) = unbounded();
+    let replies = Arc::new(Replies::open(cluster, rules.clone(), Arc::clone(state), done_out)?);
+    let topics = ReplyTopics::new(rules.reply_prefix.clone());
+    let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let mut workers = Vec::new();
-        for mut embedder in embedders {
-            let (work, done_out, rules) = (work.clone(), done_out.clone(), &rules);
-            let (watch, producer) = producer(cluster)?;
-            let mut worker = Worker { cluster, answerer, state, rules, watch, producer };
-            workers.push(scope.spawn(move || worker.run(&mut *embedder, &work, &done_out)));
-        }
-        drop((work, done_out));
-        let taken = take(cluster, &rules, answerer, state, stopping, work_out, &done);
-        for worker in workers {
-            worker.join().map_err(|_| ServeError::Ended("a thread that answers questions"))?;
-        }
-        taken
+        let delivering = scope.spawn(|| replies.deliver(&ended));
+        let looking = scope.spawn(|| topics.read(cluster, &ended));
+        let reader = Questions {
+            cluster,
+            rules: &rules,
+            state,
+            embedders: &embedders,
+            replies: &replies,
+            topics: &topics,
+            in_flight: InFlight::default(),
+            unverified: Vec::new(),
+        };
+        let read = reader.read(front, &done, stopping, || {
+            ended.store(true, Ordering::Relaxed);
+            drop(delivering.join());
+        });
+        ended.store(true, Ordering::Relaxed);
+        looking.join().map_err(|_| ServeError::Ended("the search for reply topics"))??;
+        read
     })
 }
 
-/// An embedder, once its endpoint answers; none when the service stops before.
-fn open_embedder(pipeline: &Pipeline, stopping: &AtomicBool) -> Result<Option<Box<dyn Embedder>>, EmbedError> {
+/// The sessions of the model, once its endpoint answers; none when the service stops before.
+fn open_embedders(pipeline: &Pipeline, stopping: &AtomicBool) -> Result<Option<EmbedderPool>, EmbedError> {
     while !stopping.load(Ordering::Relaxed) {
-        match embed::open(&pipeline.embed, &pipeline.model()) {
+        match EmbedderPool::open(&pipeline.embed, &pipeline.model()) {
             Err(EmbedError::Unavailable { .. }) => std::thread::sleep(ENDPOINT_BACKOFF),
             opened => return opened.map(Some),
         }
     }
     Ok(None)
-}
-
-fn producer(cluster: &Cluster) -> Result<(Watch, BaseProducer<Watch>), LogError> {
-    let watch = Watch::default();
-    let made = cluster.producer().create_with_context(watch.clone());
-    let producer = made.map_err(|e| cluster.failed(&watch, "making a producer of answers", &e))?;
-    Ok((watch, producer))
 }
 
 fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
@@ -114,193 +115,168 @@ fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
     }
 }
 
-/// Reads questions, passes them to the workers, and commits what is answered.
-fn take(
-    cluster: &Cluster,
-    rules: &Rules,
-    answerer: &Answerer,
-    state: &State,
-    stopping: &AtomicBool,
-    work: Sender<Request>,
-    done: &Receiver<(u32, u64)>,
-) -> Result<(), ServeError> {
-    let topic = cluster.topic("questions");
-    let failed = |watch: &Watch, e: &KafkaError| cluster.failed(watch, "reading questions", e);
-    let asking = || -> Result<(Watch, BaseConsumer<Watch>), LogError> {
+/// The reader of the questions topic.
+struct Questions<'a> {
+    cluster: &'a Cluster,
+    rules: &'a Rules,
+    state: &'a State,
+    embedders: &'a EmbedderPool,
+    replies: &'a Arc<Replies>,
+    topics: &'a ReplyTopics,
+    in_flight: InFlight,
+    /// Questions whose reply topic is being looked up.
+    unverified: Vec<Request>,
+}
+
+impl Questions<'_> {
+    /// Reads questions, hands them to the front, and commits what is done. At the end the front
+    /// stops, and `deliver` waits for the last deliveries.
+    fn read(
+        mut self,
+        front: Front,
+        done: &Receiver<(u32, u64)>,
+        stopping: &AtomicBool,
+        deliver: impl FnOnce(),
+    ) -> Result<(), ServeError> {
+        let topic = self.cluster.topic("questions");
+        let (mut watch, mut consumer) = self.consumer()?;
+        let (mut subscribed, mut paused) = (false, false);
+        let mut measured = Instant::now();
+        let (mut panics, mut embedded) = (0, 0);
+        let mut result = Ok(());
+        while !stopping.load(Ordering::Relaxed) {
+            // Before the memory is loaded, every bank would be unknown.
+            if !subscribed && self.state.loaded.load(Ordering::Relaxed) {
+                consumer.subscribe(&[&topic]).map_err(|e| self.failed(&watch, &e))?;
+                subscribed = true;
+            }
+            if watch.stranded() {
+                let (fresh, another) = self.consumer()?;
+                watch = fresh;
+                drop_in_background(std::mem::replace(&mut consumer, another));
+                (subscribed, paused) = (false, false);
+                continue;
+            }
+            self.store(&consumer, &topic, done);
+            for request in std::mem::take(&mut self.unverified) {
+                self.hand_over(request, &front);
+            }
+            if measured.elapsed() > MEASURE {
+                self.measure(&front, &mut panics, &mut embedded);
+                measured = Instant::now();
+            }
+            if !subscribed {
+                std::thread::sleep(POLL);
+                continue;
+            }
+            let full = !front.has_room() || !self.replies.has_room();
+            // A member that does not poll leaves its group: it pauses instead.
+            if full != paused
+                && let Ok(held) = consumer.assignment()
+            {
+                let turned = if full { consumer.pause(&held) } else { consumer.resume(&held) };
+                paused = if turned.is_ok() { full } else { paused };
+            }
+            match consumer.poll(POLL) {
+                None => {}
+                Some(Ok(message)) => {
+                    let raw = RawRecord::of(&message);
+                    let partition = message.partition().unsigned_abs();
+                    self.in_flight.take(partition, raw.record.offset);
+                    let asked = IncomingQuestion {
+                        partition,
+                        offset: raw.record.offset,
+                        key: &raw.record.key,
+                        value: raw.record.value.as_deref().unwrap_or_default(),
+                        headers: &raw.headers,
+                    };
+                    self.hand_over(Request::read(&asked, self.rules, Instant::now(), now_ms()), &front);
+                }
+                Some(Err(error)) => {
+                    let failure = self.failed(&watch, &error);
+                    if matches!(failure, LogError::Cluster { retriable: false, .. }) {
+                        result = Err(failure.into());
+                        break;
+                    }
+                }
+            }
+        }
+        drop(front);
+        deliver();
+        self.store(&consumer, &topic, done);
+        result
+    }
+
+    fn consumer(&self) -> Result<(Watch, BaseConsumer<Watch>), LogError> {
         let watch = Watch::default();
-        let mut member = cluster.member("questions");
+        let mut member = self.cluster.member("questions");
         member.set("enable.auto.commit", "true").set("auto.commit.interval.ms", "200");
-        let consumer = member.create_with_context(watch.clone()).map_err(|e| failed(&watch, &e))?;
+        let consumer = member.create_with_context(watch.clone()).map_err(|e| self.failed(&watch, &e))?;
         Ok((watch, consumer))
-    };
-    let (mut watch, mut consumer) = asking()?;
-    let mut in_flight = InFlight::default();
-    let mut waiting: Vec<Request> = Vec::new();
-    let mut subscribed = false;
-    while !stopping.load(Ordering::Relaxed) {
-        // Before the memory is loaded, every bank would be unknown.
-        if !subscribed && state.loaded.load(Ordering::Relaxed) {
-            consumer.subscribe(&[&topic]).map_err(|e| failed(&watch, &e))?;
-            subscribed = true;
-        }
-        if watch.stranded() {
-            let (fresh, another) = asking()?;
-            watch = fresh;
-            drop_in_background(std::mem::replace(&mut consumer, another));
-            subscribed = false;
-            continue;
-        }
+    }
+
+    fn failed(&self, watch: &Watch, error: &KafkaError) -> LogError {
+        self.cluster.failed(watch, "reading questions", error)
+    }
+
+    /// Notes what is done, for the next commit.
+    fn store(&mut self, consumer: &BaseConsumer<Watch>, topic: &str, done: &Receiver<(u32, u64)>) {
         for (partition, offset) in done.try_iter() {
-            if let Some(next) = in_flight.done(partition, offset) {
+            if let Some(next) = self.in_flight.done(partition, offset) {
                 // This fails if another instance owns the partition by now; then it answers again.
-                drop(consumer.store_offset(&topic, partition as i32, next as i64 - 1));
-            }
-        }
-        let (ready, later): (Vec<Request>, Vec<Request>) = waiting.into_iter().partition(|r| is_ready(r, answerer));
-        waiting = later;
-        for request in ready {
-            work.send(request).map_err(|_| ServeError::Ended("answering questions"))?;
-        }
-        if in_flight.count() >= IN_FLIGHT || !subscribed {
-            std::thread::sleep(POLL);
-            continue;
-        }
-        match consumer.poll(POLL) {
-            None => {}
-            Some(Ok(message)) => {
-                let raw = RawRecord::of(&message);
-                let partition = message.partition().unsigned_abs();
-                in_flight.take(partition, raw.record.offset);
-                let asked = IncomingQuestion {
-                    partition,
-                    offset: raw.record.offset,
-                    key: &raw.record.key,
-                    value: raw.record.value.as_deref().unwrap_or_default(),
-                    headers: &raw.headers,
-                };
-                let request = Request::read(&asked, rules, Instant::now(), now_ms());
-                if is_ready(&request, answerer) {
-                    work.send(request).map_err(|_| ServeError::Ended("answering questions"))?;
-                } else {
-                    waiting.push(request);
-                }
-            }
-            Some(Err(error)) => {
-                let failure = failed(&watch, &error);
-                if matches!(failure, LogError::Cluster { retriable: false, .. }) {
-                    return Err(failure.into());
-                }
+                drop(consumer.store_offset(topic, partition as i32, next as i64 - 1));
             }
         }
     }
-    Ok(())
-}
 
-/// Whether a question can be answered or refused now: it need not wait for a turn.
-fn is_ready(request: &Request, answerer: &Answerer) -> bool {
-    let now = Instant::now();
-    request.question.is_err()
-        || now >= request.deadline
-        || request.after.is_none_or(|(partition, next)| answerer.wait_for(partition, next, now))
+    /// Hands a question to the front, once its reply topic is known to exist.
+    fn hand_over(&mut self, request: Request, front: &Front) {
+        let address = &request.address;
+        if address.reply_topic != self.rules.reply_topic || address.reply_partition.is_some() {
+            match self.topics.look_up(&address.reply_topic, address.reply_partition, address.arrived) {
+                Listed::Yes => {}
+                Listed::No(problem) => {
+                    let message = format!("kafka_replyTopic: {problem}; create it, or name another topic or partition");
+                    return self.replies.refuse(request.address, RefusalCode::ReplyTopic, message);
+                }
+                Listed::Unknown if Instant::now() >= request.deadline => {
+                    let message = "the deadline passed before the reply topic was found; ask again".to_owned();
+                    return self.replies.refuse(request.address, RefusalCode::Deadline, message);
+                }
+                Listed::Unknown if self.unverified.len() >= UNVERIFIED => {
+                    let message = "too many questions with new reply topics wait; ask again in a moment".to_owned();
+                    return self.replies.refuse(request.address, RefusalCode::Busy, message);
+                }
+                Listed::Unknown => return self.unverified.push(request),
+            }
+        }
+        let Request { question, after, as_of, deadline, address } = request;
+        match question {
+            Err(refusal) => self.replies.send(address, &Err(refusal)),
+            Ok(question) => {
+                let replies = Arc::clone(self.replies);
+                let asked = Asked { question, after, as_of, cancellation: Cancellation::at(deadline) };
+                front.submit(asked, move |result| replies.send(address, &result.map_err(|error| refusal(&error))));
+            }
+        }
+    }
+
+    /// Measures the front.
+    fn measure(&self, front: &Front, panics: &mut u64, embedded: &mut u64) {
+        let (load, metrics) = (front.load(), &self.state.metrics);
+        for (what, waiting) in [("thread", load.ready), ("turn", load.parked), ("apart", load.apart)] {
+            metrics.questions_waiting.get_or_create(&QuestionsWaiting { what }).set(waiting as i64);
+        }
+        metrics.questions_in_progress.set(load.in_progress as i64);
+        metrics.question_panics.inc_by(front.panics() - *panics);
+        metrics.question_embeddings.inc_by(self.embedders.embedded() - *embedded);
+        (*panics, *embedded) = (front.panics(), self.embedders.embedded());
+        self.state.answering.store(front.can_answer(), Ordering::Relaxed);
+    }
 }
 
 fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
-}
-
-/// A thread that answers questions.
-struct Worker<'a> {
-    cluster: &'a Cluster,
-    answerer: &'a Answerer,
-    state: &'a State,
-    rules: &'a Rules,
-    watch: Watch,
-    producer: BaseProducer<Watch>,
-}
-
-impl Worker<'_> {
-    fn run(&mut self, embedder: &mut dyn Embedder, work: &Receiver<Request>, done: &Sender<(u32, u64)>) {
-        for request in work {
-            let result = self.evidence(&request, embedder);
-            let outcome = result.as_ref().map_or_else(|refusal| refusal.code.name(), |_| "answered");
-            self.send(&request, &result);
-            self.state.metrics.questions.get_or_create(&Outcome { outcome }).inc();
-            self.state.metrics.question_seconds.observe(request.arrived.elapsed().as_secs_f64());
-            if let Some(took) = result.ok().and_then(|evidence| evidence.trace.llm) {
-                self.state.metrics.llm_question_tokens.observe(took.tokens() as f64);
-                self.state.metrics.llm_question_seconds.observe(took.milliseconds as f64 / 1_000.0);
-            }
-            if done.send((request.partition, request.offset)).is_err() {
-                break;
-            }
-        }
-    }
-
-    fn evidence(&self, request: &Request, embedder: &mut dyn Embedder) -> Result<Evidence, Refusal> {
-        let question = request.question.as_ref().map_err(Clone::clone)?;
-        let now = Instant::now();
-        if now >= request.deadline {
-            let missing = request.after.filter(|(p, next)| !self.answerer.wait_for(*p, *next, now));
-            let message = match missing {
-                Some((partition, next)) => format!(
-                    "the deadline passed before turns/{partition} was remembered up to offset {}; ask again, or allow \
-                     more time in ripplemem_deadline",
-                    next - 1
-                ),
-                None => "the deadline passed while the question was queued; allow more time in ripplemem_deadline"
-                    .to_owned(),
-            };
-            return Err(Refusal::new(RefusalCode::Deadline, message));
-        }
-        let past = request.as_of.map(|at| self.answerer.past(&question.bank, at)).transpose();
-        let answered = past
-            .and_then(|past| past.as_deref().unwrap_or(self.answerer).ask(question, embedder, Some(request.deadline)));
-        answered.map_err(|error| {
-            let code = match &error {
-                PipelineError::UnknownBank { .. } => RefusalCode::UnknownBank,
-                PipelineError::Quarantined { .. } => RefusalCode::Quarantined,
-                PipelineError::Recall(RecallError::EmptyQuestion)
-                | PipelineError::Snapshot(SnapshotError::Before { .. } | SnapshotError::None) => RefusalCode::Invalid,
-                _ => RefusalCode::Failed,
-            };
-            Refusal::new(code, error.to_string())
-        })
-    }
-
-    /// Sends an answer and waits for its delivery; if its topic does not take it, a refusal is sent to the
-    /// default reply topic.
-    fn send(&mut self, request: &Request, result: &Result<Evidence, Refusal>) {
-        let (kind, value) = reply(result);
-        let until = Instant::now() + self.cluster.timeout();
-        let out = |topic, partition, value| Outgoing {
-            topic,
-            partition,
-            key: &request.key,
-            value: Some(value),
-            headers: Some(request.answer_headers(kind, self.rules)),
-        };
-        let sent = send(&self.producer, out(&request.reply_topic, request.reply_partition, &value), until);
-        let fallback = match sent {
-            Ok(()) => None,
-            Err(error) => {
-                let message = format!("{}: {error}; name another kafka_replyTopic or partition", request.reply_topic);
-                Some(Refusal::new(RefusalCode::ReplyTopic, message))
-            }
-        };
-        if let Some(refusal) = fallback {
-            let (_, value) = reply(&Err(refusal));
-            // The last attempt: if it fails too, the question counts as answered.
-            drop(send(&self.producer, out(&self.rules.reply_topic, None, &value), until));
-        }
-        // If an answer is not delivered, the caller times out and asks again.
-        let drained = drain(&self.producer, until);
-        if (drained.is_err() || self.watch.take_deliveries().failed.is_some())
-            && let Ok((watch, another)) = producer(self.cluster)
-        {
-            self.watch = watch;
-            drop_in_background(std::mem::replace(&mut self.producer, another));
-        }
-    }
 }
 
 /// The questions of each partition that are in flight.
@@ -308,10 +284,6 @@ impl Worker<'_> {
 struct InFlight(BTreeMap<u32, (BTreeSet<u64>, u64)>);
 
 impl InFlight {
-    fn count(&self) -> usize {
-        self.0.values().map(|(offsets, _)| offsets.len()).sum()
-    }
-
     fn take(&mut self, partition: u32, offset: u64) {
         let (offsets, next) = self.0.entry(partition).or_default();
         offsets.insert(offset);
@@ -335,10 +307,8 @@ mod tests {
     fn an_offset_is_committed_when_all_before_it_are_answered() {
         let mut in_flight = InFlight::default();
         (3..6).for_each(|offset| in_flight.take(0, offset));
-        assert_eq!(in_flight.count(), 3);
         assert_eq!(in_flight.done(0, 4), Some(3), "3 is not done");
         assert_eq!(in_flight.done(0, 3), Some(5));
         assert_eq!(in_flight.done(0, 5), Some(6));
-        assert_eq!(in_flight.count(), 0);
     }
 }

@@ -39,29 +39,36 @@ pub(super) struct Rules {
     pub partitions: u32,
 }
 
-/// A question with its reply topic and deadline.
+/// A question with its deadline, and where its answer goes.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
-    /// Its partition of the questions topic, for the answer's id.
-    pub partition: u32,
-    /// Its offset.
-    pub offset: u64,
-    /// Its key, which the answer gets too.
-    pub key: Vec<u8>,
     /// The question, or why it is refused.
     pub question: Result<Question, Refusal>,
     /// The turns partition and the first offset that need not be reflected.
     pub after: Option<(u32, u64)>,
     /// The time or offset of an as-of question.
     pub as_of: Option<AsOf>,
-    /// When it arrived.
-    pub arrived: Instant,
     /// When it is refused if it has no answer yet.
     pub deadline: Instant,
+    /// Where its answer goes.
+    pub address: ReplyAddress,
+}
+
+/// Where the answer to a question goes, and what it repeats of the question.
+#[derive(Debug, Clone)]
+pub(super) struct ReplyAddress {
+    /// The question's partition of the questions topic, for the answer's id.
+    pub partition: u32,
+    /// Its offset.
+    pub offset: u64,
+    /// When it arrived.
+    pub arrived: Instant,
     /// The topic of the answer.
     pub reply_topic: String,
     /// The partition of the answer, if the question names one.
     pub reply_partition: Option<u32>,
+    /// The question's key, which the answer gets too.
+    pub key: Vec<u8>,
     /// Headers that the answer repeats.
     echoed: Vec<(String, Option<Vec<u8>>)>,
 }
@@ -84,28 +91,33 @@ impl Request {
     /// Reads a record that arrived at `arrived`, which is `unix_ms` in milliseconds since 1970.
     pub(super) fn read(asked: &IncomingQuestion<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
         let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
-        let mut request = Self {
+        let address = ReplyAddress {
             partition: asked.partition,
             offset: asked.offset,
+            arrived,
+            reply_topic: rules.reply_topic.clone(),
+            reply_partition: None,
             key: asked.key.to_vec(),
+            echoed: Vec::new(),
+        };
+        let mut request = Self {
             question: read_question(asked.value),
             after: None,
             as_of: None,
-            arrived,
             deadline: arrived + rules.default_timeout,
-            reply_topic: rules.reply_topic.clone(),
-            reply_partition: None,
-            echoed: Vec::new(),
+            address,
         };
         for name in ["kafka_correlationId", "traceparent", "tracestate"] {
             if let Some(value) = header(name) {
-                request.echoed.push((name.to_owned(), Some(value.clone())));
+                request.address.echoed.push((name.to_owned(), Some(value.clone())));
             }
         }
         let mut problems: Vec<Refusal> = Vec::new();
         if let Some(topic) = header("kafka_replyTopic") {
             match std::str::from_utf8(topic) {
-                Ok(topic) if topic.starts_with(&rules.reply_prefix) => topic.clone_into(&mut request.reply_topic),
+                Ok(topic) if topic.starts_with(&rules.reply_prefix) => {
+                    topic.clone_into(&mut request.address.reply_topic)
+                }
                 _ => problems.push(Refusal::new(
                     RefusalCode::ReplyTopic,
                     format!(
@@ -118,7 +130,7 @@ impl Request {
         }
         if let Some(partition) = header("kafka_replyPartition") {
             match <[u8; 4]>::try_from(partition.as_slice()).map(i32::from_be_bytes) {
-                Ok(partition) if partition >= 0 => request.reply_partition = Some(partition.unsigned_abs()),
+                Ok(partition) if partition >= 0 => request.address.reply_partition = Some(partition.unsigned_abs()),
                 _ => problems.push(invalid("kafka_replyPartition: not a partition in 4 bytes, big-endian")),
             }
         }
@@ -158,8 +170,15 @@ impl Request {
         }
         request
     }
+}
 
-    /// The headers of its answer.
+impl ReplyAddress {
+    /// The same, at the default reply topic.
+    pub(super) fn at_default(self, rules: &Rules) -> Self {
+        Self { reply_topic: rules.reply_topic.clone(), reply_partition: None, ..self }
+    }
+
+    /// The headers of the answer.
     pub(super) fn answer_headers(&self, kind: &str, rules: &Rules) -> OwnedHeaders {
         let id = format!("{}/{}", self.partition, self.offset);
         let mut headers = OwnedHeaders::new();
@@ -253,12 +272,13 @@ mod tests {
             ],
         );
         assert!(request.question.is_ok());
-        assert_eq!((request.reply_topic.as_str(), request.reply_partition), ("app.answers.me", Some(3)));
+        let address = &request.address;
+        assert_eq!((address.reply_topic.as_str(), address.reply_partition), ("app.answers.me", Some(3)));
         assert_eq!(request.after, Some((0, 42)));
         assert_eq!(request.as_of, Some(AsOf::Time(1_714_986_000_000)));
-        assert_eq!(request.deadline - request.arrived, Duration::from_millis(500));
+        assert_eq!(request.deadline - address.arrived, Duration::from_millis(500));
         use rdkafka::message::Headers;
-        let headers = request.answer_headers(ANSWER, &rules());
+        let headers = address.answer_headers(ANSWER, &rules());
         let value = |name: &str| headers.iter().find(|h| h.key == name).and_then(|h| h.value.map(<[u8]>::to_vec));
         assert_eq!(value("kafka_correlationId").unwrap(), correlation);
         assert_eq!(value("traceparent").unwrap(), b"00-x-y-01");
@@ -281,7 +301,7 @@ mod tests {
             let refusal = request.question.unwrap_err();
             assert_eq!(refusal.code, code, "{value}");
             assert!(refusal.message.contains(word), "{word} is not in {}", refusal.message);
-            assert_eq!(request.reply_topic, "app.answers", "a refusal goes to an allowed topic");
+            assert_eq!(request.address.reply_topic, "app.answers", "a refusal goes to an allowed topic");
         }
     }
 }

@@ -50,6 +50,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         metrics: Metrics::new(),
         loaded: AtomicBool::new(!roles(Role::Serve)),
         joined: AtomicBool::new(!roles(Role::Extract)),
+        answering: AtomicBool::new(true),
         positions: Mutex::default(),
         snapshots: (roles(Role::Serve) && !pipeline.snapshot.directory.is_empty()).then_some(requests_out),
         reextractions: by_model.then_some(reextractions_out),
@@ -75,7 +76,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         say: &mut |what| say(what),
         progress: &mut |_, _| {},
     };
-    let answerer = if roles(Role::Serve) { Some(Answerer::open(pipeline, &log, beginning)?) } else { None };
+    let answerer = if roles(Role::Serve) { Some(Arc::new(Answerer::open(pipeline, &log, beginning)?)) } else { None };
     // The first thread that fails stops the others.
     let stopping = AtomicBool::new(false);
     let failure: Mutex<Option<ServeError>> = Mutex::new(None);
@@ -86,14 +87,14 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         stopping.store(true, Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
-        let (log, state, stopping, ended) = (&log, &*state, &stopping, &ended);
+        let (log, shared, state, stopping, ended) = (&log, &state, &*state, &stopping, &ended);
         if roles(Role::Extract) {
             let reextractions = &reextractions;
             scope.spawn(move || ended(extract(pipeline, log, state, reextractions, stopping, say)));
         }
         if let Some(answerer) = &answerer {
             scope.spawn(move || ended(follow(log, answerer, state, stopping, started, say)));
-            scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, state, stopping)));
+            scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, shared, stopping)));
             if !pipeline.snapshot.directory.is_empty() {
                 scope.spawn(move || snapshots::write(pipeline, answerer, state, &requests, stopping, say));
             }

@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) loaded: AtomicBool,
     /// Whether this instance is a member of the extractors' group; true without `extract`.
     pub(super) joined: AtomicBool,
+    /// Whether questions can be answered: the memory runs.
+    pub(super) answering: AtomicBool,
     /// The read position of each owned partition, to compute the lag.
     pub(super) positions: Mutex<BTreeMap<u32, u64>>,
     /// Takes requests for a snapshot, where snapshots are written.
@@ -38,6 +40,8 @@ impl State {
             Some("the memory to be loaded")
         } else if !self.joined.load(Ordering::Relaxed) {
             Some("the group of extractors")
+        } else if !self.answering.load(Ordering::Relaxed) {
+            Some("the memory, which has stopped: questions are refused; start the service again")
         } else {
             None
         }

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::{
     config::{LLM, LogKind, Pipeline},
-    embed::Embedder,
+    embed::EmbedderPool,
     llm::Llm,
     log::{Log, REMOVALS_KEPT_MS, Topic, memory_name, partition_of},
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
@@ -23,7 +23,7 @@ use crate::{
     sync,
 };
 
-use super::{PipelineError, reader::Reader, recorder::Recorder};
+use super::{Cancellation, PipelineError, reader::Reader, recall_memory::AskedMemory, recorder::Recorder};
 
 /// A memory that follows a log.
 pub struct Answerer {
@@ -275,35 +275,40 @@ impl Answerer {
         }
     }
 
-    /// Recollects evidence for a question. The language model's timeout ends at `deadline`, if any.
+    /// Recollects evidence for a question. The language model's timeout ends at the deadline, if
+    /// any, and no text is embedded and no hop begins after it.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank or an empty question, or when a room fails.
     pub fn ask(
         &self,
         question: &Question,
-        embedder: &mut dyn Embedder,
-        deadline: Option<Instant>,
+        embedders: &EmbedderPool,
+        cancellation: &Cancellation,
     ) -> Result<Evidence, PipelineError> {
-        let model_ref = embedder.model().clone();
+        let model_ref = embedders.model();
         {
             let reader = self.reader();
             known(&reader, &question.bank)?;
-            reader.check_model(Some(&model_ref))?;
+            reader.check_model(Some(model_ref))?;
         }
         let rules = RulesPlanner::new(&self.pipeline.model());
         // On a shared log only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&self.pipeline.recall, self.pipeline.log.kind == LogKind::Embedded);
         let until = Instant::now() + Duration::from_secs(self.pipeline.llm.question_seconds);
-        let until = deadline.map_or(until, |deadline| until.min(deadline));
+        let until = cancellation.deadline().map_or(until, |deadline| until.min(deadline));
         let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, settings, until, keep));
         let planner: &dyn Planner = match &model {
             _ if !self.pipeline.recall.planned => &Unplanned(rules),
             Some(model) => model,
             None => &rules,
         };
-        let mut embed = |text: &str| embedder.embed_query(text).map_err(Into::into);
-        Ok(recall::recollect(&self.memory, &mut embed, question, planner, &self.pipeline.recall, &model_ref)?)
+        let mut embed = |texts: &[&str]| {
+            cancellation.check()?;
+            embedders.embed_queries(texts).map_err(Into::into)
+        };
+        let memory = AskedMemory { memory: &self.memory, cancellation };
+        Ok(recall::recollect(&memory, &mut embed, question, planner, &self.pipeline.recall, model_ref)?)
     }
 
     /// The newest snapshot.

@@ -17,7 +17,7 @@ mod recall_memory;
 mod record_value;
 mod recorder;
 
-use super::PipelineError;
+use super::{Cancellation, PipelineError};
 
 pub(super) use answerer::edge_settings;
 pub(crate) use answerer::snapshots;

@@ -1,0 +1,65 @@
+//! Whether anybody still waits for an answer.
+//!
+//! In: a deadline, a call to cancel. Out: the reason why the work is over, asked for before each
+//! step that costs. Nothing is interrupted: a step that runs ends.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+/// A deadline, and a flag that its clones share.
+#[derive(Debug, Clone, Default)]
+pub struct Cancellation {
+    deadline: Option<Instant>,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// Why nobody waits any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// The deadline has passed.
+    #[error("the deadline has passed")]
+    Deadline,
+    /// Whoever asked has cancelled.
+    #[error("whoever asked has cancelled")]
+    Cancelled,
+}
+
+impl Cancellation {
+    /// Work that is over at a deadline, or when it is cancelled before.
+    #[must_use]
+    pub fn at(deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..Self::default() }
+    }
+
+    /// The deadline, if any.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Ends the work before its next step.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails when nobody waits any more.
+    ///
+    /// # Errors
+    /// [`Ended`] says why.
+    pub fn check(&self) -> Result<(), Ended> {
+        self.check_at(Instant::now())
+    }
+
+    /// As [`Self::check`], at a moment.
+    pub(super) fn check_at(&self, now: Instant) -> Result<(), Ended> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Ended::Cancelled);
+        }
+        if self.deadline.is_some_and(|deadline| now >= deadline) { Err(Ended::Deadline) } else { Ok(()) }
+    }
+}

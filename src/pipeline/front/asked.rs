@@ -1,0 +1,25 @@
+//! A question as a transport hands it over.
+
+use super::Cancellation;
+use crate::{model::Question, snapshot::AsOf};
+
+/// A question, and what its answer must reflect.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The question.
+    pub question: Question,
+    /// A turns partition, and the first offset of it that the answer need not reflect.
+    pub after: Option<(u32, u64)>,
+    /// The point of the past, for a question about the past.
+    pub as_of: Option<AsOf>,
+    /// Until when somebody waits for the answer.
+    pub cancellation: Cancellation,
+}
+
+impl Asked {
+    /// A question about the present, with no deadline.
+    #[must_use]
+    pub fn now(question: Question) -> Self {
+        Self { question, after: None, as_of: None, cancellation: Cancellation::default() }
+    }
+}
