@@ -167,6 +167,31 @@ fn an_as_of_question_gets_the_answer_of_its_time() {
     assert!(output.contains("red kayak") && !output.contains("neighbour"), "{output}");
 }
 
+/// A question about a point that the newest snapshot holds writes no other.
+#[test]
+fn a_question_about_the_past_writes_no_snapshot_that_it_does_not_need() {
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&with_snapshots(home.path(), "extract.unit_turns = 1"));
+    append(&mut service, &lines("b", "s", &[("1", "Ann", "The red kayak is stored in the boathouse")]));
+    service.snapshot().unwrap().unwrap();
+    let then = service.log().end(Topic::Memory, 0).unwrap() - 1;
+    let question =
+        Question { bank: Bank::parse("b").unwrap(), text: "Where is the red kayak?".to_owned(), asked_at: None };
+    let newest = || {
+        let names = fs::read_dir(home.path().join("snapshots/manifests")).unwrap();
+        names.map(|entry| entry.unwrap().file_name()).max().unwrap()
+    };
+    let before = newest();
+    for n in 2..5 {
+        append(&mut service, &lines("b", "s", &[(&n.to_string(), "Ann", "Another turn is said")]));
+        assert!(service.ask_as_of(&question, AsOf::Offset(then)).unwrap().context.contains("boathouse"));
+        assert_eq!(newest(), before, "the point is in it");
+    }
+    let now = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
+    assert!(service.ask_as_of(&question, now).unwrap().context.contains("boathouse"));
+    assert!(newest() > before, "the point was not in it");
+}
+
 /// Invariant 4: after a snapshot no stored row has a deleted turn, as read by another library.
 #[test]
 fn no_snapshot_has_a_deleted_turn() {

@@ -4,7 +4,7 @@
 //! offsets that the memory reflects. Questions may run in parallel, also while it follows the log.
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard},
     time::{Duration, Instant},
 };
@@ -23,7 +23,13 @@ use crate::{
     sync,
 };
 
-use super::{Cancellation, PipelineError, reader::Reader, recall_memory::AskedMemory, recorder::Recorder};
+use super::{
+    Cancellation, PipelineError,
+    past::{PastMemories, PastPoint, deletes},
+    reader::Reader,
+    recall_memory::AskedMemory,
+    recorder::Recorder,
+};
 
 /// A memory that follows a log.
 pub struct Answerer {
@@ -37,26 +43,16 @@ pub struct Answerer {
     recorder: Option<Recorder>,
     /// Held during a read of the log, so that reads do not overlap.
     following: Mutex<()>,
-    /// Memories as of points of the past, most recently used first.
-    past: Mutex<VecDeque<Past>>,
+    past: PastMemories<Self>,
     /// By turns partition: the first offset that the memory does not reflect.
     reached: Mutex<BTreeMap<u32, u64>>,
     moved: Condvar,
 }
 
+/// Most time before a question's deadline that is kept for the rules.
+const RULES_TIME: Duration = Duration::from_secs(1);
+
 const DAY_MS: u64 = 24 * 3_600_000;
-
-/// Limit of `past`; the least recently used memory is evicted.
-const PAST_MEMORIES: usize = 4;
-
-/// A memory of a bank as of an offset.
-struct Past {
-    bank: Bank,
-    offset: u64,
-    /// The last purge of the snapshots it was restored from: later deletions are still in it.
-    purged: u64,
-    memory: Arc<Answerer>,
-}
 
 /// Takes the turns and the extractor of a restored record; None where the record was removed.
 pub type OnRestoredTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
@@ -122,7 +118,7 @@ impl Answerer {
             reader: RwLock::new(Reader::new(partitions)),
             recorder: None,
             following: Mutex::default(),
-            past: Mutex::default(),
+            past: PastMemories::default(),
             reached: Mutex::default(),
             moved: Condvar::new(),
             pipeline: pipeline.clone(),
@@ -223,7 +219,8 @@ impl Answerer {
     /// [`PipelineError::Snapshot`]; the memory keeps answering.
     pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
         let now_ms = jiff::Timestamp::now().as_millisecond();
-        Ok(self.recorder.as_ref().map(|recorder| recorder.snapshot(now_ms)).transpose()?.flatten())
+        let Some(recorder) = &self.recorder else { return Ok(None) };
+        Ok(self.past.snapshot(|| recorder.snapshot(now_ms))?)
     }
 
     /// Reads the next records of a memory partition; false when there are none. `each` gets every
@@ -246,7 +243,9 @@ impl Answerer {
         drop(reader);
         let covers = update.covers.clone();
         if let Some(recorder) = &self.recorder {
+            let deletes = deletes(&update);
             recorder.take(update);
+            self.past.has_read(deletes);
         }
         if !covers.is_empty() {
             self.reached().extend(covers);
@@ -275,8 +274,8 @@ impl Answerer {
         }
     }
 
-    /// Recollects evidence for a question. The language model's timeout ends at the deadline, if
-    /// any, and no text is embedded and no hop begins after it.
+    /// Recollects evidence for a question. The language model's timeout ends before the deadline, if
+    /// any, so that the rules can answer; no text is embedded and no hop begins after the deadline.
     ///
     /// # Errors
     /// [`PipelineError`] for an unknown or quarantined bank or an empty question, or when a room fails.
@@ -296,7 +295,12 @@ impl Answerer {
         // On a shared log only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&self.pipeline.recall, self.pipeline.log.kind == LogKind::Embedded);
         let until = Instant::now() + Duration::from_secs(self.pipeline.llm.question_seconds);
-        let until = cancellation.deadline().map_or(until, |deadline| until.min(deadline));
+        // The rules need time too, where the model is late.
+        let before = |deadline: Instant| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            deadline.checked_sub((left / 4).min(RULES_TIME)).unwrap_or(deadline)
+        };
+        let until = cancellation.deadline().map_or(until, |deadline| until.min(before(deadline)));
         let model = self.llm.as_ref().map(|llm| LlmPlanner::new(Arc::clone(llm), rules, settings, until, keep));
         let planner: &dyn Planner = match &model {
             _ if !self.pipeline.recall.planned => &Unplanned(rules),
@@ -324,26 +328,14 @@ impl Answerer {
     /// # Errors
     /// [`PipelineError::Snapshot`] when no snapshots were written then, or their history is shorter.
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
-        let (snapshots, partition, purged) = self.history(bank)?;
-        let offset = snapshots.resolve(partition, at)?;
-        let mut cached = sync::lock(&self.past);
-        // A memory from before a deletion must answer nothing.
-        cached.retain(|past| past.purged == purged);
-        let same = |past: &Past| past.offset == offset && past.bank == *bank;
-        let past = match cached.iter().position(same).and_then(|at| cached.remove(at)) {
-            Some(past) => past,
-            None => {
-                let restored = snapshots.as_of(bank, partition, offset)?;
-                let memory =
-                    Self::new(&self.pipeline, self.reader().partitions(), self.generation, Listeners::default())?;
-                sync::write(&memory.reader).restore(&restored, &BTreeMap::new(), &memory.memory)?;
-                Past { bank: bank.clone(), offset, purged, memory: Arc::new(memory) }
-            }
-        };
-        let memory = Arc::clone(&past.memory);
-        cached.push_front(past);
-        cached.truncate(PAST_MEMORIES);
-        Ok(memory)
+        let (snapshots, partition, purged) = self.history(bank, &[at])?;
+        let point = PastPoint { bank: bank.clone(), offset: snapshots.resolve(partition, at)?, purged };
+        self.past.memory(&point, || {
+            let restored = snapshots.as_of(bank, partition, point.offset)?;
+            let memory = Self::new(&self.pipeline, self.reader().partitions(), self.generation, Listeners::default())?;
+            sync::write(&memory.reader).restore(&restored, &BTreeMap::new(), &memory.memory)?;
+            Ok(Arc::new(memory))
+        })
     }
 
     /// What was added to a bank and removed from it between two points of its past.
@@ -351,19 +343,24 @@ impl Answerer {
     /// # Errors
     /// As [`Self::past`].
     pub fn diff(&self, bank: &Bank, from: AsOf, to: AsOf) -> Result<BankDiff, PipelineError> {
-        let (snapshots, partition, _) = self.history(bank)?;
+        let (snapshots, partition, _) = self.history(bank, &[from, to])?;
         let (from, to) = (snapshots.resolve(partition, from)?, snapshots.resolve(partition, to)?);
         Ok(snapshots.diff(bank, partition, from, to)?)
     }
 
-    /// The snapshots, brought up to now and without deleted turns; the bank's partition; and the
+    /// The snapshots, which hold these points and no deleted turn; the bank's partition; and the
     /// number of their last purge.
-    fn history(&self, bank: &Bank) -> Result<(Snapshots, u32, u64), PipelineError> {
+    fn history(&self, bank: &Bank, points: &[AsOf]) -> Result<(Snapshots, u32, u64), PipelineError> {
         if self.pipeline.snapshot.directory.is_empty() {
             return Err(SnapshotError::None.into());
         }
-        self.snapshot()?;
         let partitions = self.reader().partitions();
+        if let Some(recorder) = &self.recorder {
+            let now_ms = jiff::Timestamp::now().as_millisecond();
+            for at in points {
+                self.past.bring_up(partition_of(bank, partitions), *at, || recorder.snapshot(now_ms))?;
+            }
+        }
         let snapshots = snapshots(&self.pipeline, partitions, self.generation)?;
         let purged = snapshots.manifest()?.map_or(0, |manifest| manifest.last_deletion);
         Ok((snapshots, partition_of(bank, partitions), purged))

@@ -7,11 +7,13 @@
 //! - `reader`: memory log to dataflow.
 //! - `recorder`: the thread that writes snapshots.
 //! - `record_value`: the value of a memory record, and why it cannot be read.
+//! - `past`: memories of the past, and the snapshots they need.
 //! - `live`: the live records of a partition, without a dataflow.
 //! - `recall_memory`: the dataflow as recall sees it.
 
 mod answerer;
 mod live;
+mod past;
 mod reader;
 mod recall_memory;
 mod record_value;
