@@ -1,12 +1,14 @@
 //! Extraction by a language model in a running service.
 
 use std::{
+    cell::RefCell,
     collections::BTreeSet,
     io::{Read, Write},
     net::TcpListener,
 };
 
 use ripplemem::{
+    embed::VectorCache,
     log::{Log, partition_of},
     model::{Bank, TurnEvent},
 };
@@ -122,4 +124,9 @@ fn cached_responses_of_a_revoked_partition_are_deleted() {
     let kept: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let kept: BTreeSet<&str> = kept.iter().map(|w| w["bank"].as_str().unwrap()).collect();
     assert_eq!(kept.len(), 1, "{kept:?}");
+    // So are its vectors: this instance does not learn what is deleted there.
+    let (mut cache, _) = VectorCache::open(&one.pipeline().log.directory.join("cache")).unwrap();
+    let cached = RefCell::new(BTreeSet::new());
+    cache.retain_banks(|bank| cached.borrow_mut().insert(bank.to_string()) || true).unwrap();
+    assert_eq!(cached.into_inner(), kept.into_iter().map(str::to_owned).collect());
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ripplemem::{
+    embed::VectorCache,
     log::Topic,
     model::{MemoryKey, MemoryRecord, Provenance, WindowState},
+    pipeline::unit_texts,
 };
 
 use super::support::{ask, census, data, ingest, lines, open, pipeline, write};
@@ -251,4 +253,31 @@ fn documents_pasted_into_a_chat_are_recalled_and_an_edit_removes_their_parts() {
     fresh.log().append_turns(&events).unwrap();
     fresh.catch_up().unwrap();
     assert_eq!(census(&service), census(&fresh));
+}
+
+/// A turn of a window that stays open is deleted, another is edited.
+#[test]
+fn the_vectors_of_a_deleted_or_edited_turn_leave_the_cache_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = pipeline(home.path(), "");
+    let mut service = open(&settings);
+    let read = |text: &str| ripplemem::model::TurnEvent::from_json(text.as_bytes()).unwrap();
+    let turns =
+        [("1", "Ann", "The red kayak is in the boathouse"), ("2", "Ann", "I sold my bicycle"), ("3", "Ann", "Hm")];
+    let said: Vec<_> = lines("b", "s", &turns).lines().map(read).collect();
+    service.log().append_turns(&said).unwrap();
+    service.catch_up().unwrap();
+    let edited = lines("b", "s", &[("2", "Ann", "I sold my tricycle")]).replace("\"turn\":", "\"version\":2,\"turn\":");
+    service.log().append_turns(&[read(r#"{"type":"deletion","bank":"b","turn":"1"}"#), read(edited.trim())]).unwrap();
+    service.catch_up().unwrap();
+    let record = service.log().read(Topic::Memory, 0, 0, 100).unwrap().records.into_iter().rfind(|r| r.value.is_some());
+    let record: MemoryRecord = serde_json::from_slice(&record.unwrap().value.unwrap()).unwrap();
+    assert_eq!(record.state, WindowState::Open);
+    drop(service);
+    let (cache, _) = VectorCache::open(&settings.log.directory.join("cache")).unwrap();
+    let cached = |text: &str| {
+        let texts = unit_texts(&settings.embed, &settings.model().turn_template, &[("Ann", text)]);
+        cache.lookup(&record.bank, &record.model, &texts).iter().all(Option::is_some)
+    };
+    assert_eq!([turns[0].2, turns[1].2, "I sold my tricycle"].map(cached), [false, false, true]);
 }

@@ -153,7 +153,9 @@ pub fn extract(
         }
         if changed {
             // Only their owner learns what is deleted in the other partitions.
-            extractors.keep_partitions(|p| stages.contains_key(&p) || due.contains_key(&p), log.partitions())?;
+            let ours = |p| stages.contains_key(&p) || due.contains_key(&p);
+            extractors.keep_partitions(ours, log.partitions())?;
+            vectors.keep_partitions(ours, log.partitions())?;
         }
         idle = IDLE;
         let now = Instant::now();
@@ -164,6 +166,7 @@ pub fn extract(
                 Ok(stage) => {
                     stage.evict_responses(&extractors)?;
                     let position = stage.position();
+                    vectors.take_over(partition, position, log.partitions())?;
                     tell(ExtractionEvent::TakenOver { partition, position, took: started.elapsed() });
                     member.show_position(partition, position);
                     stages.insert(partition, stage);
@@ -187,6 +190,7 @@ pub fn extract(
                 Ok(Some(done)) => {
                     idle = Duration::ZERO;
                     member.show_position(*partition, stage.position());
+                    vectors.reached(*partition, stage.position())?;
                     tell(ExtractionEvent::Committed {
                         partition: *partition,
                         position: stage.position(),

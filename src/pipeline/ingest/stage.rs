@@ -372,6 +372,8 @@ impl Stage {
     /// Evicts from the caches what the windows that were written as final no longer use, and queues
     /// those that the model is to read.
     fn evict(&mut self, work: Work, vectors: &mut Vectors, extractors: &Extractors) -> Result<Step, PipelineError> {
+        // A closed window's vectors follow below; an open one may stay open for long.
+        work.revised_open.iter().try_for_each(|drafted| vectors.evict(drafted))?;
         for (planned, drafted) in work.planned.into_iter().zip(&work.drafted) {
             if planned.state != WindowState::Final {
                 continue;
@@ -451,6 +453,8 @@ struct Work {
     planned: Vec<Planned>,
     /// The drafts of each planned record.
     drafted: Vec<Drafted>,
+    /// All drafts of the open windows that hold a revised turn.
+    revised_open: Vec<Drafted>,
     /// How many of the planned records, from the first, come from the model.
     read_by_model: usize,
     /// New numbers of parts, where they change.
@@ -500,6 +504,13 @@ fn plan(
     let mut speakers: Vec<String> = window.turns.iter().map(|t| t.turn.speaker.clone()).collect();
     speakers.sort();
     speakers.dedup();
+    let revised = |turn: &WindowTurn| {
+        work.revised.iter().any(|(bank, turns)| *bank == window.bank && turns.contains(&turn.turn.turn))
+    };
+    if window.turns.iter().any(revised) {
+        let drafts = window.turns.iter().filter_map(|turn| plain_unit(turn, &speakers, least_content_words)).collect();
+        work.revised_open.push(Drafted { bank: window.bank.clone(), window: window.id.clone(), drafts });
+    }
     for turn in write_open {
         let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
         let alone = Window { bank: window.bank.clone(), id: window.id.clone(), turns };

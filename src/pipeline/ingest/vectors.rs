@@ -9,6 +9,7 @@ use crate::{
     config::{EmbedSettings, ModelSettings, Pipeline, VectorPrecision},
     embed::{self, Embedder, SpanVectors, VectorCache},
     extract::DraftUnit,
+    log::partition_of,
     model::{Bank, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowId},
 };
 
@@ -197,6 +198,28 @@ impl Vectors {
     pub(in crate::pipeline) fn evict(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
         let keep = self.layout(&drafted.drafts).texts;
         Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
+    }
+
+    /// Evicts what is cached for partitions that this process does not own: their owners alone learn
+    /// what is deleted there.
+    pub(super) fn keep_partitions(&mut self, ours: impl Fn(u32) -> bool, partitions: u32) -> Result<(), PipelineError> {
+        let cache = &mut self.open()?.cache;
+        Ok(cache.retain_banks(|bank| ours(partition_of(bank, partitions)))?)
+    }
+
+    /// Evicts what is cached for a partition that was just taken over at a read position, unless nobody
+    /// has read its turns since this cache followed them.
+    pub(super) fn take_over(&mut self, partition: u32, position: u64, partitions: u32) -> Result<(), PipelineError> {
+        let cache = &mut self.open()?.cache;
+        if cache.position(partition) != Some(position) {
+            cache.retain_banks(|bank| partition_of(bank, partitions) != partition)?;
+        }
+        Ok(cache.set_position(partition, Some(position))?)
+    }
+
+    /// Notes that what was deleted before a read position is evicted.
+    pub(super) fn reached(&mut self, partition: u32, position: u64) -> Result<(), PipelineError> {
+        Ok(self.open()?.cache.set_position(partition, Some(position))?)
     }
 
     fn layout(&self, drafts: &[DraftUnit]) -> Layout {
