@@ -4,7 +4,7 @@
 //! write has succeeded. One write at a time; reads never wait for a write.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     path::PathBuf,
     sync::{Mutex, MutexGuard},
 };
@@ -14,6 +14,7 @@ use jiff::Timestamp;
 
 use super::{
     acknowledged::Acknowledged,
+    cleaning::{Cleaning, Marker},
     record::{self, decode, encode, offset_of, record_key},
     store::{self, Ends, MemoryKeyspaces, Store, persist_mode},
     writer_lock::{Refused, WriterLock},
@@ -32,6 +33,10 @@ use crate::{
 const MAX_KEY_BYTES: usize = 32_768;
 /// Records that a replay reads at once.
 const REPLAYED_AT_ONCE: usize = 64;
+/// Writes after which the log is cleaned.
+const CLEANED_EVERY: u64 = 64;
+/// Most deletion markers, and most numbers of writes, that are cleaned at once.
+const CLEANED_AT_ONCE: usize = 1_024;
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 30;
 
@@ -43,6 +48,7 @@ pub struct EmbeddedLog {
     pub(super) store: Store,
     /// The next generation of the memory, once it was begun.
     next: Mutex<Option<MemoryKeyspaces>>,
+    cleaning: Mutex<Cleaning>,
     fsync: Fsync,
     directory: PathBuf,
     _lock: WriterLock,
@@ -53,6 +59,13 @@ struct WriteState {
     acknowledged: Acknowledged,
     /// Number of the last write.
     writes: u64,
+    /// Numbers up to this one are removed from the store.
+    floor: u64,
+    /// Bytes that were written since the start.
+    bytes: u64,
+    /// Numbers of writes, and `bytes` then; they are removed once `kept_bytes` more are written.
+    numbers: VecDeque<(u64, u64)>,
+    kept_bytes: u64,
 }
 
 impl EmbeddedLog {
@@ -81,7 +94,15 @@ impl EmbeddedLog {
         let next = store.memory_of(&directory, store.generation + 1, false)?;
         Ok(Self {
             next: Mutex::new(next),
-            writer: Mutex::new(WriteState { acknowledged, writes }),
+            writer: Mutex::new(WriteState {
+                acknowledged,
+                writes,
+                floor: writes,
+                bytes: 0,
+                numbers: VecDeque::new(),
+                kept_bytes: store::NUMBERED_BYTES,
+            }),
+            cleaning: Mutex::default(),
             ends: Mutex::new(ends),
             store,
             fsync: settings.fsync,
@@ -103,8 +124,15 @@ impl EmbeddedLog {
     }
 
     /// Writes `batch`, all or nothing, and then publishes the new `ends`.
-    fn write(&self, writer: &mut WriteState, mut batch: OwnedWriteBatch, ends: Ends) -> Result<(), LogError> {
+    fn write(
+        &self,
+        writer: &mut WriteState,
+        mut batch: OwnedWriteBatch,
+        ends: Ends,
+        bytes: usize,
+    ) -> Result<(), LogError> {
         let number = writer.writes + 1;
+        writer.bytes += bytes as u64;
         batch.insert(&self.store.writes, number.to_be_bytes(), []);
         batch.commit().map_err(|e| store::failed(&self.directory, "a write", e))?;
         writer.writes = number;
@@ -113,7 +141,40 @@ impl EmbeddedLog {
             let _ = writer.acknowledged.write(number);
         }
         *self.ends() = ends;
+        if number.is_multiple_of(CLEANED_EVERY) {
+            self.clean(writer);
+        }
         Ok(())
+    }
+
+    /// Removes some of what only earlier reads needed: deletion markers, and numbers of writes. A failure
+    /// is not that of the write before; the next write reports it.
+    fn clean(&self, writer: &mut WriteState) {
+        let markers = self.cleaning().take(Timestamp::now().as_millisecond(), CLEANED_AT_ONCE);
+        let WriteState { writes, bytes, numbers, kept_bytes, .. } = writer;
+        numbers.push_back((*writes, *bytes));
+        let old = |number: &(u64, u64)| number.1.saturating_add(*kept_bytes) <= *bytes;
+        let mut until = writer.floor;
+        while let Some((number, _)) = numbers.front().copied().filter(old) {
+            if number - writer.floor > CLEANED_AT_ONCE as u64 {
+                break;
+            }
+            until = number;
+            numbers.pop_front();
+        }
+        if (until > writer.floor || !markers.is_empty()) && self.store.remove(&markers, writer.floor, until).is_ok() {
+            writer.floor = until;
+        }
+    }
+
+    /// Keeps no numbers of old writes, so that a test need not write gigabytes.
+    #[cfg(test)]
+    pub(super) fn keep_no_numbers(&self) {
+        self.writer().kept_bytes = 0;
+    }
+
+    pub(super) fn cleaning(&self) -> MutexGuard<'_, Cleaning> {
+        sync::lock(&self.cleaning)
     }
 
     fn check_partition(&self, topic: Topic, partition: u32) -> Result<(), LogError> {
@@ -125,7 +186,7 @@ impl EmbeddedLog {
         store::damaged(&self.directory, format!("{topic}/{partition}: offset {offset} {problem}"), None)
     }
 
-    /// Adds memory records to `batch`, for a generation whose end is `end`.
+    /// Adds memory records to `batch`, for a generation whose end is `end`. Gives the deletion markers.
     fn put_memory(
         &self,
         batch: &mut OwnedWriteBatch,
@@ -134,7 +195,8 @@ impl EmbeddedLog {
         partition: u32,
         memory: &[KeyedValue],
         now: i64,
-    ) -> Result<(), LogError> {
+    ) -> Result<Vec<Marker>, LogError> {
+        let mut markers = Vec::new();
         // The store cannot write a key and remove it in one batch, so only the last record of a key
         // is written. The offsets of earlier ones stay unused.
         let last: HashMap<&[u8], usize> =
@@ -165,9 +227,12 @@ impl EmbeddedLog {
             }
             batch.insert(&to.records, record_key(partition, offset), encode(now, key, value.as_deref()));
             batch.insert(&to.index, index_key, record::encode_index(offset, value.is_some()));
+            if value.is_none() {
+                markers.push(Marker { partition, offset, append_ms: now });
+            }
             *end += 1;
         }
-        Ok(())
+        Ok(markers)
     }
 
     fn next(&self) -> Result<MemoryKeyspaces, LogError> {
@@ -207,10 +272,11 @@ impl Log for EmbeddedLog {
         let mut ends = self.ends().clone();
         let mut batch = self.batch();
         let now = Timestamp::now().as_millisecond();
-        let mut touched = HashMap::new();
+        let (mut touched, mut bytes) = (HashMap::new(), 0);
         for (index, event) in events.iter().enumerate() {
             let partition = partition_of(event.bank(), self.store.partitions);
             let json = json_of(Topic::Turns, partition, index, event)?;
+            bytes += json.len();
             let end = ends.turns(partition);
             batch.insert(
                 &self.store.turns,
@@ -223,7 +289,7 @@ impl Log for EmbeddedLog {
         for (partition, end) in touched {
             batch.insert(&self.store.positions, store::turns_end(partition), end.to_be_bytes());
         }
-        self.write(&mut writer, batch, ends)
+        self.write(&mut writer, batch, ends, bytes)
     }
 
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
@@ -234,7 +300,7 @@ impl Log for EmbeddedLog {
         let mut ends = self.ends().clone();
         let mut batch = self.batch();
         self.put_dead_letters(&mut batch, &mut ends, letters, Timestamp::now().as_millisecond())?;
-        self.write(&mut writer, batch, ends)
+        self.write(&mut writer, batch, ends, 0)
     }
 
     /// The directory's lock already excludes other processes.
@@ -256,7 +322,8 @@ impl Log for EmbeddedLog {
 
         let mut batch = self.batch();
         let now = Timestamp::now().as_millisecond();
-        self.put_memory(&mut batch, &self.store.memory, ends.memory(partition), partition, memory, now)?;
+        let markers =
+            self.put_memory(&mut batch, &self.store.memory, ends.memory(partition), partition, memory, now)?;
         if !memory.is_empty() {
             batch.insert(
                 &self.store.positions,
@@ -267,7 +334,10 @@ impl Log for EmbeddedLog {
         self.put_dead_letters(&mut batch, &mut ends, dead_letters, now)?;
         *ends.position(partition) = next_offset;
         batch.insert(&self.store.positions, store::read_position(partition), next_offset.to_be_bytes());
-        self.write(&mut writer, batch, ends)
+        let bytes = bytes_of(memory);
+        self.write(&mut writer, batch, ends, bytes)?;
+        self.cleaning().wrote(markers);
+        Ok(())
     }
 
     fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
@@ -287,6 +357,9 @@ impl Log for EmbeddedLog {
             Topic::DeadLetters => self.store.dead_letters.clone(),
         };
         let compacted = matches!(topic, Topic::Memory | Topic::NextMemory);
+        if topic == Topic::Memory {
+            self.cleaning().reads(partition, from, Timestamp::now().as_millisecond());
+        }
         let mut records = Vec::with_capacity(limit.min(1_024));
         let mut expected = from;
         for row in keyspace.range(record_key(partition, from)..record_key(partition, end)).take(limit) {
@@ -374,7 +447,7 @@ impl Log for EmbeddedLog {
         self.put_memory(&mut batch, &next, ends.next_memory(partition), partition, records, now)?;
         let key = store::memory_end(self.store.generation + 1, partition);
         batch.insert(&self.store.positions, key, ends.next_memory(partition).to_be_bytes());
-        self.write(&mut writer, batch, ends)
+        self.write(&mut writer, batch, ends, bytes_of(records))
     }
 
     /// The directory's lock already excludes other writers.
@@ -389,7 +462,7 @@ impl Log for EmbeddedLog {
         let mut batch = self.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.store.meta, store::GENERATION_KEY, (self.store.generation + 1).to_be_bytes());
         batch.insert(&self.store.meta, store::FORMAT_KEY, store::FORMAT_MOVED.to_be_bytes());
-        self.write(&mut writer, batch, ends)
+        self.write(&mut writer, batch, ends, 0)
     }
 
     fn drop_old(&self) -> Result<Vec<String>, LogError> {
@@ -425,6 +498,10 @@ fn json_of<T: serde::Serialize>(topic: Topic, partition: u32, index: usize, valu
         index,
         problem: format!("it cannot be written as JSON ({e}); please report this"),
     })
+}
+
+fn bytes_of(memory: &[KeyedValue]) -> usize {
+    memory.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum()
 }
 
 fn check_size(topic: Topic, partition: u32, index: usize, key: usize, value: usize) -> Result<(), LogError> {

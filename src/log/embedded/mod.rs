@@ -15,17 +15,20 @@
 //! Layout: `store/` (fjall), `acknowledged`, `writer.lock`. Keyspaces of the store: `turns`,
 //! `memory`, `dead_letters` (partition and offset to record), `memory_index` (partition and key to
 //! the offset of the key's record), `positions` (ends and read positions), `writes` (numbers of the
-//! writes since the last start), `meta`. The transaction that supersedes a memory record also
-//! removes it; a deletion stays as a marker until the next start, for readers that lag. A later
+//! latest writes), `meta`. The transaction that supersedes a memory record also removes it; a deletion
+//! stays as a marker for readers that lag, until the next start at most. A log that stays open is
+//! cleaned between writes, some rows at a time. A later
 //! generation of the memory has separate keyspaces, such as `memory-2` and `memory_index-2`; `meta`
 //! holds the number of the current one.
 //!
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
+//! - `cleaning`: which markers may go while the log is open
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes; `writer_lock`: one process a directory
 //! - `record`: how records, keys and index entries are encoded
 
 mod acknowledged;
+mod cleaning;
 mod log;
 mod record;
 mod store;

@@ -11,10 +11,11 @@ use std::{
     path::Path,
 };
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 
 use super::{
-    record::{decode_index, offset_of, record_key},
+    cleaning::Marker,
+    record::{decode, decode_index, index_key, offset_of, record_key},
     store_manifest::{self, Unfit},
 };
 use crate::{
@@ -37,6 +38,11 @@ const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
 /// Upper limit of the journal, in bytes, which a start reads again.
 const JOURNAL_BYTES: u64 = 128 << 20;
+/// The number of a write stays until so many bytes more are written: by then the write is in no journal,
+/// where damage could hide it, however well the journal is compressed.
+pub(super) const NUMBERED_BYTES: u64 = 16 * JOURNAL_BYTES;
+/// Most rows that a start cleans in one batch.
+const CLEANED_AT_ONCE: u64 = 4_096;
 /// Key of the end of the dead letters, in `positions`.
 pub(super) const DEAD_LETTERS_END: [u8; 5] = *b"d\0\0\0\0";
 
@@ -406,7 +412,8 @@ impl Store {
     fn clean(&self, settings: &LogSettings, writes: u64) -> Result<(), LogError> {
         let directory = &settings.directory;
         let failed = |e| failed(directory, "cleaning up after the last run", e);
-        let mut batch = self.database.batch().durability(Some(persist_mode(settings.fsync)));
+        let durable = || self.database.batch().durability(Some(persist_mode(settings.fsync)));
+        let (mut batch, mut removed) = (durable(), 0);
         for row in self.memory.index.iter() {
             let (key, entry) = row.into_inner().map_err(failed)?;
             let (offset, live) = decode_index(&entry)
@@ -417,15 +424,46 @@ impl Store {
             if !live {
                 batch.remove(&self.memory.records, record_key(u32::from_be_bytes(*partition), offset));
                 batch.remove(&self.memory.index, key);
+                removed += 1;
+            }
+            if removed == CLEANED_AT_ONCE {
+                removed = 0;
+                std::mem::replace(&mut batch, durable()).commit().map_err(failed)?;
             }
         }
-        for row in self.writes.iter() {
-            batch.remove(&self.writes, row.key().map_err(failed)?);
+        batch.commit().map_err(failed)?;
+        let mut floor = number(directory, &self.meta, FLOOR_KEY.as_bytes())?.unwrap_or_default();
+        while floor < writes {
+            let until = writes.min(floor.saturating_add(CLEANED_AT_ONCE));
+            self.remove_writes(durable(), floor, until).map_err(failed)?;
+            floor = until;
         }
-        if !batch.is_empty() {
-            batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
+        Ok(())
+    }
+
+    /// Removes deletion markers while the log is open, and the numbers of writes after `floor` up to
+    /// `until`. A marker whose key was written again is gone already.
+    pub(super) fn remove(&self, markers: &[Marker], floor: u64, until: u64) -> fjall::Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
+        for Marker { partition, offset, .. } in markers {
+            let at = record_key(*partition, *offset);
+            let Some(marker) = self.memory.records.get(at)?.and_then(|bytes| decode(*offset, &bytes)) else { continue };
+            let index_key = index_key(*partition, &marker.key);
+            let entry = self.memory.index.get(&index_key)?.and_then(|entry| decode_index(&entry));
+            if entry == Some((*offset, false)) {
+                batch.remove(&self.memory.records, at);
+                batch.remove(&self.memory.index, index_key);
+            }
         }
-        batch.commit().map_err(failed)
+        self.remove_writes(batch, floor, until)
+    }
+
+    fn remove_writes(&self, mut batch: OwnedWriteBatch, floor: u64, until: u64) -> fjall::Result<()> {
+        for write in floor.saturating_add(1)..=until {
+            batch.remove(&self.writes, write.to_be_bytes());
+        }
+        batch.insert(&self.meta, FLOOR_KEY, until.to_be_bytes());
+        batch.commit()
     }
 }
 

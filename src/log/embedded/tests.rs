@@ -58,6 +58,56 @@ fn superseded_records_and_old_markers_are_removed() {
     assert_eq!(log.store.writes.len().unwrap(), 0);
 }
 
+/// Windows open and close for a long time in one process.
+#[test]
+fn a_log_that_stays_open_keeps_no_old_markers_and_no_old_numbers() {
+    let root = tempfile::tempdir().unwrap();
+    let mut fast = settings(root.path());
+    fast.fsync = Fsync::System;
+    let log = EmbeddedLog::open(&fast).unwrap();
+    log.cleaning().keep_for_ms(0);
+    log.keep_no_numbers();
+    let mut at = 0;
+    let mut most = [0, 0];
+    for n in 0..2_000usize {
+        let (turn, other) = (format!("turn {n}"), format!("other {n}"));
+        log.commit(&transaction(0, &[(&turn, Some("open")), (&other, Some("open")), ("window", Some("final"))]))
+            .unwrap();
+        log.commit(&transaction(0, &[(&turn, None), (&other, None)])).unwrap();
+        if n % 7 == 0 {
+            // A reader that reads all of it misses no deletion.
+            let batch = log.read(Topic::Memory, 0, at, usize::MAX).unwrap();
+            at = batch.next;
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        if n % 100 == 99 {
+            let found = [log.store.memory.index.len().unwrap(), log.store.writes.len().unwrap()];
+            most = [most[0].max(found[0]), most[1].max(found[1])];
+        }
+    }
+    assert!(most[0] < 1_000 && most[1] < 500, "{most:?} of 4000 markers and 4000 writes");
+    drop(log);
+    let log = open(root.path()).unwrap();
+    assert_eq!(live_values(&log, 0).into_keys().collect::<Vec<_>>(), ["window"]);
+}
+
+#[test]
+fn a_lagging_reader_sees_the_deletions_of_what_it_has_read() {
+    let root = tempfile::tempdir().unwrap();
+    let mut fast = settings(root.path());
+    fast.fsync = Fsync::System;
+    let log = EmbeddedLog::open(&fast).unwrap();
+    log.cleaning().keep_for_ms(60_000);
+    log.commit(&transaction(0, &[("a", Some("1"))])).unwrap();
+    let next = log.read(Topic::Memory, 0, 0, 10).unwrap().next;
+    log.commit(&transaction(0, &[("a", None)])).unwrap();
+    for _ in 0..200 {
+        log.commit(&transaction(0, &[("b", Some("1"))])).unwrap();
+    }
+    let seen = log.read(Topic::Memory, 0, next, 10).unwrap().records;
+    assert!(seen.iter().any(|record| record.key == b"a" && record.value.is_none()), "{seen:?}");
+}
+
 #[test]
 fn a_second_writer_is_refused_and_the_first_is_named() {
     let root = tempfile::tempdir().unwrap();
