@@ -10,7 +10,7 @@ BINARY := target/release/ripplemem
 TEST_QWEN3 := cargo test --release --locked --features qwen3 \
 	--config profile.release.package.ripplemem.opt-level=0 --lib embed::qwen3
 
-.PHONY: demo test test-data soak bench setup check up down model
+.PHONY: demo test test-data test-model soak bench setup check up down model model-real model-real-down
 
 demo: setup
 	cargo build --release --locked
@@ -22,6 +22,11 @@ test: setup
 # The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names.
 test-data: setup
 	cargo test --release --locked --test ripplemem chat_samples -- --nocapture
+
+# The language-model path against SmolLM2-135M-Instruct, which runs on this machine. Skipped, by name,
+# where pip cannot install it.
+test-model: setup
+	cargo test --release --locked --test ripplemem real_model -- --ignored --nocapture
 
 # The tests that take long: those of the `qwen3` feature, the kill tests with their full number of
 # seeded rounds, and half an hour of flood.
@@ -56,6 +61,14 @@ down:
 model:
 	cargo build --release --locked --bin scripted-model
 	@scripts/model up
+
+# Starts a real language model for pipelines/llm-local.toml; MODEL=large takes the larger one.
+MODEL := small
+model-real:
+	@scripts/model_real up $(MODEL)
+
+model-real-down:
+	@scripts/model_real down
 
 setup:
 	@scripts/setup

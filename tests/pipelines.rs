@@ -44,6 +44,7 @@ fn every_pipeline_runs() {
         let model = pipeline.llm.is_set().then(|| ScriptedModel::start(&[]));
         if let Some(model) = &model {
             pipeline.llm.endpoint.clone_from(&model.endpoint);
+            pipeline.llm.model = "scripted".to_owned();
         }
         let copy = write(&home.path().join("pipeline.toml"), toml::to_string(&pipeline).unwrap());
         let sample = fs::File::open(super::support::data("sample.jsonl")).unwrap();
