@@ -94,6 +94,8 @@ fn main() {
 struct Bench<'b> {
     broker: &'b Broker,
     home: &'b Path,
+    /// The pipeline file without its roles: only what every build knows.
+    settings: String,
     pipeline: Pipeline,
 }
 
@@ -101,15 +103,15 @@ impl<'b> Bench<'b> {
     /// Has this build extract the banks.
     fn load(broker: &'b Broker, home: &'b Path) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
-        let text = format!(
-            "version = 1\n[log]\nkind = \"kafka\"\npartitions = {PARTITIONS}\n[log.kafka]\nbrokers = \"{}\"\n\
+        let settings = format!(
+            "version = 1\n[log]\nkind = \"kafka\"\ndirectory = \"cache\"\npartitions = {PARTITIONS}\n[log.kafka]\nbrokers = \"{}\"\n\
              prefix = \"questions\"\nsession_seconds = 2\n[serve]\ndeadline_ms = 600000\n[metrics]\n\
              listen = \"127.0.0.1:{port}\"\n",
             broker.bootstrap()
         );
-        let mut pipeline = Pipeline::parse(&text).expect("the settings are valid");
+        let mut pipeline = Pipeline::parse(&settings).expect("the settings are valid");
         pipeline.log.directory = home.join("cache");
-        let bench = Self { broker, home, pipeline };
+        let bench = Self { broker, home, settings, pipeline };
         let log = KafkaLog::open(&bench.pipeline.log).expect("a log");
         let service = bench.run(Path::new(env!("CARGO_BIN_EXE_ripplemem")), "extract.toml", &["extract", "serve"]);
         let mut last: BTreeMap<u32, (u64, String)> = BTreeMap::new();
@@ -135,11 +137,8 @@ impl<'b> Bench<'b> {
     }
 
     fn run(&self, binary: &Path, file: &str, roles: &[&str]) -> Running {
-        let mut settings = toml::Table::try_from(&self.pipeline).expect("it has a TOML form");
-        settings
-            .insert("roles".to_owned(), roles.iter().map(|role| toml::Value::from(*role)).collect::<Vec<_>>().into());
         let file = self.home.join(file);
-        fs::write(&file, toml::to_string(&settings).expect("it has a TOML form")).expect("a write");
+        fs::write(&file, format!("roles = {roles:?}\n{}", self.settings)).expect("a write");
         let mut command = Command::new(binary);
         command.arg("run").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Running(command.spawn().expect("the binary starts"))
