@@ -6,6 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rdkafka::{
+    ClientConfig,
+    admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication},
+    client::DefaultClientContext,
+};
+
 use super::KafkaLog;
 use crate::{
     config::{LogSettings, Pipeline},
@@ -76,6 +82,69 @@ fn a_topic_that_differs_is_named_with_what_to_do() {
     assert_eq!(KafkaLog::open(&wanting).unwrap().notices().len(), 1);
     wanting.kafka.compaction_lag_minutes = 1;
     assert!(KafkaLog::open(&wanting).is_err());
+}
+
+/// Topics of an earlier build work on; each property that they lack is a warning with its command.
+#[test]
+fn new_topics_keep_their_retention_and_older_ones_are_warned_of() {
+    let test = "log::kafka::new_topics_keep_their_retention_and_older_ones_are_warned_of";
+    let Some(broker) = Broker::shared(test) else { return };
+    let mut fresh = settings(&broker, "kept", 1);
+    fresh.kafka.turns_retention_hours = 24;
+    for _ in 0..2 {
+        assert_eq!(KafkaLog::open(&fresh).unwrap().notices(), Vec::<String>::new());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().unwrap();
+    let options = AdminOptions::new();
+    let property = |topic: &str, key: &str| {
+        let name = format!("kept.{topic}");
+        let asked = [ResourceSpecifier::Topic(&name)];
+        let found = runtime.block_on(admin.describe_configs(&asked, &options)).unwrap().remove(0).unwrap();
+        found.get(key).and_then(|entry| entry.value.clone()).unwrap()
+    };
+    assert_eq!(property("questions", "segment.ms"), "600000");
+    assert_eq!(property("answers", "segment.ms"), "600000");
+    assert_eq!(property("turns", "segment.ms"), (4 * 3_600_000).to_string());
+    assert_eq!(property("memory", "max.compaction.lag.ms"), (24 * 3_600_000).to_string());
+    assert_eq!(property("memory", "min.insync.replicas"), "1");
+
+    let topic = |name, properties: &[(&'static str, &'static str)]| {
+        let topic = NewTopic::new(name, 1, TopicReplication::Fixed(1)).set("max.message.bytes", "8388608");
+        properties.iter().fold(topic, |topic, (key, value)| topic.set(key, value))
+    };
+    let delete: &[_] = &[("cleanup.policy", "delete")];
+    let compact: &[_] = &[("cleanup.policy", "compact"), ("delete.retention.ms", "604800000")];
+    let older = [
+        topic("older.turns", delete),
+        topic("older.memory", compact),
+        topic("older.dead-letters", delete),
+        topic("older.questions", delete),
+        topic("older.answers", delete),
+    ];
+    let made = runtime.block_on(admin.create_topics(&older, &options)).unwrap();
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+    fresh.kafka.prefix = "older".to_owned();
+    let notices = KafkaLog::open(&fresh).unwrap().notices().to_vec();
+    let warned = |topic: &str, key: &str| {
+        let found = notices.iter().filter(|notice| notice.contains(&format!("topic older.{topic}: {key} is ")));
+        let command = format!("--entity-name older.{topic} --add-config {key}=");
+        assert_eq!(found.filter(|notice| notice.contains(&command)).count(), 1, "{topic} {key}: {notices:?}");
+    };
+    warned("turns", "segment.ms");
+    warned("questions", "segment.ms");
+    warned("answers", "segment.ms");
+    warned("memory", "max.compaction.lag.ms");
+    assert_eq!(notices.len(), 4, "{notices:?}");
+}
+
+#[test]
+fn two_of_three_copies_have_a_record_before_it_is_acknowledged() {
+    let of = |configured, copies| super::topics::min_insync(configured, copies);
+    assert_eq!([of(0, 1), of(0, 2), of(0, 3), of(0, 5), of(1, 3), of(3, 3)], [1, 1, 2, 2, 1, 3]);
+    let refused = Pipeline::parse("version = 1\nlog.kafka.min_insync_replicas = 2").unwrap_err();
+    assert!(refused.contains("min_insync_replicas") && refused.contains("replication"), "{refused}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ const COMPACTED_WITHIN_MS: u64 = 24 * HOUR_MS;
 const SEGMENT_MS: u64 = 7 * 24 * HOUR_MS;
 const MIN_SEGMENT_MS: u64 = HOUR_MS / 6;
 /// The copies that must have a record where the settings leave it open.
-fn min_insync(configured: i32, copies: i32) -> i32 {
+pub(super) fn min_insync(configured: i32, copies: i32) -> i32 {
     match configured {
         0 if copies >= 3 => 2,
         0 => 1,
