@@ -127,6 +127,44 @@ fn cached_responses_of_a_revoked_partition_are_deleted() {
     // So are its vectors: this instance does not learn what is deleted there.
     let (mut cache, _) = VectorCache::open(&one.pipeline().log.directory.join("cache")).unwrap();
     let cached = RefCell::new(BTreeSet::new());
-    cache.retain_banks(|bank| cached.borrow_mut().insert(bank.to_string()) || true).unwrap();
+    let note = |bank: &Bank| {
+        cached.borrow_mut().insert(bank.to_string());
+        true
+    };
+    cache.retain_banks(note).unwrap();
     assert_eq!(cached.into_inner(), kept.into_iter().map(str::to_owned).collect());
+}
+
+/// The endpoint of the vectors is away at the start and later: turns wait, questions are refused, and
+/// the service stays up.
+#[test]
+fn a_service_waits_for_the_endpoint_of_its_vectors() {
+    let _turn = turn();
+    let test = "kafka_reading::a_service_waits_for_the_endpoint_of_its_vectors";
+    let Some(broker) = Broker::shared(test) else { return };
+    let server = ScriptedModel::start(&[]);
+    let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\n\
+                 question_ceiling = 0.6\n[embed.models.served.served]\nmodel = \"scripted\"\nretries = 0\n";
+    let home = Home::with(&broker, "away", "", &format!("{entry}endpoint = \"{}\"\n", server.endpoint));
+    home.change("embed.model = \"fixed\"", "embed.model = \"served\"");
+    let address = server.endpoint.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    let back = || ScriptedModel::start(&["--listen", &address]);
+    let [first, second] = banks();
+    drop(server);
+    let service = home.run();
+    wait(&|| home.told(), || home.told().contains("texts wait until the endpoint answers again"));
+    let server = back();
+    wait(&|| home.told(), || home.told().contains("ready: ") && home.told().matches(": assigned").count() == 2);
+    say(&home, &first);
+    home.extracted();
+    let ask = |bank: &Bank| ripplemem(&["ask", "Who has a kayak?", "--bank", bank.as_str(), "--pipeline", home.path()]);
+    wait(&|| home.told(), || ask(&first).status.success());
+    drop(server);
+    say(&home, &second);
+    wait(&|| home.told(), || home.told().contains("; trying again"));
+    fails(&ask(&first), 1, &["could not be embedded"]);
+    let _server = back();
+    home.extracted();
+    wait(&|| home.told(), || ask(&first).status.success() && ask(&second).status.success());
+    service.stop();
 }
