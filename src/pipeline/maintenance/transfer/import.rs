@@ -80,10 +80,11 @@ pub(super) fn into_log(
         progress(Progress { doing: "checking", done: checked, total: None, unit: "records" });
     }
     let partition = partition_of(&file.header.bank, log.partitions());
+    let target = Target { log, from, partition, check: &check, total: checked };
     let (mut written, mut already_there) = (0, None);
     for _ in 0..ATTEMPTS {
         log.own(partition)?;
-        match attempt(log, from, partition, &check, &mut written, &mut already_there, checked, progress) {
+        match attempt(&target, &mut written, &mut already_there, progress) {
             Err(TransferError::Pipeline(PipelineError::Log(LogError::Fenced { .. }))) => {}
             done => {
                 let seal = done?;
@@ -125,22 +126,29 @@ fn check_model(
     }
 }
 
+/// What an attempt writes, and where.
+struct Target<'t> {
+    log: &'t dyn Log,
+    from: &'t Path,
+    partition: u32,
+    check: &'t RecordCheck,
+    /// Records of the file.
+    total: u64,
+}
+
 /// One attempt as the owner of the partition: compares, and writes what the log lacks.
 fn attempt(
-    log: &dyn Log,
-    from: &Path,
-    partition: u32,
-    check: &RecordCheck,
+    target: &Target<'_>,
     written: &mut u64,
     already_there: &mut Option<u64>,
-    total: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ExportSeal, TransferError> {
+    let Target { log, from, partition, total, .. } = *target;
     let next_offset = log.read_position(partition)?;
     let covering = |memory| Transaction { partition, next_offset, memory, ..Transaction::default() };
     // An empty transaction: a reader that reaches it has seen every earlier commit.
     log.commit(&covering(Vec::new()))?;
-    let found = compare(log, from, partition, check)?;
+    let found = compare(target)?;
     already_there.get_or_insert(found.len() as u64);
     let mut file = FileReader::open(from)?;
     let (mut memory, mut bytes, mut done) = (Vec::new(), 0, found.len() as u64);
@@ -168,12 +176,8 @@ fn attempt(
 }
 
 /// The keys and hashes of the bank's readable records in the log; an error where one is not the file's.
-fn compare(
-    log: &dyn Log,
-    from: &Path,
-    partition: u32,
-    check: &RecordCheck,
-) -> Result<HashMap<Vec<u8>, blake3::Hash>, TransferError> {
+fn compare(target: &Target<'_>) -> Result<HashMap<Vec<u8>, blake3::Hash>, TransferError> {
+    let Target { log, from, partition, check, .. } = *target;
     let mut file = FileReader::open(from)?;
     let bank = file.header.bank.clone();
     let live = LiveRecords::of(log, Topic::Memory, partition, |key, _| Ok(key.bank == bank))?;
