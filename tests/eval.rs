@@ -326,6 +326,54 @@ fn conversations_and_limits_choose_questions() {
     assert!(output.status.success() && table.contains("overall") && table.contains("rejected_turns 1"), "{table}");
 }
 
+/// A seed chooses other questions than the first, and the same ones each time.
+#[test]
+fn a_seed_chooses_the_questions_of_a_limit() {
+    let home = home();
+    let by_category = |more: &[&str]| figures(&home, &[&["--limit", "1"], more].concat())["by_category"].clone();
+    let chosen: Vec<Value> = (1..8).map(|seed: u32| by_category(&["--seed", &seed.to_string()])).collect();
+    assert!(chosen.iter().any(|of_seed| *of_seed != by_category(&[])), "{chosen:?}");
+    assert_eq!(by_category(&["--seed", "3"]), chosen[2]);
+    fails(&eval(&home, &["--seed", "1"]), 2, &["--limit"]);
+}
+
+/// One model answers from three contexts; the same command again is answered from the cache.
+#[test]
+fn answers_from_different_contexts_stand_side_by_side() {
+    let server = super::model_process::ScriptedModel::start(&[]);
+    let mut home = home();
+    let log = home.directory.path().join("log");
+    let settings = format!(
+        "version = 1\nembed.model = \"fixed\"\nlog.fsync = \"system\"\nlog.directory = {log:?}\n{}",
+        server.toml("scripted")
+    );
+    home.pipeline = write(&home.directory.path().join("answers.toml"), settings);
+    let run = || figures(&home, &["--answers", "--limit", "3", "--seed", "5"]);
+    let result = run();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/eval.v1.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    obeys(&result, &schema, &schema, "result");
+    let rows = result["readings"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["default", "paper", "flat-mixture"]);
+    for row in rows {
+        assert_eq!(row["questions"], rows[0]["questions"], "all rows count the same questions");
+        let (low, mean, high) = (&row["f1"]["low"], &row["f1"]["mean"], &row["f1"]["high"]);
+        assert!(low.as_f64() <= mean.as_f64() && mean.as_f64() <= high.as_f64() && row["bleu1"].is_object(), "{row}");
+        assert!(row["judge_accuracy"].is_null(), "no model judges itself: {row}");
+    }
+    let tokens = |at: usize| rows[at]["context_tokens"].as_f64().unwrap();
+    assert!(tokens(2) <= tokens(0), "the mixture has at most recollection's tokens: {rows:?}");
+    let contracts: Vec<Value> =
+        server.requests().iter().map(|r| r["response_format"]["json_schema"]["name"].clone()).collect();
+    assert!(contracts.iter().all(|name| name == "answer"), "{contracts:?}");
+    assert_eq!(run()["readings"], result["readings"]);
+    assert_eq!(server.requests().len(), contracts.len(), "nothing is paid for twice");
+    let output = eval(&home, &["--answers", "--limit", "3", "--seed", "5"]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("answers from the contexts of") && table.contains("flat-mixture"), "{table}");
+}
+
 #[test]
 fn what_cannot_be_evaluated_is_an_error_with_its_place() {
     let home = home();

@@ -27,6 +27,7 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
         path: data("readers.json"),
         only: Vec::new(),
         limit: None,
+        seed: None,
         zone: "+00:00".to_owned(),
         pipeline: server.pipeline(home.path(), "scripted", extra),
         baselines: false,
@@ -35,6 +36,8 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
         sizes: Vec::new(),
         filler: None,
         answers: true,
+        compare_answers: false,
+        judge: Some(server.pipeline(home.path(), "scripted+judge", "").llm),
     };
     let run = eval::evaluate(&request, &mut |_| {}).unwrap();
     let requests = server.requests();
@@ -74,6 +77,9 @@ fn five_contracts_from_the_dialogue_to_the_verdict() {
     assert_eq!((run.result.build.llm_calls, run.result.reading.llm_calls), (3, 1));
     assert!(run.result.build.llm_tokens > 1_000);
     assert_eq!(question.llm.llm_calls, 4, "cues, plan, answer, judge");
+    let same = eval::EvalRequest { judge: Some(request.pipeline.llm.clone()), ..request.clone() };
+    let error = eval::evaluate(&same, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("judge itself") && error.contains("--judge"), "{error}");
     // A second evaluation uses the cache only, and reports the same cost.
     let again = eval::evaluate(&request, &mut |_| {}).unwrap();
     assert_eq!(again.result.build.llm_tokens, run.result.build.llm_tokens);

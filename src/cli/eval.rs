@@ -33,6 +33,9 @@ pub(crate) struct Eval {
     /// The largest number of questions per conversation, in file order.
     #[arg(long)]
     limit: Option<usize>,
+    /// Choose the questions of --limit at random, the same ones for the same number.
+    #[arg(long, requires = "limit")]
+    seed: Option<u64>,
     /// The UTC offset of times that name none, such as +02:00.
     #[arg(long, default_value = "+00:00")]
     zone: String,
@@ -62,9 +65,14 @@ pub(crate) struct Eval {
     /// Turns as JSON lines that enlarge the merged bank once all conversations are in it.
     #[arg(long, requires = "sizes")]
     filler: Option<PathBuf>,
-    /// Have the language model of [llm] answer every question, and judge the answers.
+    /// Have the language model of [llm] answer every question, and also from the contexts of the paper's profile
+    /// and of a flat mixture of as many tokens. Paid answers are cached: the same command continues a run that was
+    /// interrupted.
     #[arg(long)]
     answers: bool,
+    /// A pipeline file whose [llm] is another model, which judges the answers.
+    #[arg(long, requires = "answers")]
+    judge: Option<PathBuf>,
     /// Print JSON (schemas/eval.v1.json).
     #[arg(long)]
     json: bool,
@@ -105,11 +113,13 @@ impl Eval {
                 Pipeline::parse(&format!("version = 1\nprofile = {profile:?}")).map_err(anyhow::Error::msg)?
             }
         };
+        let judge = self.judge.as_deref().map(read_pipeline).transpose()?.map(|pipeline| pipeline.llm);
         Ok(eval::EvalRequest {
             format,
             path: self.path,
             only: self.conversations,
             limit: self.limit,
+            seed: self.seed,
             zone: self.zone,
             ablations: ablations(&self.ablate, &pipeline)?,
             pipeline,
@@ -118,6 +128,8 @@ impl Eval {
             sizes: self.sizes,
             filler: self.filler,
             answers: self.answers,
+            compare_answers: self.answers,
+            judge,
         })
     }
 }

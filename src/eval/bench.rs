@@ -21,7 +21,7 @@ use super::{
     tokens,
 };
 use crate::{
-    config::{LogKind, Pipeline},
+    config::{LlmSettings, LogKind, Pipeline},
     llm::{Contract, Llm, LlmError},
     model::{Evidence, Usage},
     pipeline::{Finished, PipelineError, Progress, Service},
@@ -39,6 +39,8 @@ pub(crate) struct Bench {
     pub(crate) recorded: RecordedTurns,
     /// The language model, where one is configured.
     pub(crate) llm: Option<Arc<Llm>>,
+    /// The language model that judges its answers, where one is named.
+    judge: Option<Arc<Llm>>,
     /// Deleted with everything in it when this is dropped.
     pub(crate) directory: tempfile::TempDir,
 }
@@ -65,14 +67,21 @@ impl Bench {
         if request.answers || request.ablations.iter().any(|a| a.asks_model()) {
             llm.as_ref().ok_or(LlmError::NotConfigured)?.check_key()?;
         }
+        let judge = request.judge.as_ref().map(|settings| open_judge(settings, &pipeline)).transpose()?;
         pipeline.log.kind = LogKind::Embedded;
         pipeline.snapshot.directory.clear();
-        Self::new(pipeline, request.clone(), Dataset::default(), RecordedTurns::default(), llm)
+        Self::new(pipeline, request.clone(), Dataset::default(), RecordedTurns::default(), (llm, judge))
     }
 
     /// A bench of the same settings for other questions about other turns, in its own directory.
     pub(crate) fn with_questions(&self, dataset: Dataset, recorded: RecordedTurns) -> Result<Self, EvalError> {
-        Self::new(self.pipeline.clone(), self.request.clone(), dataset, recorded, self.llm.clone())
+        Self::new(
+            self.pipeline.clone(),
+            self.request.clone(),
+            dataset,
+            recorded,
+            (self.llm.clone(), self.judge.clone()),
+        )
     }
 
     fn new(
@@ -80,11 +89,11 @@ impl Bench {
         request: EvalRequest,
         dataset: Dataset,
         recorded: RecordedTurns,
-        llm: Option<Arc<Llm>>,
+        (llm, judge): (Option<Arc<Llm>>, Option<Arc<Llm>>),
     ) -> Result<Self, EvalError> {
         let directory = tempfile::tempdir().map_err(EvalError::Directory)?;
         pipeline.log.directory = directory.path().join("log");
-        Ok(Self { pipeline, request, dataset, recorded, llm, directory })
+        Ok(Self { pipeline, request, dataset, recorded, llm, judge, directory })
     }
 
     /// Builds the memory from the file, and records the turns that it was given.
@@ -218,13 +227,13 @@ impl Bench {
 
     /// The model's answer to a question, or none when the request asks for no answers. The inner
     /// error concerns this question alone.
-    fn generate_answer(
+    pub(crate) fn generate_answer(
         &self,
         asked: &DatasetQuestion,
         evidence: &Evidence,
     ) -> Result<Result<Option<GeneratedAnswer>, LlmError>, EvalError> {
         let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(Ok(None)) };
-        match answer_and_judge(llm, asked, evidence) {
+        match answer_and_judge(llm, self.judge.as_deref(), asked, evidence) {
             Ok(generated) => Ok(Ok(Some(generated))),
             Err(error @ (LlmError::InvalidReply { .. } | LlmError::Rejected { .. } | LlmError::TooLong { .. })) => {
                 Ok(Err(error))
@@ -237,7 +246,7 @@ impl Bench {
     /// What some contracts have used so far; a cached response counts as when it was paid for.
     pub(crate) fn model_usage(&self, contracts: &[Contract]) -> Usage {
         let mut sum = Usage::default();
-        for (contract, usage) in self.llm.iter().flat_map(|llm| llm.used()) {
+        for (contract, usage) in self.llm.iter().chain(&self.judge).flat_map(|llm| llm.used()) {
             if contracts.contains(&contract) {
                 sum += usage;
             }
@@ -270,6 +279,16 @@ impl Bench {
         };
         asked.evidence.iter().map(delivered).collect()
     }
+}
+
+/// The judge, with a cache of its own. It must be another model than the one that answers.
+fn open_judge(settings: &LlmSettings, pipeline: &Pipeline) -> Result<Arc<Llm>, EvalError> {
+    if (&settings.endpoint, &settings.model) == (&pipeline.llm.endpoint, &pipeline.llm.model) {
+        return Err(EvalError::SameJudge { model: settings.model.clone() });
+    }
+    let judge = Llm::open(settings, Some(pipeline.llm_directory().join("judge")))?;
+    judge.check_key()?;
+    Ok(judge)
 }
 
 /// Builds a memory of the request's file; gives its turns and the seconds that it took.

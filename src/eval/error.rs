@@ -66,6 +66,12 @@ pub enum EvalError {
         /// What the parser found.
         problem: String,
     },
+    /// The model that answers would judge itself.
+    #[error("model {model:?} answers and would judge itself; name a pipeline file with another model in --judge")]
+    SameJudge {
+        /// The model.
+        model: String,
+    },
     /// The temporary directory of the memory could not be made.
     #[error("cannot make a temporary directory for the memory; free some space, or set TMPDIR")]
     Directory(#[source] std::io::Error),

@@ -6,7 +6,7 @@
 
 use super::{
     bench::{Bench, MeasuredEvidence},
-    comparisons::{ablations, bank_scaling, baselines, vectors},
+    comparisons::{ablations, bank_scaling, baselines, readings, vectors},
     dataset::{self, Answerability, BenchmarkFormat, DatasetError, DatasetQuestion},
     error::EvalError,
     memory_contents::MemoryContents,
@@ -31,7 +31,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let (service, mut build) = bench.build(progress)?;
     bench.dataset.resolve(&bench.recorded);
     if let Some(limit) = request.limit {
-        bench.dataset.limit(limit);
+        bench.dataset.limit(limit, request.seed);
     }
     if bench.dataset.questions.is_empty() {
         let problems = std::mem::take(&mut bench.dataset.problems).into_inner();
@@ -39,7 +39,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
         let why = if why.is_empty() { "no questions".to_owned() } else { why.join(", ") };
         return Err(DatasetError::Empty { path: request.path.clone(), why }.into());
     }
-    let contents = MemoryContents::read(service.log(), request.baselines)?;
+    let contents = MemoryContents::read(service.log(), request.baselines || request.compare_answers)?;
     build.units = contents.units();
     // As the paper counts its controller.
     let before = bench.model_usage(&[Contract::Plan]);
@@ -47,6 +47,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     bench.generate_answers(&mut answers, progress)?;
     let reading = bench.model_use_since(before, &[Contract::Plan]);
     drop(service);
+    let readings = readings::rows(&bench, &contents, &answers, progress)?;
     let mut first_hop_only = bench.pipeline.clone();
     first_hop_only.recall.rounds = 0;
     let first = bench.ask_with(&first_hop_only, progress)?;
@@ -66,7 +67,7 @@ pub fn evaluate(request: &EvalRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let vectors = if request.vectors { vectors::rows(&bench, progress)? } else { Vec::new() };
     let sizes = bank_scaling::rows(&bench, &build, progress)?;
     let result = EvalResult { reading, ..eval_result(&bench, build, &questions, &scored)? };
-    Ok(EvalRun { result: EvalResult { baselines, ablations, vectors, sizes, ..result }, questions })
+    Ok(EvalRun { result: EvalResult { readings, baselines, ablations, vectors, sizes, ..result }, questions })
 }
 
 fn question_result(
@@ -150,6 +151,7 @@ fn eval_result(
         build,
         latency_ms: Latency { p50: percentile(&milliseconds, 0.50), p99: percentile(&milliseconds, 0.99) },
         reading: ModelUse::default(),
+        readings: Vec::new(),
         config,
         problems: bench.dataset.problems.clone().into_inner(),
         baselines: Vec::new(),

@@ -1,7 +1,8 @@
 //! Answers in words, and their scores.
 //!
-//! In: a question with its reference, its evidence, and a language model. Out: the model's
-//! answer, its F1 and BLEU-1 against the reference, and the judge's verdict. The judge sees the
+//! In: a question with its reference, its evidence, a language model, and another one that judges
+//! where one is named. Out: the model's answer, its F1 and BLEU-1 against the reference, and the
+//! judge's verdict. The judge sees the
 //! question, the reference and the answer, and nothing else (paper, the judge's protocol). The
 //! reference of a question that the dialogue does not support says so.
 
@@ -26,9 +27,10 @@ const LISTS: &str = "multi-hop";
 /// LoCoMo's category whose references give reasons after a semicolon, which its scorer drops.
 const REASONED: &str = "open-domain";
 
-/// Has the model answer one question, scores the answer and has the model judge it.
+/// Has the model answer one question, scores the answer and has the judge mark it.
 pub(crate) fn answer_and_judge(
     llm: &Llm,
+    judge: Option<&Llm>,
     asked: &DatasetQuestion,
     evidence: &Evidence,
 ) -> Result<GeneratedAnswer, LlmError> {
@@ -41,12 +43,13 @@ pub(crate) fn answer_and_judge(
         Answerability::Supported | Answerability::Unknown => asked.reference.as_deref(),
     };
     let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
-    let correct = reference.map(|reference| judge(llm, asked, &turns, reference, &answer)).transpose()?;
+    let judged = judge.zip(reference);
+    let correct = judged.map(|(judge, reference)| verdict(judge, asked, &turns, reference, &answer)).transpose()?;
     let f1 = score(if asked.category == LISTS { f1_of_lists } else { f1 });
     Ok(GeneratedAnswer { f1, bleu1: score(bleu1), correct, answer })
 }
 
-fn judge(
+fn verdict(
     llm: &Llm,
     asked: &DatasetQuestion,
     turns: &[String],

@@ -6,7 +6,7 @@
 //! silently.
 //!
 //! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
-//! `answer_metrics` and `generated_answer` score; `recording_source` feeds the memory; `bench` is
+//! `answer_metrics`, `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is
 //! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
 //! `calibration` sets a model's thresholds; `table` and `report` show results beside `paper`.
 
@@ -20,6 +20,7 @@ mod delivery;
 mod error;
 mod evaluate;
 mod generated_answer;
+mod intervals;
 mod memory_contents;
 mod paper;
 mod problems;
@@ -40,7 +41,7 @@ pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use request::EvalRequest;
 pub use result::{
     Budget, Build, BySecondRound, ComparisonRow, EVAL_SCHEMA_VERSION, EvalResult, EvalRun, EvidenceTurn, Figures,
-    GeneratedAnswer, Latency, ModelUse, Problem, QuestionResult, SizeRow, VectorRow,
+    GeneratedAnswer, Interval, Latency, ModelUse, Problem, QuestionResult, ReadingRow, SizeRow, VectorRow,
 };
 pub use score::{auc, percentile};
 pub use table::{budget, table};

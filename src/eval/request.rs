@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{ablation::Ablation, dataset::BenchmarkFormat};
 use crate::{
-    config::{Pipeline, SourceSettings},
+    config::{LlmSettings, Pipeline, SourceSettings},
     source::{self, Source, SourceError},
 };
 
@@ -22,8 +22,10 @@ pub struct EvalRequest {
     pub path: PathBuf,
     /// Only these conversations; all when empty.
     pub only: Vec<String>,
-    /// At most this many questions a conversation, in file order.
+    /// At most this many questions a conversation.
     pub limit: Option<usize>,
+    /// Chooses those questions at random; without it they are the first of the file.
+    pub seed: Option<u64>,
     /// Offset such as `+02:00` for times that name none.
     pub zone: String,
     /// The settings; the log's directory is ignored.
@@ -38,8 +40,12 @@ pub struct EvalRequest {
     pub sizes: Vec<u64>,
     /// Turns as JSON lines that grow the bank once it holds every conversation.
     pub filler: Option<PathBuf>,
-    /// Whether the language model answers every question in words and judges the answers.
+    /// Whether the language model answers every question in words.
     pub answers: bool,
+    /// Whether it also answers from the contexts of the paper's profile and of the flat mixture.
+    pub compare_answers: bool,
+    /// The language model that judges the answers: never the one that gave them.
+    pub judge: Option<LlmSettings>,
 }
 
 impl EvalRequest {

@@ -53,6 +53,9 @@ pub struct EvalResult {
     pub latency_ms: Latency,
     /// Language-model use of the plans, as the paper counts its controller.
     pub reading: ModelUse,
+    /// Answers of the language model from different contexts, over the same questions, with `--answers`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<ReadingRow>,
     /// All settings of the pipeline.
     pub config: serde_json::Value,
     /// What was damaged or left out in the file, by kind; empty for an undamaged file.
@@ -69,6 +72,34 @@ pub struct EvalResult {
     /// The same questions to one bank of several sizes, with `--sizes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizeRow>,
+}
+
+/// Answers from one kind of context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadingRow {
+    /// Whose contexts: a profile, or `flat-mixture`, which has as many tokens as recollection for the same question.
+    pub name: String,
+    /// Supported questions that were answered from every row's context; the figures are over them.
+    pub questions: u64,
+    /// Mean o200k tokens of the contexts.
+    pub context_tokens: Option<f64>,
+    /// Token F1.
+    pub f1: Option<Interval>,
+    /// BLEU-1.
+    pub bleu1: Option<Interval>,
+    /// Share of the answers that another model accepted; null without one.
+    pub judge_accuracy: Option<f64>,
+}
+
+/// A mean with the middle 95 % of its bootstrap resamples.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// All conversations merged into one bank of some size.
@@ -140,7 +171,7 @@ pub struct Figures {
     pub f1: Option<f64>,
     /// BLEU-1 of the answers; null without a language model.
     pub bleu1: Option<f64>,
-    /// Share of the answers that the judge accepted; null without a language model.
+    /// Share of the answers that the judge accepted; null without a second language model that judges.
     pub judge_accuracy: Option<f64>,
 }
 
@@ -311,7 +342,7 @@ pub struct GeneratedAnswer {
     pub f1: Option<f64>,
     /// BLEU-1 against the reference; absent without one.
     pub bleu1: Option<f64>,
-    /// Whether the judge accepted it; absent without a reference.
+    /// Whether the judge accepted it; absent without a judge or a reference.
     pub correct: Option<bool>,
 }
 

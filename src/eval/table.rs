@@ -2,7 +2,7 @@
 //!
 //! In: the figures. Out: plain text; shares in percent. A figure that was not measured is a dash.
 
-use super::result::{Budget, EvalResult, Figures};
+use super::result::{Budget, EvalResult, Figures, Interval};
 
 /// The table of a result.
 #[must_use]
@@ -28,12 +28,32 @@ pub fn table(result: &EvalResult) -> String {
     }
     line(&mut out, "  round 2 ran", &result.by_second_round.ran);
     line(&mut out, "  stopped at hop 1", &result.by_second_round.stopped);
-    if result.overall.judge_accuracy.is_some() {
+    if result.overall.f1.is_some() || result.overall.judge_accuracy.is_some() {
         out.push_str(&format!("\n{}", head_of("answers", &["F1", "BLEU-1", "judge"])));
         for (name, f) in std::iter::once(("overall", &result.overall))
             .chain(result.by_category.iter().map(|(name, figures)| (name.as_str(), figures)))
         {
             push(&mut out, name, &[f.f1, f.bleu1, f.judge_accuracy].map(percent));
+        }
+    }
+    if !result.readings.is_empty() {
+        let columns = ["questions", "tokens", "F1", "95 %", "BLEU-1", "95 %", "judge"];
+        out.push_str(&format!("\n{}", head_of("answers from the contexts of", &columns)));
+        for row in &result.readings {
+            let mean = |interval: Option<Interval>| percent(interval.map(|i| i.mean));
+            let range = |interval: Option<Interval>| {
+                interval.map_or_else(|| "-".to_owned(), |i| format!("{:.1}–{:.1}", i.low * 100.0, i.high * 100.0))
+            };
+            let cells = [
+                row.questions.to_string(),
+                whole(row.context_tokens),
+                mean(row.f1),
+                range(row.f1),
+                mean(row.bleu1),
+                range(row.bleu1),
+                percent(row.judge_accuracy),
+            ];
+            push(&mut out, &row.name, &cells);
         }
     }
     for (what, calls, tokens) in [

@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_limit_applies_to_each_conversation_in_file_order() {
         let mut dataset = read(&damaged(), &[]);
-        dataset.limit(2);
+        dataset.limit(2, None);
         let ids: Vec<&str> = dataset.questions.iter().map(|q| q.id.as_str()).collect();
         assert_eq!(ids, ["c1#0", "c1#1", "c3#0"]);
         assert_eq!(read(&damaged(), &["c3".to_owned()]).questions.len(), 1);

@@ -3,7 +3,7 @@
 //! Nouns, in the order of the file, and the choices that need nothing but the questions
 //! themselves: a limit a conversation, and marks for duplicates.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::{
     eval::problems::{Damage, Problems},
@@ -68,14 +68,31 @@ pub(crate) struct Dataset {
 }
 
 impl Dataset {
-    /// Keeps at most this number of questions a conversation, in the order of the file.
-    pub(crate) fn limit(&mut self, most: usize) {
+    /// Keeps at most this number of questions a conversation: the first of the file, or, with a seed,
+    /// some chosen at random, which stay in the order of the file.
+    pub(crate) fn limit(&mut self, most: usize, seed: Option<u64>) {
+        if let Some(seed) = seed {
+            self.choose(most, &mut fastrand::Rng::with_seed(seed));
+        }
         let mut kept = HashMap::new();
         self.questions.retain(|q| {
             let n: &mut usize = kept.entry(q.conversation.clone()).or_default();
             *n += 1;
             *n <= most
         });
+    }
+
+    /// Keeps at most this number of each conversation's questions, each as likely as the other.
+    fn choose(&mut self, most: usize, random: &mut fastrand::Rng) {
+        let mut of_conversation: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for q in &self.questions {
+            of_conversation.entry(&q.conversation).or_default().push(&q.id);
+        }
+        let mut chosen = HashSet::new();
+        for ids in of_conversation.into_values() {
+            chosen.extend(random.choose_multiple(ids, most).into_iter().map(str::to_owned));
+        }
+        self.questions.retain(|q| chosen.contains(&q.id));
     }
 
     pub(super) fn mark_duplicates(&mut self) {

@@ -203,6 +203,7 @@ fn run() -> EvalRun {
                 ingest_over_raw: 1.1,
             }],
             sizes: vec![size(1_000, 1_003), size(10_000, 4_200)],
+            readings: Vec::new(),
         },
         questions: vec![question("conv-1#0"), whole, unsupported],
     }

@@ -14,4 +14,4 @@ mod mixture;
 mod rows;
 mod sessions;
 
-pub(crate) use rows::rows;
+pub(crate) use rows::{mixture_evidence, rows};

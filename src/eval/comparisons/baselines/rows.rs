@@ -14,7 +14,7 @@ use super::{
 use crate::{
     embed,
     eval::{
-        bench::Bench,
+        bench::{Bench, MeasuredEvidence},
         dataset::DatasetQuestion,
         delivery::{Comparable, ShownUnit},
         error::EvalError,
@@ -23,7 +23,8 @@ use crate::{
         score::{AnswerScores, QuestionScore, figures, figures_by, share},
         tokens,
     },
-    memory::Words,
+    memory::{UnitBody, Words},
+    model::{Evidence, EvidenceUnit, Excerpt},
     pipeline::Progress,
     recall,
 };
@@ -42,16 +43,7 @@ pub(crate) fn rows(
     let counted = figures(questions.iter().zip(ours).filter(|(q, _)| q.counts()).map(|(_, s)| s));
     let mean_tokens = counted.context_tokens.unwrap_or_default().round() as usize;
     let mut words = Words::default();
-    let mut embedder = embed::open(&bench.pipeline.embed, &bench.pipeline.model())?;
-    let mut queries = Vec::with_capacity(questions.len());
-    for asked in questions {
-        // The text that recollection embeds.
-        let question = asked.question();
-        let text =
-            recall::read(&question).map_or_else(|_| asked.text.clone(), |read| recall::cues(&read).semantic_query);
-        queries.push(BaselineQuery::of(embedder.embed_query(&text)?.0.to_vec(), &asked.text, &mut words));
-    }
-    drop(embedder);
+    let queries = queries(bench, &mut words)?;
 
     let mut rows: Vec<(Baseline, &str, Budget, Vec<QuestionScore>)> = Vec::new();
     for over in ["turns", "units"] {
@@ -100,6 +92,73 @@ pub(crate) fn rows(
             }
         })
         .collect())
+}
+
+/// What each baseline searches for each question.
+fn queries(bench: &Bench, words: &mut Words) -> Result<Vec<BaselineQuery>, EvalError> {
+    let questions = &bench.dataset.questions;
+    let mut embedder = embed::open(&bench.pipeline.embed, &bench.pipeline.model())?;
+    let mut queries = Vec::with_capacity(questions.len());
+    for asked in questions {
+        // The text that recollection embeds.
+        let question = asked.question();
+        let text =
+            recall::read(&question).map_or_else(|_| asked.text.clone(), |read| recall::cues(&read).semantic_query);
+        queries.push(BaselineQuery::of(embedder.embed_query(&text)?.0.to_vec(), &asked.text, words));
+    }
+    Ok(queries)
+}
+
+/// The flat mixture's evidence over turns for each question: as many as fit into the tokens of
+/// recollection's context of that question.
+pub(crate) fn mixture_evidence(
+    bench: &Bench,
+    contents: &MemoryContents,
+    ours: &[MeasuredEvidence],
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Evidence>, EvalError> {
+    let mut words = Words::default();
+    let queries = queries(bench, &mut words)?;
+    let mut found: Vec<Evidence> = ours.iter().map(|measured| measured.evidence.clone()).collect();
+    let (mut done, total) = (0, Some(found.len() as u64));
+    for (bank, records) in &contents.records {
+        let corpus = Corpus::of_turns(records, &mut words);
+        for ((evidence, query), our) in found.iter_mut().zip(&queries).zip(ours) {
+            if evidence.question.bank != *bank {
+                continue;
+            }
+            let order = Baseline::Mixture.rank(&corpus, query, LONGEST);
+            let mut items: Vec<&CorpusItem> =
+                order.into_iter().take(LONGEST).filter_map(|i| corpus.items.get(i)).collect();
+            cut_to_tokens(&mut items, our.tokens);
+            evidence.context = rendered(&items);
+            evidence.units = items.iter().map(|item| evidence_unit(&item.body)).collect();
+            done += 1;
+            progress(Progress { doing: "flat mixture", done, total, unit: "questions" });
+        }
+    }
+    Ok(found)
+}
+
+/// A turn as evidence, whole.
+fn evidence_unit(body: &UnitBody) -> EvidenceUnit {
+    let excerpts = body.parts.iter().map(|part| Excerpt {
+        turn: part.turn.clone(),
+        speaker: part.speaker.clone(),
+        said_at: part.said_at,
+        text: part.text.clone(),
+    });
+    EvidenceUnit {
+        id: body.id,
+        restatement: body.restatement.clone(),
+        cues: body.cues.clone(),
+        said_at: body.said_at,
+        sources: body.sources.clone(),
+        excerpts: excerpts.collect(),
+        rho: 0.0,
+        anchor: false,
+        provenance: Vec::new(),
+    }
 }
 
 /// A context with its token count.
