@@ -40,6 +40,22 @@ pub struct QuestionsWaiting {
     pub what: &'static str,
 }
 
+/// A live source.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OfSource {
+    /// Its name in the pipeline file.
+    pub source: String,
+}
+
+/// What a live source left out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Skipped {
+    /// The source's name in the pipeline file.
+    pub source: String,
+    /// Why, such as `encrypted`.
+    pub reason: &'static str,
+}
+
 /// The purpose of a request to the language model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Purpose {
@@ -111,6 +127,14 @@ pub struct Metrics {
     pub llm_question_seconds: Histogram,
     /// Closed windows that wait for the language model, by partition.
     pub llm_windows_waiting: Family<OfPartition, Gauge>,
+    /// Turns, edits and deletions that live sources committed.
+    pub source_events: Family<OfSource, Counter>,
+    /// Records of live sources that became dead letters.
+    pub source_rejects: Family<OfSource, Counter>,
+    /// What live sources found that is not a turn, by the reason.
+    pub source_skips: Family<Skipped, Counter>,
+    /// Times that a live source lost its platform or its log, and was opened again.
+    pub source_interruptions: Family<OfSource, Counter>,
     /// Changes written to the edges topic.
     pub edges: Counter,
     /// Records written as Parquet rows.
@@ -227,6 +251,26 @@ impl Metrics {
             llm_windows_waiting: named!(
                 "llm_windows_waiting",
                 "Closed windows that wait for the language model, by partition",
+                Family::default()
+            ),
+            source_events: named!(
+                "source_events",
+                "Turns, edits and deletions that live sources committed",
+                Family::default()
+            ),
+            source_rejects: named!(
+                "source_rejects",
+                "Records of live sources that became dead letters",
+                Family::default()
+            ),
+            source_skips: named!(
+                "source_skips",
+                "What live sources found that is not a turn, by the reason",
+                Family::default()
+            ),
+            source_interruptions: named!(
+                "source_interruptions",
+                "Times that a live source was opened again after a failure",
                 Family::default()
             ),
             edges: named!("edge_changes", "Changes written to the edges topic", Counter::default()),

@@ -11,6 +11,7 @@ mod embed;
 mod error;
 mod extract;
 mod familiarity;
+mod live;
 mod llm;
 mod log;
 mod memory;
@@ -32,6 +33,7 @@ pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettin
 pub use error::ConfigError;
 pub use extract::ExtractSettings;
 pub use familiarity::{FamiliaritySettings, FamiliarityWeights};
+pub use live::{Delivery, LiveSettings, Platform};
 pub use llm::{LLM, LlmSettings, RULES};
 pub use log::{ExpiredPolicy, Fsync, KafkaSettings, LogKind, LogSettings, SecuritySettings};
 pub use memory::MemorySettings;

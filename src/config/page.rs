@@ -10,7 +10,10 @@ use schemars::Schema;
 use serde_json::{Value as Json, json};
 use toml::{Table, Value};
 
-use super::{pipeline::SCHEMA, profile, range};
+use super::{
+    pipeline::{LIVE_KEY, SCHEMA},
+    profile, range,
+};
 
 const HEAD: &str = include_str!("page.md");
 
@@ -22,8 +25,20 @@ pub fn schema() -> Schema {
     fill(&mut schema, &Value::Table(defaults()));
     schema["properties"]["version"] = json!({ "const": 1, "description": text(&schema["properties"]["version"]) });
     schema["required"] = json!(["version"]);
+    join_sources(&mut schema);
     schema["description"] = "A pipeline file. Keys are laid over those of its profile.".into();
     Schema::try_from(schema).unwrap_or_default()
+}
+
+/// A file writes both `[source]` and `[[source]]` under `source`.
+fn join_sources(schema: &mut Json) {
+    let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) else { return };
+    let Some(mut tables) = properties.remove(LIVE_KEY) else { return };
+    let Some(table) = properties.get_mut("source") else { return };
+    if let Some(tables) = tables.as_object_mut() {
+        tables.remove("default");
+    }
+    *table = json!({ "anyOf": [table.take(), tables] });
 }
 
 fn defaults() -> Table {
@@ -144,7 +159,7 @@ fn properties(schema: &Json) -> Vec<(&str, &Json)> {
 /// The schema of the keys of a table, or of each entry of a table of tables.
 fn entries(schema: &Json) -> Option<&Json> {
     let schema = one(schema);
-    [schema, &schema["additionalProperties"]].into_iter().find(|s| s["properties"].is_object())
+    [schema, &schema["additionalProperties"], &schema["items"]].into_iter().find(|s| s["properties"].is_object())
 }
 
 /// The schema without the alternative of null.

@@ -17,6 +17,7 @@ use super::{
     embed::{EmbedSettings, ModelSettings},
     error::ConfigError,
     extract::ExtractSettings,
+    live::LiveSettings,
     llm::LlmSettings,
     log::{LogKind, LogSettings, check_kind},
     memory::MemorySettings,
@@ -45,6 +46,10 @@ pub struct Pipeline {
     /// Where turns come from, for `ripplemem run` on an embedded log; a log on Kafka has the turns
     /// topic as its source.
     pub source: Option<SourceSettings>,
+    /// Platforms that a service on Kafka follows while people talk, each a table `[[source]]`. Every
+    /// instance that names sources names the same ones; each source runs in one of them.
+    #[serde(default, rename = "[source]", skip_serializing_if = "Vec::is_empty")]
+    pub live: Vec<LiveSettings>,
     /// What a service on Kafka does.
     pub roles: Vec<Role>,
     /// Where turns and memory records are stored.
@@ -72,6 +77,9 @@ pub struct Pipeline {
     /// The administration of a running service, over HTTP.
     pub admin: AdminSettings,
 }
+
+/// The key under which the tables `[[source]]` are read; a file writes them under `source`.
+pub(super) const LIVE_KEY: &str = "[source]";
 
 /// The schema of the type: types, descriptions and ranges, each where it is used.
 pub(super) static SCHEMA: LazyLock<serde_json::Value> = LazyLock::new(|| {
@@ -102,6 +110,9 @@ impl Pipeline {
                 *path = base.join(&*path);
             }
         }
+        for aliases in pipeline.live.iter_mut().filter_map(|source| source.aliases.as_mut()) {
+            *aliases = base.join(&*aliases);
+        }
         let ca_file = pipeline.log.kafka.security.as_mut().map(|s| &mut s.ca_file);
         let cache = Some(&mut pipeline.llm.cache_directory);
         let embed = &mut pipeline.embed;
@@ -118,7 +129,11 @@ impl Pipeline {
     /// # Errors
     /// What is wrong, where, and the nearest known key.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+        let mut file: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+        if let Some(tables @ Value::Array(_)) = file.get("source").cloned() {
+            file.remove("source");
+            file.insert(LIVE_KEY.to_owned(), tables);
+        }
         match file.get("version") {
             Some(Value::Integer(1)) => {}
             Some(other) => return Err(format!("version: {other} is not known; this build reads version = 1")),
@@ -186,10 +201,33 @@ impl Pipeline {
                 return Err("replay.topics: empty; write [\"turns\", \"memory\"], or one of them".to_owned());
             }
         }
+        self.check_live()?;
         if self.log.kind == LogKind::Kafka && self.source.is_some() {
             return Err("source: a log on Kafka has the turns topic as its source; remove [source], and load files \
                         with `ripplemem ingest FORMAT FILE --pipeline THIS`"
                 .to_owned());
+        }
+        Ok(())
+    }
+
+    /// What the sources need of each other and of the rest.
+    fn check_live(&self) -> Result<(), String> {
+        if !self.live.is_empty() && self.log.kind == LogKind::Embedded {
+            return Err("source: [[source]] needs a service that runs all the time; set log.kind = \"kafka\", or \
+                        name one file as [source]"
+                .to_owned());
+        }
+        for (index, source) in self.live.iter().enumerate() {
+            source.check()?;
+            let name = &source.name;
+            if self.live.iter().take(index).any(|other| other.name == *name) {
+                return Err(format!("source.name: {name:?} stands twice; give each source its own"));
+            }
+            if source.has_webhook() && self.metrics.listen.is_empty() {
+                return Err(format!(
+                    "source {name:?}: its requests need an address to come to; set metrics.listen, such as 127.0.0.1:9464"
+                ));
+            }
         }
         Ok(())
     }

@@ -20,7 +20,8 @@ pub fn backoff(attempts: u32) -> Duration {
 }
 
 /// A `Retry-After` header: seconds, or an HTTP date.
-pub(super) fn retry_after(value: &str) -> Option<Duration> {
+#[must_use]
+pub fn retry_after(value: &str) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return (seconds.is_finite() && seconds >= 0.0)

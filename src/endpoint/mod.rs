@@ -12,6 +12,6 @@ mod backoff;
 mod client;
 mod failure;
 
-pub use backoff::backoff;
+pub use backoff::{backoff, retry_after};
 pub use client::Endpoint;
 pub use failure::RequestFailure;

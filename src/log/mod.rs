@@ -4,7 +4,7 @@
 //! write is never lost. A transaction is written as a whole or not at all. The offsets of a
 //! partition only grow. A record replaces the earlier record of its key; a null deletes it.
 //!
-//! - `interface`: the trait [`Log`]; `suite` tests it on both logs
+//! - `interface`: the trait [`Log`]; `suite` tests it on both logs; `source_log`: what live sources need
 //! - `embedded`: the log in a local directory; `kafka`: the log on a Kafka cluster
 //! - `record`: what is read and written; `topic`: where; `error`: what can fail
 //! - `view`: a read-only look into one topic
@@ -16,6 +16,7 @@ pub mod kafka;
 mod murmur2;
 mod open;
 mod record;
+mod source_log;
 #[cfg(test)]
 mod suite;
 mod topic;
@@ -28,5 +29,6 @@ pub use kafka::{KafkaLog, RawRecord};
 pub use open::open;
 pub use record::{KeyedValue, LiveKey, ReadBatch, Record, Transaction, TransactionEnd};
 pub(crate) use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
+pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};
 pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};
 pub use view::TopicView;

@@ -24,6 +24,10 @@ pub enum PipelineError {
     /// The source failed.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// A live source is set wrongly, or lacks a secret.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Live(#[from] crate::source::live::LiveError),
     /// The extractor failed.
     #[error(transparent)]
     Extract(#[from] ExtractError),

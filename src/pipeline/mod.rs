@@ -8,6 +8,7 @@
 //! from the dataflow, which is fed from the memory log and from nothing else.
 //!
 //! - `ingest`: turns log to memory log.
+//! - `live`: a chat platform to the turns log, while people talk.
 //! - `replica`: what follows the memory log and answers questions.
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
@@ -17,6 +18,8 @@ mod cancellation;
 mod error;
 mod front;
 mod ingest;
+#[cfg(feature = "live")]
+mod live;
 mod maintenance;
 mod progress;
 mod replica;
@@ -26,6 +29,8 @@ pub use cancellation::{Cancellation, Ended};
 pub use error::PipelineError;
 pub use front::{Asked, Front, FrontLoad, refusal};
 pub use ingest::{ExtractionEvent, ReextractRequest, extract, unit_texts};
+#[cfg(feature = "live")]
+pub use live::{LiveEvent, LiveRun, follow_source};
 pub use maintenance::{
     Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, check_model, diff,
     estimate, export, import, reembed, synonym_table, take_snapshot,

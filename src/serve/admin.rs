@@ -158,6 +158,8 @@ mod tests {
             positions: Mutex::default(),
             snapshots,
             reextractions: None,
+            #[cfg(feature = "live")]
+            webhooks: crate::serve::webhooks::Webhooks::default(),
         })
     }
 

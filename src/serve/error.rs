@@ -29,6 +29,9 @@ pub enum ServeError {
     /// The administration has no token.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// The pipeline names live sources, and the build has none.
+    #[error("source: this build follows no platforms; build it with the feature `live`, or remove [[source]]")]
+    NoLiveSources,
     /// A thread cannot be started.
     #[error("a thread cannot be started: {0}; the system has too many threads")]
     Thread(std::io::Error),

@@ -30,7 +30,10 @@ pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
 
 /// What anybody may ask.
 pub(super) fn routes() -> Router<Arc<State>> {
-    Router::new()
+    let routes = Router::new();
+    #[cfg(feature = "live")]
+    let routes = routes.merge(super::sources::routes());
+    routes
         .route("/health", get(|| async { "ok\n" }))
         .route("/ready", get(ready))
         .route("/metrics", get(|Shared(state): Shared<Arc<State>>| async move { state.metrics.text() }))

@@ -7,9 +7,10 @@
 //! the topics, and another instance does it.
 //!
 //! `service` starts a thread for each of: `extraction`, `follow`, `questions` (with `request`, the
-//! form of a question's record, `reply_topics` and `replies`), `edges`, `snapshots`, `replay`, `http`
-//! (how the service is, and how a route is added), `admin` (orders, with `admin_token`); `state` is what
-//! they share, `backoff` how they retry. `client` asks a running service, `tap` shows records to people.
+//! form of a question's record, `reply_topics` and `replies`), `edges`, `snapshots`, `replay`, `sources`
+//! (with `webhooks`, what platforms send), `http` (how the service is, and how a route is added), `admin`
+//! (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
+//! running service, `tap` shows records to people.
 
 mod admin;
 mod admin_token;
@@ -27,8 +28,12 @@ mod reply_topics;
 mod request;
 mod service;
 mod snapshots;
+#[cfg(feature = "live")]
+mod sources;
 mod state;
 mod tap;
+#[cfg(feature = "live")]
+mod webhooks;
 
 pub use admin_token::{AdminAccess, AdminError, admin_access};
 pub use client::{AskError, ask};

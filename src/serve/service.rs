@@ -43,6 +43,11 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     if pipeline.serve.edges && roles(Role::Serve) {
         log.ensure_edges()?;
     }
+    check_sources(pipeline)?;
+    #[cfg(feature = "live")]
+    if !pipeline.live.is_empty() {
+        log.ensure_sources()?;
+    }
     let (requests_out, requests) = unbounded();
     let (reextractions_out, reextractions) = unbounded();
     let by_model = roles(Role::Extract) && pipeline.extract.extractor == LLM;
@@ -54,6 +59,8 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         positions: Mutex::default(),
         snapshots: (roles(Role::Serve) && !pipeline.snapshot.directory.is_empty()).then_some(requests_out),
         reextractions: by_model.then_some(reextractions_out),
+        #[cfg(feature = "live")]
+        webhooks: super::webhooks::Webhooks::open(&pipeline.live).map_err(PipelineError::from)?,
     });
     if !pipeline.metrics.listen.is_empty() {
         http::start(&pipeline.metrics.listen, Arc::clone(&state))?;
@@ -107,6 +114,10 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
                 scope.spawn(move || ended(replay::replay(pipeline, table, state, stopping, say)));
             }
         }
+        #[cfg(feature = "live")]
+        if !pipeline.live.is_empty() {
+            scope.spawn(move || ended(super::sources::run(pipeline, log, state, stopping, say)));
+        }
         let mut measured = Instant::now();
         let mut counted = [Usage::default(); Contract::ALL.len()];
         while !stopping.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
@@ -122,6 +133,15 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         stopping.store(true, Ordering::Relaxed);
     });
     sync::into_inner(failure).map_or(Ok(()), Err)
+}
+
+/// Whether the live sources can be opened here.
+fn check_sources(pipeline: &Pipeline) -> Result<(), ServeError> {
+    #[cfg(feature = "live")]
+    for settings in &pipeline.live {
+        crate::source::live::LiveSource::check(settings).map_err(PipelineError::from)?;
+    }
+    if cfg!(feature = "live") || pipeline.live.is_empty() { Ok(()) } else { Err(ServeError::NoLiveSources) }
 }
 
 /// Adds what the language model used since the last call.

@@ -26,6 +26,9 @@ pub(super) struct State {
     pub(super) positions: Mutex<BTreeMap<u32, u64>>,
     /// Takes requests for a snapshot, where snapshots are written.
     pub(super) snapshots: Option<Sender<SnapshotReply>>,
+    /// Takes what platforms send to their sources.
+    #[cfg(feature = "live")]
+    pub(super) webhooks: super::webhooks::Webhooks,
     /// Takes requests to extract a bank again, where a language model extracts.
     pub(super) reextractions: Option<Sender<ReextractRequest>>,
 }

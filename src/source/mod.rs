@@ -1,15 +1,15 @@
 //! Turns in, one file per origin.
 //!
-//! In: a file or a stream. Out: turn events in the origin's order, and dead letters for
+//! In: a file, a stream, or a platform. Out: turn events in the origin's order, and dead letters for
 //! records that were rejected; both in batches. A bad record never ends a source, never panics,
 //! and its dead letter names its place; only an origin that cannot be read at all is an error.
-//! Reads no clock.
+//! Nothing but `live` reads a clock or a socket.
 //!
 //! `jsonl`, `locomo`, `realtalk`, `longmemeval` and `evermembench` each read one format and describe it in a
 //! constant `FORMAT`; so does `slack`, a chat platform's export, on what `chat` has for all of them.
 //! `formats` lists these constants and recognises the format of a file. `turn_source` is the
 //! interface, `summary` says what a source holds, `queue` holds a file that is read whole, `lines`
-//! splits a file into lines, `end_mark` closes a finished origin, `zone` reads times that name no
+//! splits a file into lines, `live` follows platforms while people talk, `end_mark` closes a finished origin, `zone` reads times that name no
 //! zone.
 
 mod chat;
@@ -18,6 +18,8 @@ mod error;
 mod format;
 mod formats;
 mod lines;
+#[cfg(feature = "live")]
+pub mod live;
 mod queue;
 mod summary;
 mod turn_source;

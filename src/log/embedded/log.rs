@@ -257,17 +257,14 @@ impl EmbeddedLog {
         }
         Ok(())
     }
-}
 
-impl Log for EmbeddedLog {
-    fn partitions(&self) -> u32 {
-        self.store.partitions
-    }
-
-    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
-        if events.is_empty() {
-            return Ok(());
-        }
+    /// Appends events and dead letters, and keeps entries of `positions`, in one write.
+    pub(super) fn append_with(
+        &self,
+        events: &[TurnEvent],
+        letters: &[DeadLetter],
+        positions: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<(), LogError> {
         let mut writer = self.writer();
         let mut ends = self.ends().clone();
         let mut batch = self.batch();
@@ -289,18 +286,37 @@ impl Log for EmbeddedLog {
         for (partition, end) in touched {
             batch.insert(&self.store.positions, store::turns_end(partition), end.to_be_bytes());
         }
+        self.put_dead_letters(&mut batch, &mut ends, letters, now)?;
+        for (key, value) in positions {
+            batch.insert(&self.store.positions, key, value);
+        }
         self.write(&mut writer, batch, ends, bytes)
+    }
+
+    /// An entry of `positions`.
+    pub(super) fn position_of(&self, key: &[u8]) -> Result<Option<Vec<u8>>, LogError> {
+        let found = self.store.positions.get(key).map_err(|e| store::failed(&self.directory, "a read", e))?;
+        Ok(found.map(|value| value.to_vec()))
+    }
+}
+
+impl Log for EmbeddedLog {
+    fn partitions(&self) -> u32 {
+        self.store.partitions
+    }
+
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.append_with(events, &[], Vec::new())
     }
 
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
         if letters.is_empty() {
             return Ok(());
         }
-        let mut writer = self.writer();
-        let mut ends = self.ends().clone();
-        let mut batch = self.batch();
-        self.put_dead_letters(&mut batch, &mut ends, letters, Timestamp::now().as_millisecond())?;
-        self.write(&mut writer, batch, ends, 0)
+        self.append_with(&[], letters, Vec::new())
     }
 
     /// The directory's lock already excludes other processes.

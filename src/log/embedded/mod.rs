@@ -31,6 +31,7 @@ mod acknowledged;
 mod cleaning;
 mod log;
 mod record;
+mod sources;
 mod store;
 mod store_manifest;
 mod writer_lock;

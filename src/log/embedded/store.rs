@@ -65,6 +65,11 @@ pub(super) fn read_position(partition: u32) -> [u8; 5] {
     tagged(b'r', partition)
 }
 
+/// Key of what a live source has committed, in `positions`.
+pub(super) fn source_state(name: &[u8]) -> Vec<u8> {
+    [b"source ", name].concat()
+}
+
 fn tagged(tag: u8, partition: u32) -> [u8; 5] {
     let [a, b, c, d] = partition.to_be_bytes();
     [tag, a, b, c, d]

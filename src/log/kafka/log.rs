@@ -91,7 +91,8 @@ impl KafkaLog {
     /// # Errors
     /// [`LogError`], as [`Self::open`].
     pub fn ensure_edges(&self) -> Result<(), LogError> {
-        topics::ensure(&self.cluster, self.partitions, OptionalTopics { edges: true, next: false }).map(drop)
+        topics::ensure(&self.cluster, self.partitions, OptionalTopics { edges: true, ..OptionalTopics::default() })
+            .map(drop)
     }
 
     /// Topic properties that work but could be better, each with its remedy.
@@ -158,7 +159,7 @@ impl KafkaLog {
     }
 
     /// Makes readers of this process see what it wrote.
-    fn reach_written(&self, last: &HashMap<(String, i32), i64>) {
+    pub(super) fn reach_written(&self, last: &HashMap<(String, i32), i64>) {
         let readers = sync::lock(&self.readers);
         for ((topic, partition), offset) in last {
             for kind in [Topic::Turns, Topic::Memory, Topic::NextMemory, Topic::DeadLetters] {
@@ -428,7 +429,8 @@ impl Log for KafkaLog {
     }
 
     fn begin_next(&self) -> Result<(), LogError> {
-        let (found, _) = topics::ensure(&self.cluster, self.partitions, OptionalTopics { edges: false, next: true })?;
+        let (found, _) =
+            topics::ensure(&self.cluster, self.partitions, OptionalTopics { next: true, ..OptionalTopics::default() })?;
         if found != self.generation {
             return Err(self.already_moved(found));
         }
@@ -526,7 +528,7 @@ impl KafkaLog {
         LogError::Moved { topic, to, model: "those of another run".to_owned() }
     }
 
-    fn turn<'a>(&'a self, event: &'a TurnEvent, value: &'a [u8]) -> Outgoing<'a> {
+    pub(super) fn turn<'a>(&'a self, event: &'a TurnEvent, value: &'a [u8]) -> Outgoing<'a> {
         Outgoing {
             topic: &self.turns,
             partition: Some(partition_of(event.bank(), self.partitions)),
@@ -536,7 +538,7 @@ impl KafkaLog {
         }
     }
 
-    fn letter<'a>(&'a self, letter: &DeadLetter, value: &'a [u8]) -> Outgoing<'a> {
+    pub(super) fn letter<'a>(&'a self, letter: &DeadLetter, value: &'a [u8]) -> Outgoing<'a> {
         Outgoing {
             topic: &self.dead_letters,
             partition: Some(0),
@@ -572,7 +574,11 @@ fn error_headers(letter: &DeadLetter, turns: &str) -> OwnedHeaders {
 }
 
 /// Fails for a value that no retry could send.
-fn check_sizes<'a>(topic: Topic, partition: u32, mut values: impl Iterator<Item = &'a [u8]>) -> Result<(), LogError> {
+pub(super) fn check_sizes<'a>(
+    topic: Topic,
+    partition: u32,
+    mut values: impl Iterator<Item = &'a [u8]>,
+) -> Result<(), LogError> {
     match values.by_ref().map(<[u8]>::len).enumerate().find(|(_, bytes)| *bytes > MAX_VALUE_BYTES) {
         None => Ok(()),
         Some((index, bytes)) => {
@@ -582,7 +588,7 @@ fn check_sizes<'a>(topic: Topic, partition: u32, mut values: impl Iterator<Item 
     }
 }
 
-fn json_of<T: serde::Serialize>(topic: Topic, values: &[T]) -> Result<Vec<Vec<u8>>, LogError> {
+pub(super) fn json_of<T: serde::Serialize>(topic: Topic, values: &[T]) -> Result<Vec<Vec<u8>>, LogError> {
     let json = |(index, value)| {
         serde_json::to_vec(value).map_err(|e| LogError::Record {
             topic,

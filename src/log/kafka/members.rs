@@ -1,4 +1,4 @@
-//! The partitions of the turns topic that the consumer group assigns to this instance.
+//! The partitions of a topic that a consumer group assigns to this instance.
 //!
 //! In: membership in a consumer group. Out: assigned and revoked partitions. The member reads
 //! nothing: it pauses what it is assigned, and a thread polls it all the time, so that a long
@@ -24,6 +24,7 @@ use rdkafka::{
 use super::{
     KafkaLog,
     client::{Cluster, Watch, drop_in_background},
+    topics::SOURCES,
 };
 use crate::{log::LogError, sync};
 
@@ -75,7 +76,26 @@ fn partitions(list: &TopicPartitionList) -> Vec<u32> {
     list.elements().iter().map(|e| e.partition().unsigned_abs()).collect()
 }
 
-/// A member of the group of extractors. Dropping it leaves the group.
+/// What a group divides among its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// The partitions of the turns topic, to extract them.
+    Extractors,
+    /// The partitions of the topic of live sources, to run the sources of each.
+    Sources,
+}
+
+impl Group {
+    /// Its name behind the prefix, and the topic that it divides.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Extractors => ("extract", "turns"),
+            Self::Sources => ("sources", SOURCES),
+        }
+    }
+}
+
+/// A member of a group. Dropping it leaves the group.
 pub struct Member {
     topic: String,
     consumer: Arc<Mutex<Arc<BaseConsumer<Context>>>>,
@@ -88,14 +108,14 @@ pub struct Member {
 /// A client that joins the group.
 fn join_group(
     cluster: &Cluster,
+    group: &str,
     topic: &str,
     events: &Sender<Membership>,
 ) -> Result<(Watch, BaseConsumer<Context>), LogError> {
     let watch = Watch::default();
-    let failed = |e: &KafkaError| cluster.failed(&watch, "joining the group of extractors", e);
+    let failed = |e: &KafkaError| cluster.failed(&watch, format!("joining the group {group}"), e);
     let context = Context { watch: watch.clone(), events: events.clone() };
-    let consumer: BaseConsumer<Context> =
-        cluster.member("extract").create_with_context(context).map_err(|e| failed(&e))?;
+    let consumer: BaseConsumer<Context> = cluster.member(group).create_with_context(context).map_err(|e| failed(&e))?;
     consumer.subscribe(&[topic]).map_err(|e| failed(&e))?;
     Ok((watch, consumer))
 }
@@ -105,11 +125,12 @@ impl Member {
     ///
     /// # Errors
     /// [`LogError::Cluster`].
-    pub fn join(log: &KafkaLog) -> Result<Self, LogError> {
+    pub fn join(log: &KafkaLog, group: Group) -> Result<Self, LogError> {
+        let (group, topic) = group.names();
         let cluster: Cluster = log.cluster().clone();
         let (sender, events) = unbounded();
-        let topic = cluster.topic("turns");
-        let (mut watch, consumer) = join_group(&cluster, &topic, &sender)?;
+        let topic = cluster.topic(topic);
+        let (mut watch, consumer) = join_group(&cluster, group, &topic, &sender)?;
         let consumer = Arc::new(Mutex::new(Arc::new(consumer)));
         let (stop, failure) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
         let polling = {
@@ -121,9 +142,9 @@ impl Member {
                     let polled = member.poll(Duration::from_millis(100));
                     let mut error = polled
                         .and_then(Result::err)
-                        .map(|e| cluster.failed(&watch, "polling the group of extractors", &e));
+                        .map(|e| cluster.failed(&watch, format!("polling the group {group}"), &e));
                     if watch.stranded() {
-                        match join_group(&cluster, &topic, &sender) {
+                        match join_group(&cluster, group, &topic, &sender) {
                             Ok((fresh, another)) => {
                                 // The group will expel the old client and assign its partitions elsewhere.
                                 let ours = member.assignment().map_or_else(|_| Vec::new(), |list| partitions(&list));

@@ -13,6 +13,7 @@
 //! - `topics`: creates and checks the topics
 //! - `partition_reader`: reads one partition; `owner`: commits to one
 //! - `position`: the records of read positions and of switches between generations
+//! - `sources`: the turns and positions of live sources
 //! - `members`: the partitions that the consumer group assigns to this instance
 
 pub(crate) mod client;
@@ -21,6 +22,7 @@ pub mod members;
 pub(crate) mod owner;
 pub(crate) mod partition_reader;
 mod position;
+mod sources;
 mod topics;
 
 #[cfg(test)]
@@ -30,4 +32,5 @@ mod tests;
 
 pub use log::KafkaLog;
 pub use partition_reader::RawRecord;
+pub(crate) use sources::partition_of_source;
 pub(crate) use topics::{memory_topic, partitions_of};

@@ -9,9 +9,11 @@
 //! | `edges` | as memory | compacted, deletions for a week |
 //! | `memory-2` and so on | as memory | as memory |
 //! | `generations` | 1 | compacted |
+//! | `sources` | 16 | compacted |
 //!
-//! The last two exist once the memory was re-embedded with another model. An existing topic is never
-//! changed: what it lacks is an error where it does not work, else a notice, each with the command.
+//! `memory-2` and `generations` exist once the memory was re-embedded with another model, `sources`
+//! where a pipeline names live sources. An existing topic is never changed: what it lacks is an error
+//! where it does not work, else a notice, each with the command.
 
 use rdkafka::{
     admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication},
@@ -31,6 +33,10 @@ use crate::log::{LogError, MAX_RECORD_BYTES, REMOVALS_KEPT_MS, memory_name};
 
 /// The topic that holds the number of the current generation of the memory.
 pub(super) const GENERATIONS: &str = "generations";
+
+/// The topic of live sources, and its partitions, which never change.
+pub(super) const SOURCES: &str = "sources";
+pub(super) const SOURCES_PARTITIONS: u32 = 16;
 
 /// The required configuration of a topic.
 struct TopicSpec {
@@ -104,6 +110,8 @@ pub(super) struct OptionalTopics {
     pub edges: bool,
     /// The next generation of the memory, and the topic of generations.
     pub next: bool,
+    /// The topic of live sources.
+    pub sources: bool,
 }
 
 fn topic_specs(cluster: &Cluster, partitions: u32, generation: u32, optional: OptionalTopics) -> Vec<TopicSpec> {
@@ -165,6 +173,9 @@ fn topic_specs(cluster: &Cluster, partitions: u32, generation: u32, optional: Op
     if optional.next {
         topics.push(topic(&memory_name(generation + 1), partitions, false, &by_key(memory_ms), lagging));
         topics.push(topic(GENERATIONS, 1, false, &by_key(0), &["cleanup.policy"]));
+    }
+    if optional.sources {
+        topics.push(topic(SOURCES, SOURCES_PARTITIONS, false, &by_key(0), &["cleanup.policy"]));
     }
     topics
 }

@@ -19,7 +19,7 @@ use crate::{
     llm::LlmError,
     log::{
         KafkaLog, Log, LogError,
-        kafka::members::{Member, Membership},
+        kafka::members::{Group, Member, Membership},
         partition_of,
     },
     model::{Bank, ModelRef, Usage},
@@ -126,7 +126,7 @@ pub fn extract(
     if let Some(found) = model_of(log)?.filter(|found| *found != model) {
         return Err(PipelineError::other_model(&found, &model));
     }
-    let member = Member::join(log)?;
+    let member = Member::join(log, Group::Extractors)?;
     tell(ExtractionEvent::Joined);
     let mut stages: BTreeMap<u32, Stage> = BTreeMap::new();
     let mut due: BTreeMap<u32, Instant> = BTreeMap::new();

@@ -3,8 +3,9 @@
 //! In: what a platform's reader found, message by message. Out: turn events. A platform's file
 //! knows its format and nothing else; here lies what holds for all of them, said once.
 //!
-//! `message` is the vocabulary, `reader` the interface that a platform's file implements, and
-//! `chat_source` makes a [`super::Source`] of a reader. `routing` chooses which conversations are
+//! `message` is the vocabulary, `reader` the interface that a platform's file implements, `turn_maker`
+//! makes turns of what was found, and `chat_source` makes a [`super::Source`] of a reader. `assigned`
+//! keeps the names that a live source has given. `routing` chooses which conversations are
 //! read and which bank each goes to, `people` gives each account one name, `redaction` removes
 //! what must not be stored, `names` keeps ids within their limits. `tree` opens a file, a directory
 //! or a zip archive alike, `sample` looks at its beginning, `elements` splits a JSON array without
@@ -12,6 +13,7 @@
 //! text, `reordered` returns the messages of an export that is not in order of time oldest first, by
 //! `time_order`.
 
+mod assigned;
 mod chat_source;
 mod elements;
 mod markup;
@@ -29,10 +31,12 @@ mod routing;
 mod sample;
 mod time_order;
 mod tree;
+mod turn_maker;
 
 #[cfg(test)]
 pub(crate) mod transcript;
 
+pub(crate) use assigned::Assigned;
 pub(crate) use chat_source::ChatSource;
 pub(crate) use elements::{Element, Elements};
 pub(crate) use markup::{html_to_text, resolve_entities};
@@ -46,3 +50,4 @@ pub(crate) use reordered::{Reordered, Unordered};
 pub(crate) use sample::{Sample, has_json_keys};
 pub(crate) use time_order::{TimeOrder, Timed};
 pub(crate) use tree::Tree;
+pub(crate) use turn_maker::TurnMaker;

@@ -22,6 +22,8 @@ use crate::{
 pub(super) struct People {
     aliases: BTreeMap<String, String>,
     banks: HashMap<Bank, Names>,
+    /// Whether a name was given since [`People::take_changed`].
+    changed: bool,
 }
 
 #[derive(Default)]
@@ -45,7 +47,7 @@ impl People {
     /// [`SourceError`] when the file cannot be read, is no such list, or holds a name that no speaker
     /// can have.
     pub(super) fn open(aliases: Option<&Path>) -> Result<Self, SourceError> {
-        let Some(path) = aliases else { return Ok(Self { aliases: BTreeMap::new(), banks: HashMap::new() }) };
+        let Some(path) = aliases else { return Ok(Self::with(BTreeMap::new())) };
         let invalid = |problem| SourceError::Settings { key: "aliases", problem };
         let text = std::fs::read_to_string(path)
             .map_err(|e| invalid(format!("{} cannot be read: {e}; check the path", path.display())))?;
@@ -63,7 +65,37 @@ impl People {
                 )));
             }
         }
-        Ok(Self { aliases, banks: HashMap::new() })
+        Ok(Self::with(aliases))
+    }
+
+    fn with(aliases: BTreeMap<String, String>) -> Self {
+        Self { aliases, banks: HashMap::new(), changed: false }
+    }
+
+    /// Gives accounts the names again that they had in an earlier run, by bank. An alias goes before.
+    pub(super) fn restore(&mut self, people: BTreeMap<String, BTreeMap<String, String>>) {
+        for (bank, accounts) in people {
+            let Ok(bank) = Bank::parse(&bank) else { continue };
+            let names = self.banks.entry(bank).or_default();
+            for (account, name) in accounts {
+                let is_alias = self.aliases.values().any(|alias| *alias == name) || self.aliases.contains_key(&account);
+                if !is_alias {
+                    names.owners.insert(name.clone(), Owner::Account(account.clone()));
+                    names.by_account.insert(account, name);
+                }
+            }
+        }
+    }
+
+    /// The names of all accounts by bank.
+    pub(super) fn names(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        let of = |names: &Names| names.by_account.iter().map(|(id, name)| (id.clone(), name.clone())).collect();
+        self.banks.iter().map(|(bank, names)| (bank.to_string(), of(names))).collect()
+    }
+
+    /// Whether a name was given since the last call.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
     /// The name of an account in a bank, the same each time.
@@ -81,6 +113,7 @@ impl People {
                 None => names.free(account, &self.aliases),
             };
             names.by_account.insert(account.id.clone(), name);
+            self.changed = true;
         }
         names.by_account.get(&account.id).map_or("", String::as_str)
     }

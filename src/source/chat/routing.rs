@@ -7,11 +7,12 @@
 //! with the same name the second gets its id too.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use super::{
+    assigned::AssignedPlace,
     message::{Conversation, Privacy},
     names::within_limits,
 };
@@ -41,13 +42,22 @@ pub(super) enum Route {
     LeftOut(&'static str),
 }
 
+/// The workspace and the id of a conversation.
+type Key = (Option<String>, String);
+
 /// The routes of all conversations so far.
 pub(super) struct Routing {
     template: Template,
+    /// The template as it was written.
+    written: String,
     only: Vec<String>,
     except: Vec<String>,
     include: Vec<Include>,
-    routes: HashMap<(Option<String>, String), Arc<Route>>,
+    routes: HashMap<Key, Arc<Route>>,
+    /// Where conversations went in an earlier run.
+    before: HashMap<Key, (Bank, Option<String>)>,
+    /// Whether a conversation was given a place since [`Routing::take_changed`].
+    changed: bool,
     /// The conversation before, which mostly is this one.
     last: Option<(Arc<Conversation>, Arc<Route>)>,
     /// Banks and sessions that a conversation has.
@@ -69,6 +79,9 @@ impl Routing {
         };
         Ok(Self {
             template: Template::parse(&template)?,
+            written: template,
+            before: HashMap::new(),
+            changed: false,
             only: settings.only.clone(),
             except: settings.except.clone(),
             include: settings.include.clone(),
@@ -102,6 +115,46 @@ impl Routing {
         Ok(route)
     }
 
+    /// The template of banks, as it was written.
+    pub(super) fn template(&self) -> &str {
+        &self.written
+    }
+
+    /// Gives conversations the places again that they had in an earlier run with the same template.
+    /// Whether they are read is decided anew.
+    pub(super) fn restore(&mut self, template: &str, places: Vec<AssignedPlace>) {
+        if template != self.written {
+            return;
+        }
+        for AssignedPlace { workspace, id, bank, session } in places {
+            let Ok(bank) = Bank::parse(&bank) else { continue };
+            self.taken.insert((bank.clone(), session.clone()));
+            self.before.insert((workspace, id), (bank, session));
+        }
+    }
+
+    /// Where each conversation goes, of this run and of those before.
+    pub(super) fn places(&self) -> Vec<AssignedPlace> {
+        let now = self.routes.iter().filter_map(|(key, route)| match &**route {
+            Route::To { bank, session } => Some((key, (bank, session))),
+            Route::LeftOut(_) => None,
+        });
+        let before = self.before.iter().map(|(key, (bank, session))| (key, (bank, session)));
+        let all: BTreeMap<&Key, (&Bank, &Option<String>)> = before.chain(now).collect();
+        let place = |((workspace, id), (bank, session)): (&Key, (&Bank, &Option<String>))| AssignedPlace {
+            workspace: workspace.clone(),
+            id: id.clone(),
+            bank: bank.to_string(),
+            session: session.clone(),
+        };
+        all.into_iter().map(place).collect()
+    }
+
+    /// Whether a conversation was given a place since the last call.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
     /// The names in `only` that no conversation has.
     pub(super) fn unknown(&self) -> Vec<String> {
         self.only.iter().filter(|name| !self.named.contains(*name)).cloned().collect()
@@ -128,6 +181,11 @@ impl Routing {
                 _ => {}
             }
         }
+        let key = (conversation.workspace.clone(), conversation.id.clone());
+        if let Some((bank, session)) = self.before.get(&key) {
+            return Ok(Route::To { bank: bank.clone(), session: session.clone() });
+        }
+        self.changed = true;
         let name = if conversation.name.trim().is_empty() { &conversation.id } else { &conversation.name };
         let with_id = format!("{name} ({})", conversation.id);
         let mut route = (self.template.bank(conversation, name)?, self.session(name));

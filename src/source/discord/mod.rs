@@ -7,12 +7,14 @@
 //!
 //! `export` tells the two apart. `exporter` reads the files of DiscordChatExporter, and `message` turns
 //! one of their messages into an item, by its `kind`. `package` reads a data package, `csv` its older
-//! tables. `shared` makes attachments of files, embeds and stickers; `mentions` and `markdown` turn
+//! tables. `gateway` reads messages while they are said. `shared` makes attachments of files, embeds and stickers; `mentions` and `markdown` turn
 //! Discord's wording into what a person reads; `snowflake` reads the time that an id holds.
 
 mod csv;
 mod export;
 mod exporter;
+#[cfg(feature = "live")]
+mod gateway;
 mod kind;
 mod markdown;
 mod mentions;
@@ -25,3 +27,5 @@ mod snowflake;
 mod tests;
 
 pub(super) use export::FORMAT;
+#[cfg(feature = "live")]
+pub(super) use gateway::Servers;

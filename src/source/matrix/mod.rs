@@ -6,11 +6,17 @@
 //! Encrypted events that the exporting client could not read are counted, never guessed at. The
 //! export in HTML has neither ids nor edits and is refused.
 //!
-//! `event` is the protocol's records, `reader` makes messages of them.
+//! `event` is the protocol's records, `reader` makes messages of them, and `spoken` chat items of these.
+//! `followed` reads the events of rooms as they come.
 
 mod event;
+#[cfg(feature = "live")]
+mod followed;
 mod reader;
+mod spoken;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "live")]
+pub(super) use followed::{Followed, Rooms};
 pub(super) use reader::FORMAT;

@@ -12,14 +12,17 @@ use std::{
 
 use serde_json::Value;
 
-use super::event::{Event, Kept, What, words};
+use super::{
+    event::{Event, Kept, What},
+    spoken::{Spoken, account, display_name},
+};
 use crate::{
     config::SourceSettings,
     model::{DeadLetter, EventTime},
     source::{
         chat::{
-            Account, ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip,
-            TimeOrder, Timed, Tree, Unordered, has_json_keys,
+            Account, ChatItem, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
+            Tree, Unordered, has_json_keys,
         },
         error::SourceError,
         format::{Opener, SourceFormat},
@@ -269,12 +272,8 @@ impl Matrix {
 
     /// A member's name; the last one counts.
     fn member(&mut self, room: usize, event: &Event) {
-        let name = |content: Option<&Value>| {
-            let name = content.and_then(|c| c.get("displayname")).and_then(Value::as_str).map(str::trim);
-            name.filter(|n| !n.is_empty()).map(str::to_owned)
-        };
-        let before = || name(event.unsigned.get("prev_content"));
-        let (Some(account), Some(name)) = (&event.state_key, name(Some(&event.content)).or_else(before)) else {
+        let before = || display_name(event.unsigned.get("prev_content"));
+        let (Some(account), Some(name)) = (&event.state_key, display_name(Some(&event.content)).or_else(before)) else {
             return;
         };
         let time = event.origin_server_ts.unwrap_or(0);
@@ -285,11 +284,7 @@ impl Matrix {
     }
 
     fn account(&self, room: usize, id: &str) -> Account {
-        let handle = id.strip_prefix('@').unwrap_or(id);
-        let local = handle.split(':').next().filter(|l| !l.is_empty()).unwrap_or(handle);
-        let known = self.names.get(&(room, id.to_owned())).map(|(_, name)| name.clone());
-        let name = known.unwrap_or_else(|| local.to_owned());
-        Account { id: id.to_owned(), name, handle: Some(handle.to_owned()), bot: false }
+        account(id, self.names.get(&(room, id.to_owned())).map(|(_, name)| name.clone()))
     }
 
     /// The last valid edit of a message that no redaction removed: by the author of the message.
@@ -299,43 +294,16 @@ impl Matrix {
     }
 
     fn message(&mut self, kept: Kept, conversation: Arc<Conversation>, unix_ms: i64) -> ChatItem {
-        let What::Said { mut content, mut version, thread, reply_to } = kept.what else {
+        let Kept { room, id, sender, what } = kept;
+        let What::Said { mut content, mut version, thread, reply_to } = what else {
             return ChatItem::Skip(Skip::Copy);
         };
-        if let Some(edit) = self.last_edit(&kept.id, &kept.sender).filter(|e| e.unix_ms >= version) {
+        if let Some(edit) = self.last_edit(&id, &sender).filter(|e| e.unix_ms >= version) {
             (content, version) = (edit.content.clone(), edit.unix_ms);
         }
-        let mut words = words(&content);
-        if words.protocol {
-            return ChatItem::Skip(Skip::ServiceMessage);
-        }
-        if words.text.is_empty() && words.attachments.is_empty() {
-            return ChatItem::Skip(Skip::Empty);
-        }
-        let mut author = self.account(kept.room, &kept.sender);
-        author.bot = words.bot;
-        if words.action {
-            words.text = format!("{} {}", author.name, words.text);
-        }
-        let mut mentions: Vec<Account> =
-            words.pills.into_iter().map(|(id, name)| Account { name, ..self.account(kept.room, &id) }).collect();
-        let named = words.mentioned.iter().map(|id| self.account(kept.room, id));
-        let named: Vec<Account> =
-            named.filter(|a| words.text.contains(&a.name) && mentions.iter().all(|m| m.id != a.id)).collect();
-        mentions.extend(named);
-        let Ok(time) = EventTime::new(unix_ms, 0) else { return ChatItem::Skip(Skip::Unsupported) };
-        ChatItem::Message(Box::new(ChatMessage {
-            conversation,
-            thread: thread.or_else(|| self.roots.contains(&kept.id).then(|| kept.id.clone())),
-            id: kept.id,
-            version,
-            author,
-            text: words.text,
-            time,
-            reply_to,
-            attachments: words.attachments,
-            mentions,
-        }))
+        let thread = thread.or_else(|| self.roots.contains(&id).then(|| id.clone()));
+        let spoken = Spoken { conversation, id, sender, unix_ms, content, version, thread, reply_to };
+        spoken.item(&|id| self.account(room, id))
     }
 }
 

@@ -39,8 +39,9 @@ pub(super) struct Directory {
     team: Option<String>,
 }
 
+/// An account, in `users.json` and in what `users.info` replies.
 #[derive(Deserialize)]
-struct User {
+pub(super) struct User {
     id: String,
     #[serde(default)]
     team_id: Option<String>,
@@ -63,8 +64,9 @@ pub(super) struct Profile {
     name: Option<String>,
 }
 
+/// A conversation, in the lists and in what `conversations.info` replies.
 #[derive(Deserialize)]
-struct Channel {
+pub(super) struct Channel {
     id: String,
     #[serde(default)]
     name: Option<String>,
@@ -105,7 +107,14 @@ impl Directory {
         Ok((directory, rejects))
     }
 
-    fn user(&mut self, user: User) {
+    /// An empty directory of a team.
+    #[cfg(feature = "live")]
+    pub(super) fn of_team(team: &str) -> Self {
+        Self { team: Some(team.to_owned()), ..Self::default() }
+    }
+
+    /// Adds an account, or gives it another name.
+    pub(super) fn user(&mut self, user: User) {
         let profile = user.profile.unwrap_or_default();
         let handle = user.name.filter(|name| !name.trim().is_empty());
         let real_name = Profile { real_name: profile.real_name.or(user.real_name), ..profile };
@@ -115,7 +124,8 @@ impl Directory {
         self.accounts.insert(user.id.clone(), Account { id: user.id, name, handle, bot });
     }
 
-    fn list_channel(&mut self, around: &str, channel: Channel, listed: Privacy) {
+    /// Adds a conversation of a list.
+    pub(super) fn list_channel(&mut self, around: &str, channel: Channel, listed: Privacy) {
         let privacy = match channel.is_private {
             Some(true) if listed == Privacy::Open => Privacy::Private,
             _ => listed,

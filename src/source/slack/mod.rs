@@ -7,15 +7,20 @@
 //! stored.
 //!
 //! `reader` goes through the files, `directory` knows channels and users, `message` reads one
-//! message, `mrkdwn` and `blocks` turn Slack's markup into text.
+//! message, `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same messages
+//! while they are said.
 
 mod blocks;
 mod directory;
 mod message;
 mod mrkdwn;
 mod reader;
+#[cfg(feature = "live")]
+mod workspace;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use reader::FORMAT;
+#[cfg(feature = "live")]
+pub(super) use workspace::Workspace;

@@ -90,6 +90,15 @@ impl Chat {
         }
     }
 
+    /// Says that the next message stands in a topic, and what it answers there.
+    #[cfg(feature = "live")]
+    pub(super) fn in_topic(&mut self, topic: i64, answered: Option<i64>) {
+        self.topics.begin(topic);
+        if let Some(answered) = answered.filter(|answered| *answered != topic) {
+            self.topics.of(answered, topic);
+        }
+    }
+
     /// The chat as a conversation.
     pub(super) fn conversation(&self) -> &Arc<Conversation> {
         &self.conversation

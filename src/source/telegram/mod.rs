@@ -7,8 +7,10 @@
 //!
 //! `export` opens either form, `json` reads `result.json` and `html` the pages. `message` turns one
 //! JSON message into an item, with `text` for its words, `media` for what is shared and `topics` for
-//! the topic that it belongs to. `repair` mends the JSON that Telegram Desktop writes wrongly.
+//! the topic that it belongs to. `bot` turns a message of the Bot API into the same. `repair` mends the JSON that Telegram Desktop writes wrongly.
 
+#[cfg(feature = "live")]
+mod bot;
 mod export;
 mod html;
 mod json;
@@ -21,4 +23,6 @@ mod topics;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "live")]
+pub(super) use bot::bot_item;
 pub(super) use export::FORMAT;

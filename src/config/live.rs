@@ -1,0 +1,176 @@
+//! `[[source]]`: the chat platforms that a service follows while people talk.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::source::{Include, SourceSettings};
+
+/// A platform that a service follows. The tables of a file are `[[source]]`; a single `[source]` names
+/// a file instead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LiveSettings {
+    /// The source's name, 1 to 64 of `[A-Za-z0-9._-]`. Its position is kept under this name, and a
+    /// webhook's path is `/sources/NAME`.
+    pub name: String,
+    /// Where people talk.
+    pub platform: Platform,
+    /// How messages come.
+    #[serde(default)]
+    pub delivery: Delivery,
+    /// Name of the environment variable that holds the platform's token: that of the bot, or of the
+    /// account on Matrix.
+    #[serde(default)]
+    pub token_env: String,
+    /// Slack's Socket Mode: name of the environment variable that holds the app-level token.
+    #[serde(default)]
+    pub app_token_env: String,
+    /// Webhooks: name of the environment variable that holds the secret by which requests are
+    /// recognised.
+    #[serde(default)]
+    pub secret_env: String,
+    /// Base address of the platform's API; empty: the platform's own. Matrix needs the address of the
+    /// homeserver.
+    #[serde(default)]
+    pub endpoint: String,
+    /// As in `[source]`: a template of banks. Empty puts each conversation into a bank of its own,
+    /// behind the platform's name. A signed webhook needs the plain name of a bank.
+    #[serde(default)]
+    pub bank: String,
+    /// As in `[source]`: the zone in which times are written.
+    #[serde(default = "utc")]
+    pub zone: String,
+    /// As in `[source]`: reads only the conversations with these ids or names.
+    #[serde(default)]
+    pub only: Vec<String>,
+    /// As in `[source]`: leaves out the conversations with these ids or names.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// As in `[source]`: also reads the private channels (`private`) or the direct messages
+    /// (`direct`).
+    #[serde(default)]
+    pub include: Vec<Include>,
+    /// As in `[source]`: a TOML file that gives accounts other names.
+    #[serde(default)]
+    pub aliases: Option<PathBuf>,
+    /// As in `[source]`: what is replaced in texts before anything is stored.
+    #[serde(default)]
+    pub redact: Vec<String>,
+}
+
+/// A platform that can be followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Platform {
+    /// A bot of Telegram.
+    Telegram,
+    /// An app of Slack.
+    Slack,
+    /// A bot of Discord.
+    Discord,
+    /// An account on a Matrix homeserver.
+    Matrix,
+    /// Anything that can sign a request: turns as JSON.
+    Webhook,
+}
+
+/// How messages come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Delivery {
+    /// This service asks the platform, or keeps a connection to it.
+    #[default]
+    Pull,
+    /// The platform sends requests to `metrics.listen`, below `/sources/NAME`.
+    Webhook,
+}
+
+impl Platform {
+    /// Its name in a pipeline file, which is that of its export's format, too.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Telegram => "telegram",
+            Self::Slack => "slack",
+            Self::Discord => "discord",
+            Self::Matrix => "matrix",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+impl LiveSettings {
+    /// Whether requests of the platform come in over HTTP.
+    #[must_use]
+    pub fn has_webhook(&self) -> bool {
+        self.platform == Platform::Webhook || self.delivery == Delivery::Webhook
+    }
+
+    /// The settings that a live source shares with an export of its platform.
+    #[must_use]
+    pub fn as_export(&self) -> SourceSettings {
+        SourceSettings {
+            bank: self.bank.clone(),
+            zone: self.zone.clone(),
+            only: self.only.clone(),
+            except: self.except.clone(),
+            include: self.include.clone(),
+            aliases: self.aliases.clone(),
+            redact: self.redact.clone(),
+            ..SourceSettings::new(self.platform.name(), "")
+        }
+    }
+
+    /// Whether the keys fit each other and the platform.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let name = &self.name;
+        if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
+            return Err(format!("source.name: {name:?} is no name; use 1 to 64 of [A-Za-z0-9._-]"));
+        }
+        let key = |key: &str| format!("source {name:?}: {key}");
+        let platform = self.platform.name();
+        let needs_token =
+            self.platform != Platform::Webhook && !(self.platform == Platform::Telegram && self.has_webhook());
+        let needs_app_token = self.platform == Platform::Slack && !self.has_webhook();
+        let needed = [
+            ("token_env", &self.token_env, needs_token),
+            ("app_token_env", &self.app_token_env, needs_app_token),
+            ("secret_env", &self.secret_env, self.has_webhook()),
+        ];
+        for (name, value, needed) in needed {
+            if needed && value.is_empty() {
+                return Err(format!(
+                    "{}: missing; write the name of the environment variable that holds it ({platform} needs it)",
+                    key(name)
+                ));
+            }
+        }
+        let is_pushed = self.delivery == Delivery::Webhook;
+        let refused = [
+            ("delivery", is_pushed && matches!(self.platform, Platform::Discord | Platform::Matrix)),
+            ("app_token_env", !self.app_token_env.is_empty() && self.platform != Platform::Slack),
+            ("secret_env", !self.secret_env.is_empty() && !self.has_webhook()),
+        ];
+        if let Some((name, _)) = refused.iter().find(|(_, refused)| *refused) {
+            return Err(format!("{}: has no use for {platform} as it is set here; leave it out", key(name)));
+        }
+        if self.platform == Platform::Webhook && self.bank.is_empty() {
+            return Err(format!("{}: missing; write the bank of turns that name none", key("bank")));
+        }
+        if self.platform == Platform::Matrix && self.endpoint.is_empty() {
+            return Err(format!("{}: missing; write the address of the homeserver", key("endpoint")));
+        }
+        if !self.endpoint.is_empty() && !["http://", "https://"].iter().any(|scheme| self.endpoint.starts_with(scheme))
+        {
+            return Err(format!("{}: {:?} is no address; begin with https://", key("endpoint"), self.endpoint));
+        }
+        Ok(())
+    }
+}
+
+fn utc() -> String {
+    "+00:00".to_owned()
+}

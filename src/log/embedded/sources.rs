@@ -1,0 +1,31 @@
+//! Live sources on the embedded log: turns and positions in one write.
+//!
+//! In: the names of sources, and transactions. Out: what each source committed last. The directory's
+//! lock excludes every other writer.
+
+use super::{log::EmbeddedLog, store};
+use crate::log::{LogError, SourceLog, SourceState, SourceTransaction, SourceWriter, source_log::names_key};
+
+impl SourceLog for EmbeddedLog {
+    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
+        let state = SourceState {
+            cursor: self.position_of(&store::source_state(source.as_bytes()))?,
+            names: self.position_of(&store::source_state(&names_key(source)))?,
+        };
+        Ok((Box::new(EmbeddedSourceWriter { log: self, source: source.to_owned() }), state))
+    }
+}
+
+struct EmbeddedSourceWriter<'a> {
+    log: &'a EmbeddedLog,
+    source: String,
+}
+
+impl SourceWriter for EmbeddedSourceWriter<'_> {
+    fn commit(&mut self, transaction: &SourceTransaction) -> Result<(), LogError> {
+        let SourceTransaction { events, dead_letters, cursor, names } = transaction;
+        let mut positions = vec![(store::source_state(self.source.as_bytes()), cursor.clone())];
+        positions.extend(names.iter().map(|names| (store::source_state(&names_key(&self.source)), names.clone())));
+        self.log.append_with(events, dead_letters, positions)
+    }
+}

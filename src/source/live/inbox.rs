@@ -1,0 +1,54 @@
+//! The requests that wait for one source.
+//!
+//! In: bodies from the HTTP listener. Out: bodies, and the word to their senders once they are durable.
+//! A request whose feed ends before that is dropped, which its sender notices.
+
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+use tokio::sync::oneshot;
+
+use super::webhook::Delivered;
+
+/// The most bodies that one commit covers.
+const MOST_AT_ONCE: usize = 256;
+
+/// The requests of one source.
+pub(super) struct Inbox {
+    arriving: Receiver<Delivered>,
+    /// The senders of what was returned and is not durable.
+    unconfirmed: Vec<oneshot::Sender<()>>,
+}
+
+impl Inbox {
+    pub(super) fn new(arriving: Receiver<Delivered>) -> Self {
+        Self { arriving, unconfirmed: Vec::new() }
+    }
+
+    /// Waits up to `wait` for a request; returns the bodies that are there.
+    pub(super) fn next(&mut self, wait: Duration) -> Vec<Vec<u8>> {
+        let first = match self.arriving.recv_timeout(wait) {
+            Ok(first) => Some(first),
+            Err(crossbeam_channel::RecvTimeoutError::Timeout) => None,
+            Err(crossbeam_channel::RecvTimeoutError::Disconnected) => {
+                // Nobody listens any more: the caller must not spin.
+                std::thread::sleep(wait);
+                None
+            }
+        };
+        let mut bodies = Vec::new();
+        for Delivered { body, durable } in first.into_iter().chain(self.arriving.try_iter()).take(MOST_AT_ONCE) {
+            bodies.push(body);
+            self.unconfirmed.push(durable);
+        }
+        bodies
+    }
+
+    /// Everything that was returned is durable.
+    pub(super) fn confirm(&mut self) {
+        for durable in self.unconfirmed.drain(..) {
+            // The sender may have gone; it will send again, and nothing changes.
+            let _ = durable.send(());
+        }
+    }
+}

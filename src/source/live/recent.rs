@@ -1,0 +1,47 @@
+//! The ids of what came last, to recognise what comes again.
+//!
+//! In: ids. Out: whether an id is new. Keeps the last 512; platforms send a request again within
+//! minutes.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+const KEPT: usize = 512;
+
+/// The last ids.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Recent(VecDeque<String>);
+
+impl Recent {
+    /// Whether an id has not come before; it has from now on.
+    pub(super) fn is_new(&mut self, id: &str) -> bool {
+        if self.0.iter().any(|known| known == id) {
+            return false;
+        }
+        if self.0.len() >= KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(id.to_owned());
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_new_once_and_again_after_many_others() {
+        let mut recent = Recent::default();
+        assert!(recent.is_new("a") && !recent.is_new("a"));
+        let stored = serde_json::to_string(&recent).unwrap();
+        assert_eq!(stored, "[\"a\"]");
+        assert!(!serde_json::from_str::<Recent>(&stored).unwrap().is_new("a"));
+        for other in 0..KEPT {
+            assert!(recent.is_new(&other.to_string()));
+        }
+        assert!(recent.is_new("a"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Discord's gateway, scripted: a session begins, is resumed, and is lost, and what was said meanwhile
+//! is asked for.
+
+use std::sync::{Mutex, mpsc::Sender};
+
+use ripplemem::pipeline::LiveEvent;
+use serde_json::{Value, json};
+
+use super::{
+    live::{Home, TOKEN, until_lines},
+    live_platform::Platform,
+};
+
+/// An API whose channel 10 holds these messages, and that refuses so many requests for them first.
+fn discord(messages: Vec<Value>, limited: usize) -> Platform {
+    let limited = Mutex::new(limited);
+    Platform::start(move |own, asked| {
+        assert_eq!(asked.authorization, format!("Bot {TOKEN}"));
+        match asked.path.as_str() {
+            "gateway/bot" => (200, "", json!({"url": format!("ws://{own}/ws")})),
+            "channels/10" => (200, "", json!({"id": "10", "type": 0, "name": "general", "guild_id": "1"})),
+            "channels/10/messages" => {
+                let mut limited = limited.lock().unwrap();
+                if *limited > 0 {
+                    *limited -= 1;
+                    return (429, "", json!({"message": "You are being rate limited.", "retry_after": 0.2}));
+                }
+                let after: u64 = asked.given["after"].parse().unwrap();
+                let id = |message: &Value| message["id"].as_str().unwrap().parse::<u64>().unwrap();
+                let mut newer: Vec<&Value> = messages.iter().filter(|m| id(m) > after).take(100).collect();
+                newer.reverse();
+                (200, "", json!(newer))
+            }
+            other => panic!("{other}"),
+        }
+    })
+}
+
+fn message(id: u64, text: &str) -> Value {
+    json!({
+        "id": id.to_string(), "channel_id": "10", "guild_id": "1", "type": 0, "content": text,
+        "timestamp": "2024-05-01T10:00:00+00:00", "edited_timestamp": null,
+        "author": {"id": "5", "username": "ann", "discriminator": "0"}, "member": {"nick": "Ann"},
+    })
+}
+
+fn server(last: u64) -> Value {
+    json!({
+        "id": "1", "name": "Makers", "roles": [],
+        "channels": [{"id": "10", "type": 0, "name": "general", "last_message_id": last.to_string()},
+            {"id": "12", "type": 0, "name": "board",
+                "permission_overwrites": [{"id": "1", "type": 0, "allow": "0", "deny": "1024"}]}],
+        "threads": [{"id": "20", "type": 11, "name": "a thread", "parent_id": "10"}],
+    })
+}
+
+/// Sends an event of the gateway.
+fn send(to: &Sender<String>, seq: u64, kind: &str, data: Value) {
+    to.send(json!({"op": 0, "s": seq, "t": kind, "d": data}).to_string()).unwrap();
+}
+
+/// Greets a client and returns its answer: that it begins a session, or resumes one.
+fn greet(platform: &Platform, interval_ms: u64) -> (Sender<String>, Value) {
+    let to = platform.connected();
+    to.send(json!({"op": 10, "d": {"heartbeat_interval": interval_ms}}).to_string()).unwrap();
+    (to, platform.text(|text| text["op"] == 2 || text["op"] == 6))
+}
+
+/// Begins a session in answer to a client that identifies itself.
+fn ready(to: &Sender<String>, platform: &Platform, last: u64) {
+    let url = format!("ws://{}/ws", platform.address);
+    send(to, 1, "READY", json!({"session_id": "abc", "resume_gateway_url": url, "user": {"id": "99"}}));
+    send(to, 2, "GUILD_CREATE", server(last));
+}
+
+const KEYS: &str = "bank = \"acme\"\n";
+/// An id of a time long after this test was written, so that it is newer than the first run.
+const NEW: u64 = 9_000_000_000_000_000_000;
+
+#[test]
+fn discord_tells_what_is_said_edited_and_deleted() {
+    let platform = discord(Vec::new(), 0);
+    let home = Home::new("discord", &format!("http://{}", platform.address), KEYS);
+    home.pull(|wait| {
+        let (to, identified) = greet(&platform, 60_000);
+        assert_eq!(identified["op"], 2);
+        assert_eq!(identified["d"]["token"], TOKEN);
+        assert_eq!(identified["d"]["intents"].as_u64().unwrap() & (1 << 15), 1 << 15, "the words of messages");
+        ready(&to, &platform, 5);
+        send(&to, 3, "MESSAGE_CREATE", message(100, "hello"));
+        let mut edit = message(100, "hello all");
+        edit["edited_timestamp"] = "2024-05-01T10:01:00+00:00".into();
+        send(&to, 4, "MESSAGE_UPDATE", edit);
+        send(&to, 5, "MESSAGE_UPDATE", json!({"id": "100", "channel_id": "10", "embeds": []}));
+        let mut in_thread = message(101, "in a thread");
+        in_thread["channel_id"] = "20".into();
+        send(&to, 6, "MESSAGE_CREATE", in_thread);
+        let mut private = message(102, "the plan");
+        private["channel_id"] = "12".into();
+        send(&to, 7, "MESSAGE_CREATE", private);
+        send(&to, 8, "MESSAGE_CREATE", message(103, "gone soon"));
+        send(&to, 9, "MESSAGE_DELETE", json!({"id": "103", "channel_id": "10"}));
+        send(&to, 10, "MESSAGE_DELETE_BULK", json!({"ids": ["100"], "channel_id": "10"}));
+        until_lines(
+            wait,
+            &[
+                "acme 10/100 v0 Ann: hello | session=general",
+                "acme 10/100 v1714557660000 Ann: hello all | session=general",
+                "acme 10/101 v0 Ann: in a thread | thread=10/20 | session=general",
+                "acme 10/103 v0 Ann: gone soon | session=general",
+                "acme 10/103 deleted",
+                "acme 10/100 deleted",
+            ],
+        );
+    });
+    assert!(!platform.asked().iter().any(|asked| asked.path.ends_with("messages")), "the first run begins now");
+}
+
+#[test]
+fn a_broken_or_silent_connection_is_resumed_behind_the_last_durable_event() {
+    let platform = discord(Vec::new(), 0);
+    let home = Home::new("discord", &format!("http://{}", platform.address), KEYS);
+    // A sender that is dropped cuts its connection.
+    let mut kept = Vec::new();
+    let told = home.pull(|wait| {
+        let (to, _) = greet(&platform, 60_000);
+        ready(&to, &platform, 5);
+        send(&to, 3, "MESSAGE_CREATE", message(100, "one"));
+        wait(&|log| log.lines().len() == 1);
+        drop(to);
+        // It beats, and this one never answers.
+        let (to, resumed) = greet(&platform, 100);
+        assert_eq!(resumed, json!({"op": 6, "d": {"token": TOKEN, "session_id": "abc", "seq": 3}}));
+        send(&to, 3, "MESSAGE_CREATE", message(100, "one"));
+        send(&to, 4, "MESSAGE_CREATE", message(101, "two"));
+        send(&to, 5, "RESUMED", json!({}));
+        let beat = platform.text(|text| text["op"] == 1);
+        assert!(beat["d"].as_u64().is_some_and(|seq| seq >= 3), "{beat}");
+        let (to, resumed) = greet(&platform, 100);
+        assert_eq!(resumed["d"]["seq"], 5);
+        // This one answers, so it stays.
+        for _ in 0..3 {
+            platform.text(|text| text["op"] == 1);
+            to.send(json!({"op": 11}).to_string()).unwrap();
+        }
+        send(&to, 6, "MESSAGE_CREATE", message(102, "three"));
+        // What Discord repeats is stored again, as the same turn.
+        wait(&|log| log.lines().last().is_some_and(|line| line.contains("three")));
+        wait(&|log| log.lines().len() == 4);
+        kept.push(to);
+    });
+    let lost = told.iter().filter(|event| matches!(event, LiveEvent::Interrupted { .. })).count();
+    assert_eq!(lost, 2, "{told:?}");
+    assert!(!platform.asked().iter().any(|asked| asked.path.ends_with("messages")));
+}
+
+#[test]
+fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
+    let missed = (1..=150).map(|n| message(NEW + n, &format!("missed {n}"))).collect();
+    let platform = discord(missed, 1);
+    let home = Home::new("discord", &format!("http://{}", platform.address), KEYS);
+    home.pull(|wait| {
+        let (to, _) = greet(&platform, 60_000);
+        ready(&to, &platform, 5);
+        send(&to, 3, "MESSAGE_CREATE", message(NEW, "before"));
+        wait(&|log| log.lines().len() == 1);
+    });
+    home.pull(|wait| {
+        let (to, resumed) = greet(&platform, 60_000);
+        assert_eq!(resumed["op"], 6);
+        to.send(json!({"op": 9, "d": false}).to_string()).unwrap();
+        platform.text(|text| text["op"] == 2);
+        ready(&to, &platform, NEW + 150);
+        send(&to, 3, "MESSAGE_CREATE", message(NEW + 151, "live"));
+        wait(&|log| log.lines().len() >= 152);
+        wait(&|log| {
+            let lines = log.lines();
+            assert_eq!(lines.len(), 152);
+            let at = |text: &str| lines.iter().position(|line| line.ends_with(&format!(": {text} | session=general")));
+            for n in 1..150 {
+                assert!(at(&format!("missed {n}")) < at(&format!("missed {}", n + 1)), "{lines:?}");
+            }
+            true
+        });
+    });
+    let after: Vec<String> = platform
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.path.ends_with("messages"))
+        .map(|asked| asked.given["after"].clone())
+        .collect();
+    assert_eq!(after, [NEW.to_string(), NEW.to_string(), (NEW + 100).to_string()], "refused once, then two pages");
+}
