@@ -18,7 +18,7 @@ use prometheus_client::{
 
 type Seconds = Gauge<f64, AtomicU64>;
 
-/// A partition of the turns topic.
+/// A partition of the turns topic, or of the memory topic: a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OfPartition {
     /// Its number.
@@ -97,8 +97,18 @@ pub struct Metrics {
     pub recovery_seconds: Seconds,
     /// Records loaded from the memory topic.
     pub records: Counter,
-    /// Banks with a record that cannot be read.
-    pub quarantined_banks: Gauge,
+    /// Banks with a record that cannot be read, by shard.
+    pub quarantined_banks: Family<OfPartition, Gauge>,
+    /// Whether this instance holds the shard.
+    pub shards_held: Family<OfPartition, Gauge>,
+    /// Whether the shard has not reached the end of its log yet.
+    pub shards_loading: Family<OfPartition, Gauge>,
+    /// Offsets of the memory topic that the shard has not read yet.
+    pub shards_behind: Family<OfPartition, Gauge>,
+    /// Whether the shard waits before a record that only a newer build reads.
+    pub shards_waiting: Family<OfPartition, Gauge>,
+    /// How often the shard was made again after a panic.
+    pub shard_rebuilds: Family<OfPartition, Counter>,
     /// Questions by outcome.
     pub questions: Family<Outcome, Counter>,
     /// Time from a question's arrival to its answer.
@@ -200,8 +210,29 @@ impl Metrics {
             records: named!("memory_records", "Records loaded from the memory topic", Counter::default()),
             quarantined_banks: named!(
                 "quarantined_banks",
-                "Banks that are refused because a record of theirs cannot be read",
-                Gauge::default()
+                "Banks that are refused because a record of theirs cannot be read, by shard",
+                Family::default()
+            ),
+            shards_held: named!("shard_held", "Whether this instance holds the shard, by partition", Family::default()),
+            shards_loading: named!(
+                "shard_loading",
+                "Whether the shard has not reached the end of its log yet, by partition",
+                Family::default()
+            ),
+            shards_behind: named!(
+                "shard_behind_offsets",
+                "Offsets of the memory topic that the shard has not read yet, by partition",
+                Family::default()
+            ),
+            shards_waiting: named!(
+                "shard_waiting",
+                "Whether the shard waits before a record that only a newer build reads, by partition",
+                Family::default()
+            ),
+            shard_rebuilds: named!(
+                "shard_rebuilds",
+                "How often the shard was made again after a panic, by partition",
+                Family::default()
             ),
             questions: named!("questions", "Questions by outcome", Family::default()),
             question_seconds: named!(

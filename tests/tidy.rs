@@ -86,7 +86,7 @@ fn rooms_import_in_the_datas_direction() {
         ("llm", &["model", "config", "endpoint", "sync"]),
         ("extract", &["model", "config", "language", "llm"]),
         ("embed", &["model", "config", "language", "endpoint", "sync"]),
-        ("memory", &["model", "config", "language"]),
+        ("memory", &["model", "config", "language", "sync"]),
         ("recall", &["model", "config", "language", "memory", "llm"]),
         ("snapshot", &["model", "memory", "sync"]),
         (

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemorySettings {
-    /// Threads of the dataflow; a bank lives on one of them.
+    /// Threads that step the shards of the memory; a shard, one partition, lives on one of them.
     #[schemars(range(min = 1, max = 64))]
     pub workers: usize,
     /// Candidates that each unit keeps for its semantic edges, so that a deletion rarely needs a new

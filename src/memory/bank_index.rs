@@ -30,10 +30,10 @@ use timely::{
 };
 
 use super::{
-    api::{FamiliarParts, Hit, IndexProbe},
+    api::IndexProbe,
     banks::{Banks, Chosen, Restoring},
     live::{LiveUnit, UnitKey},
-    scan::Scan,
+    scan::{ProbeResult, Scan},
     score::GraphChoice,
     work::Allowance,
 };
@@ -44,17 +44,6 @@ pub(super) type Epoch = u64;
 
 /// Identifies a probe in flight.
 pub(super) type ProbeId = u64;
-
-/// One row of the answer to a probe.
-#[derive(Debug, Clone)]
-pub(super) enum ProbeResult {
-    /// Of a first-hop probe.
-    Hit(Hit),
-    /// Of a familiarity probe.
-    Familiar(Box<FamiliarParts>),
-    /// The answer is complete.
-    Answered,
-}
 
 /// Results, each with the probe that it answers.
 pub(super) type Hits<'scope> = Stream<'scope, Epoch, Vec<(ProbeId, ProbeResult)>>;

@@ -27,12 +27,13 @@ use timely::{
 
 use super::{
     api::{IndexProbe, NeighbourhoodProbe},
-    bank_index::{Epoch, Known, PendingProbe, ProbeId, ProbeResult, Turns, bank_index},
+    bank_index::{Epoch, Known, PendingProbe, ProbeId, Turns, bank_index},
     banks::{Banks, Chosen, SharedPostings},
     census::{CensusProbe, GraphEdge, count_edges, count_units},
     command::Row,
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
     neighbourhood::{Edge, neighbourhood},
+    scan::ProbeResult,
     score::{GraphChoice, Structural},
 };
 use crate::{

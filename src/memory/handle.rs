@@ -150,10 +150,11 @@ impl MemoryHandle {
         Ok(Answered { value: whole, epoch: parts.epoch, reflects: parts.reflects })
     }
 
-    /// Makes the shard panic.
+    /// Makes the shard panic; returns once it is gone.
     #[cfg(test)]
     pub(crate) fn panic(&self) {
         drop(self.send(Command::Panic));
+        let _ = self.gone.recv();
     }
 
     fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<Answered<Vec<Row>>, MemoryError> {

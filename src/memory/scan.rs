@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    api::{FirstHopProbe, Hit, IndexProbe},
-    bank_index::ProbeResult,
+    api::{FamiliarParts, FirstHopProbe, Hit, IndexProbe},
     banks::{BankState, Banks, Means, SharedPostings},
     familiarity::FamiliarityScan,
     live::LiveUnit,
@@ -19,6 +18,17 @@ use crate::model::{BankKey, Channel, Score, UnitId};
 
 /// Units added to the lexical index before the allowance is looked at.
 const WORDED_AT_ONCE: usize = 16;
+
+/// One row of the answer to a probe.
+#[derive(Debug, Clone)]
+pub(super) enum ProbeResult {
+    /// Of a first-hop probe.
+    Hit(Hit),
+    /// Of a familiarity probe.
+    Familiar(Box<FamiliarParts>),
+    /// The answer is complete.
+    Answered,
+}
 
 /// A probe that is being worked off.
 pub(super) struct Scan {

@@ -113,6 +113,14 @@ pub enum PipelineError {
         /// Its partition of the turns topic.
         partition: u32,
     },
+    /// The bank's shard panicked; the others answer.
+    #[error("bank {bank}: its shard, {partition}, stopped and is loaded again; ask again in a moment")]
+    Reloading {
+        /// The bank.
+        bank: Bank,
+        /// Its partition of the memory.
+        partition: u32,
+    },
     /// Too many questions wait already.
     #[error("too many questions {whose} wait; ask again in a moment, or fewer at once")]
     Busy {

@@ -37,5 +37,5 @@ pub use maintenance::{
 };
 pub use progress::{Finished, Ingested, Progress};
 pub(crate) use replica::snapshots;
-pub use replica::{Answerer, AnswererOptions, OnRestoredTurns};
+pub use replica::{Answerer, AnswererOptions, OnRestoredTurns, ShardStatus};
 pub use service::Service;

@@ -1,8 +1,8 @@
 //! The role `serve`: the memory follows every partition of the memory topic.
 //!
 //! In: records of the memory topic. Out: the memory they make, and readiness once it reflects what
-//! the topic held at the start. A partition that waits before a record of a newer build holds up no
-//! other: its banks are answered as of before.
+//! the topic held at the start. A partition that waits before a record of a newer build, whose shard
+//! is still busy with earlier loads, or whose shard has panicked, holds up no other.
 
 use std::{
     collections::BTreeMap,
@@ -12,14 +12,18 @@ use std::{
 
 use super::{backoff::Backoff, error::ServeError, state::State};
 use crate::{
-    log::{KafkaLog, Log, LogError},
-    pipeline::{Answerer, PipelineError},
+    log::{KafkaLog, Log, LogError, Topic},
+    pipeline::{Answerer, PipelineError, ShardStatus},
+    telemetry::OfPartition,
 };
 
 /// Time between two reads when there is nothing new.
 const IDLE: Duration = Duration::from_millis(5);
 /// Time between two looks at a record before which a partition waits.
 const WAIT: Duration = Duration::from_secs(5);
+
+/// Time between two looks at a shard that has panicked.
+const FALLEN: Duration = Duration::from_millis(100);
 
 /// Follows every partition of the memory topic.
 pub(super) fn follow(
@@ -34,9 +38,13 @@ pub(super) fn follow(
     let mut waiting: BTreeMap<u32, (Instant, String)> = BTreeMap::new();
     let mut quarantined = 0;
     while !stopping.load(Ordering::Relaxed) {
-        let mut any = false;
+        let (mut any, mut busy) = (false, false);
         for partition in 0..log.partitions() {
             if waiting.get(&partition).is_some_and(|(until, _)| Instant::now() < *until) {
+                continue;
+            }
+            if !answerer.has_room(partition) {
+                busy = true;
                 continue;
             }
             let mut records = 0;
@@ -50,6 +58,13 @@ pub(super) fn follow(
                     }
                     waiting.insert(partition, (Instant::now() + WAIT, problem));
                 }
+                Err(error @ PipelineError::Memory(_)) => {
+                    let problem = error.to_string();
+                    if waiting.get(&partition).is_none_or(|(_, said)| *said != problem) {
+                        say(&format!("shard {partition}: {problem}"));
+                    }
+                    waiting.insert(partition, (Instant::now() + FALLEN, problem));
+                }
                 Err(error) => return Err(error.into()),
             }
             state.metrics.records.inc_by(records);
@@ -60,8 +75,11 @@ pub(super) fn follow(
                 say(&format!("{now} bank(s) are quarantined: a record of theirs cannot be read; see the refusals"));
             }
             quarantined = now;
-            state.metrics.quarantined_banks.set(now as i64);
             backoff.reset();
+            continue;
+        }
+        if busy {
+            std::thread::sleep(IDLE);
             continue;
         }
         if !backoff.is_failing() && !state.loaded.load(Ordering::Relaxed) {
@@ -74,4 +92,28 @@ pub(super) fn follow(
         std::thread::sleep(IDLE);
     }
     Ok(())
+}
+
+/// Measures every shard; while the cluster is unavailable the last figures of what is behind stay.
+pub(super) fn measure(log: &KafkaLog, answerer: &Answerer, state: &State) {
+    let metrics = &state.metrics;
+    let shards: BTreeMap<u32, ShardStatus> =
+        answerer.shards().into_iter().map(|shard| (shard.partition, shard)).collect();
+    for partition in 0..log.partitions() {
+        let of = OfPartition { partition };
+        let shard = shards.get(&partition);
+        let is = |what: fn(&ShardStatus) -> bool| i64::from(shard.is_some_and(what));
+        metrics.shards_held.get_or_create(&of).set(i64::from(shard.is_some()));
+        metrics.shards_loading.get_or_create(&of).set(is(|shard| shard.loading));
+        metrics.shards_waiting.get_or_create(&of).set(is(|shard| shard.waiting));
+        let quarantined = shard.map_or(0, |shard| shard.quarantined_banks);
+        metrics.quarantined_banks.get_or_create(&of).set(quarantined as i64);
+        let Some(shard) = shard else { continue };
+        let rebuilds = metrics.shard_rebuilds.get_or_create(&of);
+        rebuilds.inc_by(shard.rebuilds.saturating_sub(rebuilds.get()));
+        if let Ok(end) = log.end(Topic::Memory, partition) {
+            let behind = end.saturating_sub(shard.next_offset).min(i64::MAX.unsigned_abs());
+            metrics.shards_behind.get_or_create(&of).set(behind as i64);
+        }
+    }
 }

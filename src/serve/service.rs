@@ -14,8 +14,7 @@ use std::{
 use crossbeam_channel::unbounded;
 
 use super::{
-    admin, edges, error::ServeError, extraction::extract, follow::follow, http, questions, replay, snapshots,
-    state::State,
+    admin, edges, error::ServeError, extraction::extract, follow, http, questions, replay, snapshots, state::State,
 };
 use crate::{
     config::{LLM, Pipeline, Role},
@@ -100,7 +99,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             scope.spawn(move || ended(extract(pipeline, log, state, reextractions, stopping, say)));
         }
         if let Some(answerer) = &answerer {
-            scope.spawn(move || ended(follow(log, answerer, state, stopping, started, say)));
+            scope.spawn(move || ended(follow::follow(log, answerer, state, stopping, started, say)));
             scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, shared, stopping)));
             if !pipeline.snapshot.directory.is_empty() {
                 scope.spawn(move || snapshots::write(pipeline, answerer, state, &requests, stopping, say));
@@ -124,6 +123,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             std::thread::sleep(Duration::from_millis(20));
             if measured.elapsed() > LAG_INTERVAL {
                 measure_lag(log, state);
+                answerer.iter().for_each(|answerer| follow::measure(log, answerer, state));
                 if let Some(llm) = &llm {
                     count_model(llm, &mut counted, &state.metrics);
                 }

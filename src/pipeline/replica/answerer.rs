@@ -4,45 +4,49 @@
 //! offsets that the memory reflects. Questions may run in parallel, also while it follows the log.
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard},
+    collections::BTreeMap,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::{
     config::{LLM, LogKind, Pipeline},
     embed::EmbedderPool,
     llm::Llm,
-    log::{Log, REMOVALS_KEPT_MS, Topic, memory_name, partition_of},
-    memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Listeners, MemoryHandle},
-    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, Score, WindowTurn},
+    log::{Log, Topic, memory_name, partition_of},
+    memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, MemoryError, MemoryThreads},
+    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
-    snapshot::{AsOf, BankDiff, LogRead, Manifest, Restored, SnapshotError, Snapshots, UnreadableRecord},
+    snapshot::{AsOf, BankDiff, LogRead, Manifest, Restored, SnapshotError, Snapshots},
     sync,
 };
 
 use super::{
-    Cancellation, PipelineError,
+    Cancellation, Ended, PipelineError,
     past::{PastMemories, PastPoint, deletes},
-    reader::Reader,
+    reader::PartitionOfSnapshot,
     recall_memory::AskedMemory,
     recorder::Recorder,
+    shard::{RestoredShard, Shard},
+    shards::Shards,
 };
 
-/// A memory that follows a log.
+/// A memory that follows a log: a shard for each partition that it holds.
 pub struct Answerer {
     pipeline: Pipeline,
     /// Generation of the memory topic.
     generation: u32,
     /// Plans, or reads cues, where the pipeline names it for that.
     llm: Option<Arc<Llm>>,
-    memory: MemoryHandle,
-    reader: RwLock<Reader>,
+    shards: Shards,
     recorder: Option<Recorder>,
-    /// Held during a read of the log, so that reads do not overlap.
-    following: Mutex<()>,
+    /// Held while a shard is made at run time.
+    taking: Mutex<()>,
     past: PastMemories<Self>,
     /// By turns partition: the first offset that the memory does not reflect.
     reached: Mutex<BTreeMap<u32, u64>>,
@@ -52,7 +56,25 @@ pub struct Answerer {
 /// Most time before a question's deadline that is kept for the rules.
 const RULES_TIME: Duration = Duration::from_secs(1);
 
-const DAY_MS: u64 = 24 * 3_600_000;
+/// Time between two looks whether the asker of a shard that is loading still waits.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a shard is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardStatus {
+    /// Its partition of the memory.
+    pub partition: u32,
+    /// Whether it has not reached the end of its log yet.
+    pub loading: bool,
+    /// Whether it waits before a record that only another build reads.
+    pub waiting: bool,
+    /// The first offset that it has not read.
+    pub next_offset: u64,
+    /// Its banks that are quarantined.
+    pub quarantined_banks: usize,
+    /// How often it was made again after a panic.
+    pub rebuilds: u64,
+}
 
 /// Takes the turns and the extractor of a restored record; None where the record was removed.
 pub type OnRestoredTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
@@ -82,42 +104,44 @@ impl Answerer {
         let AnswererOptions { edges, record, turns, say, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
-        let (choices_out, choices_in) = unbounded();
-        let choices = record.then_some(choices_out);
-        let mut answerer = Self::new(pipeline, log.partitions(), log.generation(), Listeners { edges, choices })?;
+        let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
+        let shards = Shards::new(pipeline, log.partitions(), threads, edges, record);
+        let mut answerer = Self::new(pipeline, log.generation(), shards)?;
+        for partition in 0..log.partitions() {
+            answerer.shards.put(answerer.shards.make(partition)?);
+        }
         if place.is_empty() {
             return Ok(answerer);
         }
         let snapshots = snapshots(pipeline, log.partitions(), log.generation())?;
         let restored = snapshots.newest(turns.is_some(), say, progress)?;
-        let removed = match &restored {
+        let brought = match &restored {
             Some(restored) => answerer.restore(log, restored)?,
             None => Vec::new(),
         };
         if record {
             let run = format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
-            answerer.record(snapshots, restored.as_ref(), &removed, choices_in, run, log.partitions())?;
+            answerer.record(snapshots, restored.as_ref(), &brought, run)?;
         }
         if let Some(turns) = turns {
             for record in restored.into_iter().flat_map(|restored| restored.records) {
                 turns(&record.key, Some((record.window_turns, record.extractor.as_str())));
             }
-            removed.iter().flat_map(|update| &update.records).for_each(|(key, _)| turns(key, None));
+            let removed = brought.iter().filter_map(|shard| shard.removed.as_ref());
+            removed.flat_map(|(update, _)| &update.records).for_each(|(key, _)| turns(key, None));
         }
         Ok(answerer)
     }
 
-    fn new(pipeline: &Pipeline, partitions: u32, generation: u32, listeners: Listeners) -> Result<Self, PipelineError> {
+    fn new(pipeline: &Pipeline, generation: u32, shards: Shards) -> Result<Self, PipelineError> {
         let asks = [&pipeline.recall.planner, &pipeline.recall.cues_by].iter().any(|by| *by == LLM);
         let llm = if asks { Some(Llm::open(&pipeline.llm, pipeline.responses())?) } else { None };
         llm.as_ref().map_or(Ok(()), |llm| llm.check_key())?;
-        let threshold = Score::from_f64(pipeline.model().semantic_threshold);
         Ok(Self {
             llm,
-            memory: MemoryHandle::start(&pipeline.memory, threshold, listeners)?,
-            reader: RwLock::new(Reader::new(partitions)),
+            shards,
             recorder: None,
-            following: Mutex::default(),
+            taking: Mutex::default(),
             past: PastMemories::default(),
             reached: Mutex::default(),
             moved: Condvar::new(),
@@ -126,63 +150,74 @@ impl Answerer {
         })
     }
 
-    /// Loads a snapshot; gives the removals that compaction has erased from the log since.
-    fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<LogRead>, PipelineError> {
-        let ahead = |problem| SnapshotError::Ahead { place: self.pipeline.snapshot.directory.clone(), problem };
-        let mut covers: BTreeMap<u32, u64> = restored.manifest.covers.iter().copied().collect();
-        for at in &restored.manifest.reached {
+    /// Loads a snapshot into the shards, as many at once as there are threads.
+    fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<RestoredShard>, PipelineError> {
+        let parts = self.parts_of(log, restored)?;
+        let next = AtomicUsize::new(0);
+        let restore_some = || {
+            let mut brought = Vec::new();
+            while let Some((partition, part)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let Some(shard) = self.shards.get(*partition) else { continue };
+                brought.push(self.restore_shard(log, &shard, part)?);
+            }
+            Ok::<_, PipelineError>(brought)
+        };
+        let brought = std::thread::scope(|scope| {
+            let running: Vec<_> = (0..self.pipeline.memory.workers).map(|_| scope.spawn(restore_some)).collect();
+            let stopped = || PipelineError::from(MemoryError::Stopped("a restore panicked".to_owned()));
+            let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(stopped())));
+            ended.collect::<Result<Vec<_>, _>>()
+        })?;
+        self.reached().extend(restored.manifest.covers.iter().copied());
+        parts
+            .iter()
+            .for_each(|(_, part)| self.reached().extend(part.covers.iter().map(|(turns, next)| (*turns, *next))));
+        Ok(brought.into_iter().flatten().collect())
+    }
+
+    fn restore_shard(
+        &self,
+        log: &dyn Log,
+        shard: &Shard,
+        part: &PartitionOfSnapshot<'_>,
+    ) -> Result<RestoredShard, PipelineError> {
+        shard.restore(part)?;
+        shard.check_restored(log, &self.pipeline.snapshot.directory, part)
+    }
+
+    /// What a snapshot holds of each partition.
+    fn parts_of<'s>(
+        &self,
+        log: &dyn Log,
+        restored: &'s Restored,
+    ) -> Result<Vec<(u32, PartitionOfSnapshot<'s>)>, PipelineError> {
+        let empty =
+            || PartitionOfSnapshot { restored, records: Vec::new(), unreadable: Vec::new(), covers: BTreeMap::new() };
+        let mut parts: Vec<(u32, PartitionOfSnapshot<'s>)> =
+            (0..self.shards.partitions()).map(|partition| (partition, empty())).collect();
+        for record in &restored.records {
+            if let Some((_, part)) = parts.get_mut(self.shards.partition_of(&record.key.bank) as usize) {
+                part.records.push(record);
+            }
+        }
+        for record in &restored.manifest.unreadable {
+            if let Some((_, part)) = parts.get_mut(self.shards.partition_of(&record.key.bank) as usize) {
+                part.unreadable.push(record);
+            }
+        }
+        let manifest = &restored.manifest;
+        for (partition, part) in &mut parts {
+            part.covers.extend(manifest.covers.iter().filter(|(turns, _)| turns == partition).copied());
             // An embedded log also states the position of input that changed no record.
-            let embedded = self.pipeline.log.kind == LogKind::Embedded;
-            if embedded && log.end(Topic::Memory, at.partition)? == at.next_offset {
-                covers.insert(at.partition, log.read_position(at.partition)?);
+            let at = manifest.reached.iter().find(|at| at.partition == *partition);
+            if self.pipeline.log.kind == LogKind::Embedded
+                && let Some(at) = at
+                && log.end(Topic::Memory, *partition)? == at.next_offset
+            {
+                part.covers.insert(*partition, log.read_position(*partition)?);
             }
         }
-        let mut reader = sync::write(&self.reader);
-        reader.restore(restored, &covers, &self.memory)?;
-        let mut removed = Vec::new();
-        for at in &restored.manifest.reached {
-            let partition = at.partition;
-            let end = log.end(Topic::Memory, partition)?;
-            if end < at.next_offset {
-                let problem = format!("it reaches offset {} of partition {partition}", at.next_offset);
-                return Err(ahead(format!("{problem}, the log ends at {end}")).into());
-            }
-            let Some((offset, append_ms)) = at.last else { continue };
-            let found = log.read(Topic::Memory, partition, offset, 1)?.records.into_iter().next();
-            if found.is_some_and(|found| found.offset == offset && found.append_ms != append_ms) {
-                return Err(ahead(format!("the log has another record at offset {offset} of it")).into());
-            }
-            let Some(keys) = log.live_keys(partition)? else {
-                let age_ms = jiff::Timestamp::now().as_millisecond().saturating_sub(restored.manifest.taken_ms);
-                let age_ms = age_ms.unsigned_abs();
-                if age_ms > REMOVALS_KEPT_MS - DAY_MS {
-                    let place = self.pipeline.snapshot.directory.clone();
-                    return Err(SnapshotError::Old { place, days: age_ms / DAY_MS }.into());
-                }
-                continue;
-            };
-            let mut live = HashSet::with_capacity(keys.len());
-            for (key, offset) in keys {
-                let key = MemoryKey::from_bytes(&key).map_err(|e| ahead(e.to_string()))?;
-                if offset < at.next_offset && !reader.holds(&key) {
-                    return Err(ahead(format!("the log has a record at offset {offset} that it lacks")).into());
-                }
-                live.insert(key);
-            }
-            let of_partition = |key: &&MemoryKey| partition_of(&key.bank, log.partitions()) == partition;
-            let unreadable = restored.manifest.unreadable.iter().map(|record| &record.key);
-            let held = restored.records.iter().map(|record| &record.key).chain(unreadable).filter(of_partition);
-            let removed_keys: Vec<MemoryKey> = held.filter(|key| !live.contains(*key)).cloned().collect();
-            if !removed_keys.is_empty() {
-                reader.remove(&removed_keys, &self.memory)?;
-                let records = removed_keys.into_iter().map(|key| (key, None)).collect();
-                let (next_offset, offset) = (at.next_offset, end - 1);
-                removed.push(LogRead { partition, next_offset, offset, append_ms, records, ..LogRead::default() });
-            }
-        }
-        drop(reader);
-        self.reached().extend(covers);
-        Ok(removed)
+        Ok(parts)
     }
 
     /// Starts the recorder.
@@ -190,27 +225,85 @@ impl Answerer {
         &mut self,
         snapshots: Snapshots,
         restored: Option<&Restored>,
-        removed: &[LogRead],
-        choices: Receiver<ChoiceChanges>,
+        brought: &[RestoredShard],
         run: String,
-        partitions: u32,
     ) -> Result<(), PipelineError> {
-        self.memory.wait_for_loads()?;
-        let mut changes: Vec<ChoiceChanges> = choices.try_iter().collect();
-        let of_removed = changes.split_off(changes.len().saturating_sub(removed.len()));
         let mut writer = snapshots.writer(restored, run, self.pipeline.snapshot.history_days)?;
         if let Some(restored) = restored.filter(|restored| !restored.same_settings) {
-            writer.replace_choices(restored, changes.into_iter().flatten().collect(), |bank| {
-                partition_of(bank, partitions)
-            });
+            let changes = brought.iter().flat_map(|shard| shard.choices.iter().copied()).collect();
+            writer.replace_choices(restored, changes, |bank| self.shards.partition_of(bank));
         }
-        for (update, choices) in removed.iter().zip(&of_removed) {
+        for (update, choices) in brought.iter().filter_map(|shard| shard.removed.as_ref()) {
             writer.add(update, choices)?;
         }
-        let recorder =
-            Recorder::start(writer, choices).map_err(|e| crate::memory::MemoryError::Stopped(e.to_string()))?;
-        self.recorder = Some(recorder);
+        self.recorder = Some(Recorder::start(writer).map_err(PipelineError::Thread)?);
         Ok(())
+    }
+
+    /// Takes a partition at run time: an empty shard, restored from the newest snapshot where there is
+    /// one. It loads the rest with [`Self::follow`]; until then questions to its banks wait.
+    ///
+    /// # Errors
+    /// As [`Self::open`]. The partition is then not held.
+    pub fn take(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
+        let _taking = sync::lock(&self.taking);
+        let shard = self.shards.make(partition)?;
+        if !self.pipeline.snapshot.directory.is_empty() {
+            // What this process recorded is the point at which it goes on recording.
+            self.snapshot()?;
+            let snapshots = snapshots(&self.pipeline, self.shards.partitions(), self.generation)?;
+            let restored = snapshots.newest(false, &mut |_| {}, &mut |_, _| {})?;
+            if let Some(restored) = &restored {
+                let parts = self.parts_of(log, restored)?;
+                if let Some((_, part)) = parts.iter().find(|(of, _)| *of == partition) {
+                    let brought = self.restore_shard(log, &shard, part)?;
+                    if let (Some(recorder), Some((update, choices))) = (&self.recorder, brought.removed) {
+                        let (sender, receiver) = bounded(1);
+                        // The receiver is right here.
+                        drop(sender.send(choices));
+                        recorder.take(update, &receiver);
+                    }
+                    self.reached().extend(part.covers.iter().map(|(turns, next)| (*turns, *next)));
+                }
+            }
+        }
+        self.shards.put(shard);
+        Ok(())
+    }
+
+    /// Leaves a partition: its shard is dropped with all that it holds, once nobody asks it any more.
+    pub fn leave(&self, partition: u32) {
+        let _taking = sync::lock(&self.taking);
+        if self.shards.remove(partition) {
+            self.reached().remove(&partition);
+            self.moved.notify_all();
+        }
+    }
+
+    /// The shard of a partition.
+    #[cfg(test)]
+    pub(super) fn shard(&self, partition: u32) -> Option<Arc<Shard>> {
+        self.shards.get(partition)
+    }
+
+    /// Whether a load of the partition would not wait for earlier ones.
+    #[must_use]
+    pub fn has_room(&self, partition: u32) -> bool {
+        self.shards.get(partition).is_none_or(|shard| shard.memory.has_room())
+    }
+
+    /// How the shards are, by partition.
+    #[must_use]
+    pub fn shards(&self) -> Vec<ShardStatus> {
+        let status = |shard: Arc<Shard>| ShardStatus {
+            partition: shard.partition,
+            loading: shard.is_loading(),
+            waiting: shard.is_waiting(),
+            next_offset: shard.next(),
+            quarantined_banks: sync::read(&shard.held).quarantined_banks(),
+            rebuilds: self.shards.falls(shard.partition),
+        };
+        self.shards.all().into_iter().map(status).collect()
     }
 
     /// Writes a snapshot; None when nothing has changed since the last, or this memory writes none.
@@ -223,30 +316,42 @@ impl Answerer {
         Ok(self.past.snapshot(|| recorder.snapshot(now_ms))?)
     }
 
-    /// Reads the next records of a memory partition; false when there are none. `each` gets every
-    /// record, with the offset after it.
+    /// Reads the next records of a memory partition; false when there are none, or it is not held.
+    /// `each` gets every record, with the offset after it. A shard that has panicked is made again, from
+    /// the newest snapshot or the start of the log.
     ///
     /// # Errors
     /// [`PipelineError::Waits`] before a record of a newer schema or with an unreadable key: the memory
-    /// keeps answering as of before it, and a later call tries again.
+    /// keeps answering as of before it, and a later call tries again. [`PipelineError::Memory`] while a
+    /// shard that panics again and again is left alone; the others are not affected.
     pub fn follow(
         &self,
         log: &dyn Log,
         partition: u32,
         each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<bool, PipelineError> {
-        // Keeps the recorder's order equal to the memory's, without blocking questions.
-        let _order = sync::lock(&self.following);
-        let mut reader = sync::write(&self.reader);
-        let keep = self.recorder.is_some();
-        let Some(update) = reader.read(log, &self.memory, partition, keep, each)? else { return Ok(false) };
-        drop(reader);
-        let covers = update.covers.clone();
-        if let Some(recorder) = &self.recorder {
-            let deletes = deletes(&update);
-            recorder.take(update);
-            self.past.has_read(deletes);
+        let Some(mut shard) = self.shards.get(partition) else { return Ok(false) };
+        if shard.memory.is_stopped() {
+            if !self.shards.may_rise(partition) {
+                return Err(MemoryError::Stopped(format!("shard {partition} has panicked")).into());
+            }
+            self.take(log, partition)?;
+            let Some(another) = self.shards.get(partition) else { return Ok(false) };
+            shard = another;
         }
+        let record = |read: LogRead, choices: &Receiver<ChoiceChanges>| {
+            if let Some(recorder) = &self.recorder {
+                let deletes = deletes(&read);
+                recorder.take(read, choices);
+                self.past.has_read(deletes);
+            }
+        };
+        let read = shard.follow(log, each, record);
+        if matches!(read, Ok(None) | Err(PipelineError::Waits { .. })) {
+            shard.is_loaded();
+            self.moved.notify_all();
+        }
+        let Some(covers) = read? else { return Ok(false) };
         if !covers.is_empty() {
             self.reached().extend(covers);
             self.moved.notify_all();
@@ -286,11 +391,10 @@ impl Answerer {
         cancellation: &Cancellation,
     ) -> Result<Evidence, PipelineError> {
         let model_ref = embedders.model();
-        {
-            let reader = self.reader();
-            known(&reader, &question.bank)?;
-            reader.check_model(Some(model_ref))?;
-        }
+        let shard = self.shards.of(&question.bank)?;
+        self.wait_until_loaded(&shard, cancellation)?;
+        self.shards.check_bank(&shard, &question.bank)?;
+        check_models(sync::read(&shard.held).model(), Some(model_ref))?;
         let rules = RulesPlanner::new(&self.pipeline.model());
         // On a shared log only the extracting process learns of deletions and can evict a response.
         let (settings, keep) = (&self.pipeline.recall, self.pipeline.log.kind == LogKind::Embedded);
@@ -311,13 +415,19 @@ impl Answerer {
             cancellation.check()?;
             embedders.embed_queries(texts).map_err(Into::into)
         };
-        let memory = AskedMemory { memory: &self.memory, cancellation };
-        Ok(recall::recollect(&memory, &mut embed, question, planner, &self.pipeline.recall, model_ref)?)
+        let memory = AskedMemory { memory: &shard.memory, cancellation };
+        let found = recall::recollect(&memory, &mut embed, question, planner, &self.pipeline.recall, model_ref);
+        found.map_err(|error| {
+            if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
+                return PipelineError::Reloading { bank: question.bank.clone(), partition: shard.partition };
+            }
+            error.into()
+        })
     }
 
     /// The newest snapshot.
     pub(in crate::pipeline) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
-        Ok(snapshots(&self.pipeline, self.reader().partitions(), self.generation)?
+        Ok(snapshots(&self.pipeline, self.shards.partitions(), self.generation)?
             .manifest()?
             .ok_or(SnapshotError::None)?)
     }
@@ -332,10 +442,21 @@ impl Answerer {
         let point = PastPoint { bank: bank.clone(), offset: snapshots.resolve(partition, at)?, purged };
         self.past.memory(&point, || {
             let restored = snapshots.as_of(bank, partition, point.offset)?;
-            let memory = Self::new(&self.pipeline, self.reader().partitions(), self.generation, Listeners::default())?;
-            sync::write(&memory.reader).restore(&restored, &BTreeMap::new(), &memory.memory)?;
-            Ok(Arc::new(memory))
+            Ok(Arc::new(self.past_memory(partition, &restored)?))
         })
+    }
+
+    /// A memory of one partition that follows no log.
+    fn past_memory(&self, partition: u32, restored: &Restored) -> Result<Self, PipelineError> {
+        let threads = Arc::clone(self.shards.threads());
+        let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false);
+        let memory = Self::new(&self.pipeline, self.generation, shards)?;
+        let shard = memory.shards.make(partition)?;
+        let records = restored.records.iter().collect();
+        shard.restore(&PartitionOfSnapshot { restored, records, unreadable: Vec::new(), covers: BTreeMap::new() })?;
+        shard.is_loaded();
+        memory.shards.put(shard);
+        Ok(memory)
     }
 
     /// What was added to a bank and removed from it between two points of its past.
@@ -354,7 +475,7 @@ impl Answerer {
         if self.pipeline.snapshot.directory.is_empty() {
             return Err(SnapshotError::None.into());
         }
-        let partitions = self.reader().partitions();
+        let partitions = self.shards.partitions();
         if let Some(recorder) = &self.recorder {
             let now_ms = jiff::Timestamp::now().as_millisecond();
             for at in points {
@@ -371,47 +492,71 @@ impl Answerer {
     /// # Errors
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
     pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
-        bank.map_or(Ok(()), |bank| known(&self.reader(), bank))?;
-        Ok(self.memory.census(CensusProbe { bank: bank.map(Bank::key), listing: false })?)
+        let probe = CensusProbe { bank: bank.map(Bank::key), listing: false };
+        if let Some(bank) = bank {
+            let shard = self.shards.of(bank)?;
+            self.shards.check_bank(&shard, bank)?;
+            return Ok(shard.memory.census(probe)?);
+        }
+        let mut whole = Answered { value: Census::default(), epoch: 0, reflects: Vec::new() };
+        for shard in self.shards.all() {
+            let Answered { value, epoch, reflects } = shard.memory.census(probe.clone())?;
+            whole.value.add(value);
+            whole.epoch = whole.epoch.max(epoch);
+            whole.reflects.extend(reflects);
+        }
+        whole.reflects.sort_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
+        Ok(whole)
     }
 
-    /// Waits until questions see every record that was read, and its edges are handed over.
+    /// Waits until questions see every record that was read, and its edges are handed over. A shard that
+    /// has fallen is passed over.
     ///
     /// # Errors
-    /// [`PipelineError::Memory`].
+    /// [`PipelineError::Memory`] when no shard is left.
     pub fn wait_until_visible(&self) -> Result<(), PipelineError> {
-        Ok(self.memory.wait_for_loads().map(|_| ())?)
+        let waits: Vec<_> = self.shards.all().iter().map(|shard| shard.memory.wait_for_loads().map(|_| ())).collect();
+        if waits.iter().any(Result::is_ok) { Ok(()) } else { Ok(waits.into_iter().collect::<Result<(), _>>()?) }
     }
 
     /// How many banks are quarantined.
     #[must_use]
     pub fn quarantined_banks(&self) -> usize {
-        self.reader().quarantined_banks()
+        self.shards.all().iter().map(|shard| sync::read(&shard.held).quarantined_banks()).sum()
     }
 
     /// The name of a bank that has or had a live record.
     #[must_use]
     pub fn bank(&self, key: BankKey) -> Option<Bank> {
-        self.reader().bank(key)
+        self.shards.bank(key)
     }
 
     /// The model of the log's vectors.
     pub(in crate::pipeline) fn model(&self) -> Option<ModelRef> {
-        self.reader().model().cloned()
+        self.shards.model()
     }
 
     /// Fails when the log's vectors are of another model.
     pub(in crate::pipeline) fn check_model(&self, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
-        self.reader().check_model(expected)
+        check_models(self.model().as_ref(), expected)
     }
 
     /// Fails for a bank without a live record.
     pub(in crate::pipeline) fn check_bank(&self, bank: &Bank) -> Result<(), PipelineError> {
-        known(&self.reader(), bank)
+        self.shards.check_bank(&*self.shards.of(bank)?, bank)
     }
 
-    fn reader(&self) -> RwLockReadGuard<'_, Reader> {
-        sync::read(&self.reader)
+    /// Waits while the shard is loading.
+    fn wait_until_loaded(&self, shard: &Shard, cancellation: &Cancellation) -> Result<(), PipelineError> {
+        let mut reached = self.reached();
+        while shard.is_loading() && !shard.memory.is_stopped() {
+            cancellation.check().map_err(|ended| match ended {
+                Ended::Deadline => PipelineError::Deadline { before: format!("shard {} was loaded", shard.partition) },
+                Ended::Cancelled => PipelineError::Cancelled,
+            })?;
+            reached = sync::wait_timeout(&self.moved, reached, LOOK);
+        }
+        Ok(())
     }
 
     fn reached(&self) -> MutexGuard<'_, BTreeMap<u32, u64>> {
@@ -456,14 +601,9 @@ pub(in crate::pipeline) fn edge_settings(pipeline: &Pipeline) -> BTreeMap<String
     named.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-fn known(reader: &Reader, bank: &Bank) -> Result<(), PipelineError> {
-    if let Some(UnreadableRecord { offset, problem, .. }) = reader.unreadable(bank) {
-        let partition = partition_of(bank, reader.partitions());
-        let (bank, offset, problem) = (bank.clone(), *offset, problem.clone());
-        return Err(PipelineError::Quarantined { bank, partition, offset, problem });
+fn check_models(found: Option<&ModelRef>, expected: Option<&ModelRef>) -> Result<(), PipelineError> {
+    match (found, expected) {
+        (Some(found), Some(expected)) if found != expected => Err(PipelineError::other_model(found, expected)),
+        _ => Ok(()),
     }
-    if reader.has_bank(bank) {
-        return Ok(());
-    }
-    Err(PipelineError::UnknownBank { bank: bank.clone(), known: reader.banks() })
 }

@@ -4,7 +4,8 @@
 //! nothing and writes nothing to a log.
 //!
 //! - `answerer`: the memory, and every question to it.
-//! - `reader`: memory log to dataflow.
+//! - `shards`: the shard of each partition that is held; `shard`: one of them; `held`: its banks.
+//! - `reader`: one partition of the memory log to its shard.
 //! - `recorder`: the thread that writes snapshots.
 //! - `record_value`: the value of a memory record, and why it cannot be read.
 //! - `past`: memories of the past, and the snapshots they need.
@@ -12,17 +13,22 @@
 //! - `recall_memory`: the dataflow as recall sees it.
 
 mod answerer;
+mod held;
 mod live;
 mod past;
 mod reader;
 mod recall_memory;
 mod record_value;
 mod recorder;
+mod shard;
+mod shards;
+#[cfg(test)]
+mod tests;
 
-use super::{Cancellation, PipelineError};
+use super::{Cancellation, Ended, PipelineError};
 
 pub(super) use answerer::edge_settings;
 pub(crate) use answerer::snapshots;
-pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns};
+pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns, ShardStatus};
 pub(super) use live::{LiveRecords, model_of, record_of};
 pub(super) use record_value::{Unread, check_schema, read_value};

@@ -1,7 +1,7 @@
 //! The thread that writes a memory's snapshots.
 //!
-//! In: the reads of the memory log and the edge choices that each changed, in one order. Out:
-//! snapshots, on request. Neither reads nor questions wait for a file. When the place of snapshots
+//! In: the reads of each shard and the edge choices that each read changed, a shard's in their order.
+//! Out: snapshots, on request. Neither reads nor questions wait for a file. When the place of snapshots
 //! is unavailable for too long the recorder stops, and the memory continues without it.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{
 const WAITING_BYTES: usize = 128 << 20;
 
 enum Message {
-    LogRead(LogRead),
+    LogRead(LogRead, Receiver<ChoiceChanges>),
     Snapshot(i64, Sender<Result<Option<Manifest>, SnapshotError>>),
 }
 
@@ -54,17 +54,21 @@ impl State {
 }
 
 impl Recorder {
-    /// Starts the thread. `choices` must bring one message for each update.
-    pub(super) fn start(mut writer: SnapshotWriter, choices: Receiver<ChoiceChanges>) -> std::io::Result<Self> {
+    /// Starts the thread.
+    pub(super) fn start(mut writer: SnapshotWriter) -> std::io::Result<Self> {
         let (messages, incoming) = unbounded::<Message>();
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
         let work = move || {
             for message in incoming {
                 match message {
-                    Message::LogRead(update) => {
-                        // An error means that the memory has stopped; the next question reports it.
-                        let Ok(changed) = choices.recv() else { break };
+                    Message::LogRead(update, choices) => {
+                        // An error means that the shard is gone: who makes it again begins with what was
+                        // recorded before this read.
+                        let Ok(changed) = choices.recv() else {
+                            shared.take(bytes(&update));
+                            continue;
+                        };
                         if let Err(error) = writer.add(&update, &changed) {
                             *sync::lock(&shared.failure) = Some(error);
                             break;
@@ -81,12 +85,13 @@ impl Recorder {
         Ok(Self { messages: Some(messages), thread: Some(thread), state })
     }
 
-    /// Queues the next read, after the memory has loaded it.
-    pub(super) fn take(&self, update: LogRead) {
+    /// Queues the next read of a shard, after the shard has loaded it; `choices` brings one message for
+    /// each read of the shard, in their order.
+    pub(super) fn take(&self, update: LogRead, choices: &Receiver<ChoiceChanges>) {
         let Some(messages) = &self.messages else { return };
         let bytes = bytes(&update);
         // A recorder that has stopped reports its failure at the next snapshot.
-        if messages.send(Message::LogRead(update)).is_ok() {
+        if messages.send(Message::LogRead(update, choices.clone())).is_ok() {
             let mut waiting = self.state.waiting();
             *waiting += bytes;
             while *waiting > WAITING_BYTES && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {

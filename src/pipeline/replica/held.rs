@@ -1,0 +1,103 @@
+//! What a shard holds: the banks with live records, their names, and those that are quarantined.
+//!
+//! In: the records that were taken, in log order. Out: whether a bank can be asked, and why not.
+//! Nothing is read or parsed here: it is locked for as long as a few maps take.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::PipelineError;
+use crate::{
+    memory::RecordKey,
+    model::{Bank, BankKey, MemoryKey, ModelRef},
+    snapshot::UnreadableRecord,
+};
+
+/// The live records of a shard.
+#[derive(Default)]
+pub(super) struct Held {
+    banks: BTreeMap<Bank, HashSet<RecordKey>>,
+    names: HashMap<BankKey, Bank>,
+    /// The unreadable records of each quarantined bank.
+    quarantined: BTreeMap<Bank, BTreeMap<RecordKey, UnreadableRecord>>,
+    /// The model of the vectors.
+    model: Option<ModelRef>,
+}
+
+impl Held {
+    /// Adds a record that can be read.
+    pub(super) fn insert(&mut self, key: &MemoryKey) {
+        self.remove(key);
+        self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
+        self.banks.entry(key.bank.clone()).or_default().insert(RecordKey::from(key));
+    }
+
+    /// Adds a record that cannot be read, in place of what its key held.
+    pub(super) fn quarantine(&mut self, record: UnreadableRecord) {
+        self.remove(&record.key);
+        self.names.entry(record.key.bank.key()).or_insert_with(|| record.key.bank.clone());
+        let of_bank = self.quarantined.entry(record.key.bank.clone()).or_default();
+        of_bank.insert(RecordKey::from(&record.key), record);
+    }
+
+    /// Removes a record.
+    pub(super) fn remove(&mut self, key: &MemoryKey) {
+        let id = RecordKey::from(key);
+        if let Some(held) = self.banks.get_mut(&key.bank) {
+            held.remove(&id);
+            if held.is_empty() {
+                self.banks.remove(&key.bank);
+            }
+        }
+        if let Some(records) = self.quarantined.get_mut(&key.bank) {
+            records.remove(&id);
+            if records.is_empty() {
+                self.quarantined.remove(&key.bank);
+            }
+        }
+    }
+
+    /// Whether a record of this key is live, readable or not.
+    pub(super) fn holds(&self, key: &MemoryKey) -> bool {
+        let id = RecordKey::from(key);
+        self.banks.get(&key.bank).is_some_and(|held| held.contains(&id))
+            || self.quarantined.get(&key.bank).is_some_and(|records| records.contains_key(&id))
+    }
+
+    /// Notes the model of the vectors.
+    pub(super) fn set_model(&mut self, model: Option<&ModelRef>) {
+        if self.model.as_ref() != model {
+            self.model = model.cloned();
+        }
+    }
+
+    /// The model of the vectors.
+    pub(super) fn model(&self) -> Option<&ModelRef> {
+        self.model.as_ref()
+    }
+
+    /// Whether the bank has a live record that can be read; an error while it is quarantined.
+    pub(super) fn has(&self, bank: &Bank, partition: u32) -> Result<bool, PipelineError> {
+        if let Some(UnreadableRecord { offset, problem, .. }) =
+            self.quarantined.get(bank).and_then(|records| records.values().next())
+        {
+            let (bank, offset, problem) = (bank.clone(), *offset, problem.clone());
+            return Err(PipelineError::Quarantined { bank, partition, offset, problem });
+        }
+        Ok(self.banks.contains_key(bank))
+    }
+
+    /// The name of a bank that has or had a live record.
+    pub(super) fn bank(&self, key: BankKey) -> Option<Bank> {
+        self.names.get(&key).cloned()
+    }
+
+    /// The banks with live records.
+    pub(super) fn banks(&self) -> impl Iterator<Item = &Bank> {
+        self.banks.keys()
+    }
+
+    /// How many banks are quarantined.
+    pub(super) fn quarantined_banks(&self) -> usize {
+        self.quarantined.len()
+    }
+}

@@ -1,0 +1,180 @@
+//! The shards that this process holds: one for each partition of the memory that it was given.
+//!
+//! In: partitions to take and to leave, banks. Out: the shard of a bank. A bank lies in the shard of
+//! its partition and in no other. Where a shard has fallen it is made again, after a pause that
+//! grows when it falls again and again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, RwLock},
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Sender, unbounded};
+
+use super::{PipelineError, shard::Shard};
+use crate::{
+    config::{MemorySettings, Pipeline},
+    log::partition_of,
+    memory::{EdgeChanges, Listeners, MemoryHandle, MemoryThreads},
+    model::{Bank, BankKey, ModelRef, Score},
+    sync,
+};
+
+/// Names in the message about an unknown bank.
+const NAMED_BANKS: usize = 8;
+/// The pause before a shard is made again that fell a second time; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A fall after a longer time is a new one.
+const SAME_CAUSE: Duration = Duration::from_secs(600);
+
+/// The shards of this process.
+pub(super) struct Shards {
+    partitions: u32,
+    threads: Arc<MemoryThreads>,
+    settings: MemorySettings,
+    semantic_threshold: Score,
+    edges: Option<Sender<EdgeChanges>>,
+    /// Whether changes of choices are recorded.
+    records: bool,
+    held: RwLock<BTreeMap<u32, Arc<Shard>>>,
+    falls: Mutex<BTreeMap<u32, Falls>>,
+}
+
+/// How often a shard fell.
+#[derive(Debug, Clone, Copy)]
+struct Falls {
+    total: u64,
+    last: Instant,
+    pause: Duration,
+}
+
+impl Shards {
+    /// No shard yet; `partitions` is the number of partitions of the memory.
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        partitions: u32,
+        threads: Arc<MemoryThreads>,
+        edges: Option<Sender<EdgeChanges>>,
+        records: bool,
+    ) -> Self {
+        let semantic_threshold = Score::from_f64(pipeline.model().semantic_threshold);
+        let settings = pipeline.memory.clone();
+        let (held, falls) = (RwLock::default(), Mutex::default());
+        Self { partitions, threads, settings, semantic_threshold, edges, records, held, falls }
+    }
+
+    /// The number of partitions of the memory.
+    pub(super) fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    /// The threads that step them.
+    pub(super) fn threads(&self) -> &Arc<MemoryThreads> {
+        &self.threads
+    }
+
+    /// An empty shard, which nobody can ask yet.
+    pub(super) fn make(&self, partition: u32) -> Result<Shard, PipelineError> {
+        let (choices_out, choices_in) = unbounded();
+        let listeners = Listeners { edges: self.edges.clone(), choices: self.records.then_some(choices_out) };
+        let memory = MemoryHandle::start_on(&self.threads, &self.settings, self.semantic_threshold, listeners)?;
+        Ok(Shard::new(partition, memory, self.records.then_some(choices_in)))
+    }
+
+    /// From now on questions reach the shard.
+    pub(super) fn put(&self, shard: Shard) {
+        let before = sync::write(&self.held).insert(shard.partition, Arc::new(shard));
+        // Its worker is dropped here, outside the lock.
+        drop(before);
+    }
+
+    /// From now on no question reaches the partition; false if it was not held.
+    pub(super) fn remove(&self, partition: u32) -> bool {
+        let removed = sync::write(&self.held).remove(&partition);
+        removed.is_some()
+    }
+
+    /// The shard of a partition.
+    pub(super) fn get(&self, partition: u32) -> Option<Arc<Shard>> {
+        sync::read(&self.held).get(&partition).cloned()
+    }
+
+    /// All of them, by partition.
+    pub(super) fn all(&self) -> Vec<Arc<Shard>> {
+        sync::read(&self.held).values().cloned().collect()
+    }
+
+    /// The partition of a bank.
+    pub(super) fn partition_of(&self, bank: &Bank) -> u32 {
+        partition_of(bank, self.partitions)
+    }
+
+    /// The shard of a bank.
+    ///
+    /// # Errors
+    /// [`PipelineError::OtherInstance`] where its partition is not held here.
+    pub(super) fn of(&self, bank: &Bank) -> Result<Arc<Shard>, PipelineError> {
+        let partition = self.partition_of(bank);
+        self.get(partition).ok_or_else(|| PipelineError::OtherInstance { bank: bank.clone(), partition })
+    }
+
+    /// Fails for a bank without a live record, and for one that is quarantined.
+    pub(super) fn check_bank(&self, shard: &Shard, bank: &Bank) -> Result<(), PipelineError> {
+        if sync::read(&shard.held).has(bank, shard.partition)? {
+            return Ok(());
+        }
+        Err(PipelineError::UnknownBank { bank: bank.clone(), known: self.named() })
+    }
+
+    /// The name of a bank that has or had a live record.
+    pub(super) fn bank(&self, key: BankKey) -> Option<Bank> {
+        self.all().iter().find_map(|shard| sync::read(&shard.held).bank(key))
+    }
+
+    /// The model of the vectors.
+    pub(super) fn model(&self) -> Option<ModelRef> {
+        self.all().iter().find_map(|shard| sync::read(&shard.held).model().cloned())
+    }
+
+    /// The known banks, for an error message.
+    fn named(&self) -> String {
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        let mut all = 0;
+        for shard in self.all() {
+            let held = sync::read(&shard.held);
+            all += held.banks().count();
+            names.extend(held.banks().take(NAMED_BANKS).map(|bank| bank.as_str().to_owned()));
+        }
+        if names.is_empty() {
+            return "the memory is empty: ingest something first".to_owned();
+        }
+        let some: Vec<String> = names.into_iter().take(NAMED_BANKS).collect();
+        let more = if all > some.len() { format!(" and {} more", all - some.len()) } else { String::new() };
+        format!("known: {}{more}", some.join(", "))
+    }
+
+    /// Notes that a shard fell; false while it must not be made again yet.
+    pub(super) fn may_rise(&self, partition: u32) -> bool {
+        let mut falls = sync::lock(&self.falls);
+        let now = Instant::now();
+        let Some(before) = falls.get_mut(&partition) else {
+            falls.insert(partition, Falls { total: 1, last: now, pause: FIRST_PAUSE });
+            return true;
+        };
+        let since = now.duration_since(before.last);
+        if since < before.pause {
+            return false;
+        }
+        let pause = if since > SAME_CAUSE { FIRST_PAUSE } else { (2 * before.pause).min(LONGEST_PAUSE) };
+        *before = Falls { total: before.total + 1, last: now, pause };
+        true
+    }
+
+    /// How often a shard was made again after it fell.
+    pub(super) fn falls(&self, partition: u32) -> u64 {
+        sync::lock(&self.falls).get(&partition).map_or(0, |falls| falls.total)
+    }
+}

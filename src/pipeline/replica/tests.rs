@@ -1,0 +1,284 @@
+//! Shards at run time: taken and left, fallen and made again, read while others ask.
+
+use std::{
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::{
+    config::Pipeline,
+    log::{
+        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, partition_of,
+    },
+    model::{Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, TurnEvent},
+    pipeline::{PipelineError, Service},
+};
+
+use super::{Answerer, AnswererOptions};
+
+fn bank(name: &str) -> Bank {
+    Bank::parse(name).expect("a good name")
+}
+
+fn pipeline(home: &Path, snapshots: bool, extra: &str) -> Pipeline {
+    let text = format!("version = 1\nembed.model = \"fixed\"\nlog.directory = {:?}\n{extra}", home.join("log"));
+    let mut pipeline = Pipeline::parse(&text).expect("a good pipeline");
+    pipeline.snapshot.directory = String::new();
+    if snapshots {
+        pipeline.snapshot.directory = home.join("snapshots").to_string_lossy().into_owned();
+    }
+    pipeline
+}
+
+fn turns(bank: &str, session: &str, count: usize) -> Vec<TurnEvent> {
+    let turn = |n: usize| {
+        format!(
+            r#"{{"type": "turn", "bank": "{bank}", "session": "{session}", "turn": "{session}-{n}", "speaker": "Ann",
+            "time": "2024-05-0{}T10:{:02}:00Z", "text": "The {n}. kayak of {session} is stored in the boathouse."}}"#,
+            1 + n % 9,
+            n % 60
+        )
+    };
+    let end = format!(r#"{{"type": "session_end", "bank": "{bank}", "session": "{session}"}}"#);
+    let all = (0..count).map(turn).chain([end]);
+    all.map(|line| TurnEvent::from_json(line.replace('\n', " ").as_bytes()).expect("a good turn")).collect()
+}
+
+/// Ingests without a memory of its own that stays open.
+fn ingest(pipeline: &Pipeline, events: &[TurnEvent]) {
+    let mut alone = pipeline.clone();
+    alone.snapshot.directory = String::new();
+    let mut service = Service::open(&alone, &mut |_| {}).expect("a service");
+    service.log().append_turns(events).expect("room");
+    service.catch_up().expect("extracted");
+}
+
+fn open(pipeline: &Pipeline, log: &dyn Log) -> Answerer {
+    let options =
+        AnswererOptions { edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let answerer = Answerer::open(pipeline, log, options).expect("a memory");
+    follow(&answerer, log);
+    answerer
+}
+
+fn follow(answerer: &Answerer, log: &dyn Log) {
+    for partition in 0..log.partitions() {
+        while answerer.follow(log, partition, |_, _, _| {}).expect("followed") {}
+    }
+}
+
+fn hash(answerer: &Answerer, name: &str) -> Result<u128, PipelineError> {
+    Ok(answerer.digest(Some(&bank(name)))?.value.hash)
+}
+
+/// Two banks in different shards of three.
+fn two_banks() -> [&'static str; 2] {
+    let names = ["a", "b", "c", "d", "e"];
+    let second = names.iter().find(|name| partition_of(&bank(name), 3) != partition_of(&bank(names[0]), 3));
+    [names[0], second.expect("three partitions")]
+}
+
+#[test]
+fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [falls, stays] = two_banks();
+    for snapshots in [false, true] {
+        let settings = pipeline(&home.path().join(format!("{snapshots}")), snapshots, "log.partitions = 3");
+        ingest(&settings, &[turns(falls, "s", 9), turns(stays, "s", 5)].concat());
+        let log = log::open(&settings.log).expect("the log");
+        let answerer = open(&settings, &*log);
+        let before = (hash(&answerer, falls).expect("known"), hash(&answerer, stays).expect("known"));
+        let partition = partition_of(&bank(falls), 3);
+        answerer.shard(partition).expect("held").memory.panic();
+        assert!(hash(&answerer, falls).is_err());
+        assert_eq!(hash(&answerer, stays).expect("it stays"), before.1);
+        let rebuilds = |answerer: &Answerer| -> u64 { answerer.shards().iter().map(|shard| shard.rebuilds).sum() };
+        assert_eq!(rebuilds(&answerer), 0);
+        follow(&answerer, &*log);
+        assert_eq!((hash(&answerer, falls).expect("known"), hash(&answerer, stays).expect("known")), before);
+        assert_eq!(rebuilds(&answerer), 1);
+        // What is read from then on is recorded on top of what was recorded before.
+        drop((answerer, log));
+        ingest(&settings, &turns(falls, "t", 6));
+        let log = log::open(&settings.log).expect("the log");
+        let answerer = open(&settings, &*log);
+        answerer.shard(partition).expect("held").memory.panic();
+        follow(&answerer, &*log);
+        let whole = hash(&answerer, falls).expect("known");
+        assert_ne!(whole, before.0);
+        if snapshots {
+            answerer.snapshot().expect("written").expect("something changed");
+            drop(answerer);
+            let restored = open(&settings, &*log);
+            assert_eq!(hash(&restored, falls).expect("known"), whole);
+            let newest = restored.newest_manifest().expect("a manifest");
+            let census = restored.digest(None).expect("counts").value;
+            assert_eq!(newest.live.units as u64, census.units);
+        }
+    }
+}
+
+/// Bytes of this process in memory.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4_096
+}
+
+#[test]
+fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [moves, stays] = two_banks();
+    let settings = pipeline(home.path(), false, "log.partitions = 3");
+    ingest(&settings, &[turns(moves, "s", 9), turns(stays, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let answerer = open(&settings, &*log);
+    let before = (hash(&answerer, moves).expect("known"), hash(&answerer, stays).expect("known"));
+    let partition = partition_of(&bank(moves), 3);
+    let mut after_first = 0;
+    for round in 0..1_000 {
+        answerer.leave(partition);
+        let error = hash(&answerer, moves).expect_err("left");
+        assert!(matches!(error, PipelineError::OtherInstance { .. }), "{error}");
+        assert_eq!(answerer.position(partition), None);
+        answerer.take(&*log, partition).expect("taken");
+        while answerer.follow(&*log, partition, |_, _, _| {}).expect("followed") {}
+        if round % 100 == 99 {
+            assert_eq!((hash(&answerer, moves).expect("known"), hash(&answerer, stays).expect("known")), before);
+        }
+        if round == 99 {
+            after_first = resident_bytes();
+        }
+    }
+    let grown = resident_bytes().saturating_sub(after_first);
+    assert!(grown < 64 << 20, "{grown} bytes more after 900 rounds");
+}
+
+/// The digest is the same for any number of shards and threads.
+#[test]
+fn the_digest_depends_on_no_number_of_shards_and_threads() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let mut found = Vec::new();
+    for (partitions, workers) in [(1, 1), (2, 2), (5, 1), (16, 3)] {
+        let home = tempfile::tempdir().expect("a directory");
+        let extra = format!("log.partitions = {partitions}\nmemory.workers = {workers}");
+        let settings = pipeline(home.path(), false, &extra);
+        ingest(&settings, &names.map(|name| turns(name, "s", 5)).concat());
+        let log = log::open(&settings.log).expect("the log");
+        let census = open(&settings, &*log).digest(None).expect("counts").value;
+        found.push(census);
+    }
+    assert!(found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
+}
+
+/// A log whose reads wait until they are allowed.
+struct SlowLog {
+    log: Box<dyn Log>,
+    allowed: Mutex<()>,
+    reading: AtomicBool,
+}
+
+impl Log for SlowLog {
+    fn read(&self, topic: Topic, partition: u32, from: u64, limit: usize) -> Result<ReadBatch, LogError> {
+        self.reading.store(true, Ordering::SeqCst);
+        let _allowed = crate::sync::lock(&self.allowed);
+        self.log.read(topic, partition, from, limit)
+    }
+
+    fn partitions(&self) -> u32 {
+        self.log.partitions()
+    }
+
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+        self.log.append_turns(events)
+    }
+
+    fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
+        self.log.append_dead_letters(letters)
+    }
+
+    fn own(&self, partition: u32) -> Result<(), LogError> {
+        self.log.own(partition)
+    }
+
+    fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
+        self.log.commit(transaction)
+    }
+
+    fn end(&self, topic: Topic, partition: u32) -> Result<u64, LogError> {
+        self.log.end(topic, partition)
+    }
+
+    fn last_transaction(&self, topic: Topic, partition: u32) -> Result<TransactionEnd, LogError> {
+        self.log.last_transaction(topic, partition)
+    }
+
+    fn lag(&self, partition: u32, position: u64) -> Result<u64, LogError> {
+        self.log.lag(partition, position)
+    }
+
+    fn read_position(&self, partition: u32) -> Result<u64, LogError> {
+        self.log.read_position(partition)
+    }
+
+    fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError> {
+        self.log.live_keys(partition)
+    }
+
+    fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {
+        self.log.replay(partition, each)
+    }
+
+    fn generation(&self) -> u32 {
+        self.log.generation()
+    }
+
+    fn begin_next(&self) -> Result<(), LogError> {
+        self.log.begin_next()
+    }
+
+    fn fill_next(&self, partition: u32, records: &[KeyedValue], next_offset: u64) -> Result<(), LogError> {
+        self.log.fill_next(partition, records, next_offset)
+    }
+
+    fn interrupt_next(&self) -> Result<(), LogError> {
+        self.log.interrupt_next()
+    }
+
+    fn switch(&self, model: &ModelRef) -> Result<(), LogError> {
+        self.log.switch(model)
+    }
+
+    fn drop_old(&self) -> Result<Vec<String>, LogError> {
+        self.log.drop_old()
+    }
+}
+
+/// A broker that does not answer holds up no question.
+#[test]
+fn no_lock_that_a_question_takes_is_held_while_the_log_is_read() {
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = pipeline(home.path(), false, "log.partitions = 1");
+    ingest(&settings, &turns("a", "s", 5));
+    let log = log::open(&settings.log).expect("the log");
+    let slow = SlowLog { log, allowed: Mutex::default(), reading: AtomicBool::new(false) };
+    let answerer = open(&settings, &slow);
+    let before = hash(&answerer, "a").expect("known");
+    slow.reading.store(false, Ordering::SeqCst);
+    let each = |_: &MemoryKey, _: Option<&MemoryRecord>, _: u64| {};
+    std::thread::scope(|scope| {
+        let held = crate::sync::lock(&slow.allowed);
+        let following = scope.spawn(|| answerer.follow(&slow, 0, each).expect("followed"));
+        while !slow.reading.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        // All that a question looks at, while the read hangs.
+        assert_eq!(hash(&answerer, "a").expect("known"), before);
+        assert!(answerer.bank(bank("a").key()).is_some() && answerer.model().is_some());
+        assert!(!following.is_finished());
+        drop(held);
+        assert!(!following.join().expect("no panic"));
+    });
+}
