@@ -24,6 +24,9 @@ use crate::{
     },
 };
 
+/// Turns texts into vectors, in order.
+type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + 'e;
+
 /// Answers a question with evidence (paper, algorithm 1).
 ///
 /// `embed` turns the wordings of a question, or a target's sentence, into vectors of the bank's
@@ -34,7 +37,7 @@ use crate::{
 /// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
 pub fn recollect(
     memory: &dyn Memory,
-    embed: &mut dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure>,
+    embed: &mut EmbedTexts<'_>,
     question: &Question,
     planner: &dyn Planner,
     settings: &RecallSettings,

@@ -134,7 +134,7 @@ impl Front {
         if bytes > MAX_QUESTION_BYTES {
             return reply(Err(RecallError::LongQuestion { bytes }.into()));
         }
-        let waiting = Waiting { asked, reply: Box::new(reply) };
+        let waiting = Waiting { asked: Box::new(asked), reply: Box::new(reply) };
         let added = shared.lock().add(waiting, &shared.reached);
         shared.ready.notify_one();
         shared.apart.notify_one();

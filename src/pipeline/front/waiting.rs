@@ -33,7 +33,7 @@ const QUESTION_BYTES: usize = 256;
 
 /// A question that waits.
 pub(super) struct Waiting {
-    pub(super) asked: Asked,
+    pub(super) asked: Box<Asked>,
     pub(super) reply: Reply,
 }
 
