@@ -15,6 +15,7 @@ use ripplemem::{
 };
 
 use super::{
+    fit::Fit,
     output::{print, say},
     pipeline_file::read_pipeline,
     progress_bar::with_progress,
@@ -22,11 +23,15 @@ use super::{
 
 /// Score the memory on a benchmark: build it, ask every question, compare with the evidence.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Eval {
-    #[arg(help = format!("The format: {}", format_names()))]
-    format: String,
-    /// The file, as published.
-    path: PathBuf,
+    #[command(subcommand)]
+    command: Option<EvalCommand>,
+    #[arg(help = format!("The format: {}", format_names()), required = true)]
+    format: Option<String>,
+    /// The file, as published; for realtalk the directory.
+    #[arg(required = true)]
+    path: Option<PathBuf>,
     /// Only these conversations.
     #[arg(long, value_delimiter = ',')]
     conversations: Vec<String>,
@@ -84,8 +89,17 @@ pub(crate) struct Eval {
     calibration: Option<PathBuf>,
 }
 
+/// What else an evaluation does than to measure the settings as they are.
+#[derive(clap::Subcommand)]
+enum EvalCommand {
+    Fit(Fit),
+}
+
 impl Eval {
     pub(crate) fn run(self) -> Result<ExitCode> {
+        if let Some(EvalCommand::Fit(fit)) = self.command {
+            return fit.run();
+        }
         // Read first: the evaluation takes minutes, and a wrong file fails at once.
         let calibration = self.calibration.as_deref().map(read_calibration).transpose()?;
         let (json, report) = (self.json, self.report.clone());
@@ -104,8 +118,10 @@ impl Eval {
     }
 
     fn request(self) -> Result<eval::EvalRequest> {
-        let format = BenchmarkFormat::parse(&self.format)
-            .with_context(|| format!("{:?} is not a benchmark; write {}", self.format, format_names()))?;
+        // clap requires both where no other command is given.
+        let (format, path) = (self.format.unwrap_or_default(), self.path.unwrap_or_default());
+        let format = BenchmarkFormat::parse(&format)
+            .with_context(|| format!("{format:?} is not a benchmark; write {}", format_names()))?;
         let pipeline = match (&self.pipeline, &self.profile) {
             (Some(path), _) => read_pipeline(path)?,
             (None, profile) => {
@@ -116,7 +132,7 @@ impl Eval {
         let judge = self.judge.as_deref().map(read_pipeline).transpose()?.map(|pipeline| pipeline.llm);
         Ok(eval::EvalRequest {
             format,
-            path: self.path,
+            path,
             only: self.conversations,
             limit: self.limit,
             seed: self.seed,

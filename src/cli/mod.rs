@@ -30,6 +30,7 @@ mod digest;
 mod estimate;
 mod eval;
 mod export;
+mod fit;
 mod health;
 mod import;
 mod ingest;

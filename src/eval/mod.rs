@@ -8,7 +8,7 @@
 //! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
 //! `answer_metrics`, `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is
 //! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
-//! `calibration` sets a model's thresholds; `table` and `report` show results beside `paper`.
+//! `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
 
 mod ablation;
 pub mod answer_metrics;
@@ -19,6 +19,7 @@ mod dataset;
 mod delivery;
 mod error;
 mod evaluate;
+mod fit;
 mod generated_answer;
 mod intervals;
 mod memory_contents;
@@ -37,6 +38,7 @@ pub use calibration::{CHANCE, CalibrateError, Calibration, Sample, SampleError, 
 pub use dataset::{BenchmarkFormat, DatasetError};
 pub use error::EvalError;
 pub use evaluate::evaluate;
+pub use fit::{Fit, FitFigures, FitRequest, FitRow, FitSpread, fit, fit_table};
 pub use paper::{Paper, PaperCost, PaperRow, paper};
 pub use request::EvalRequest;
 pub use result::{

@@ -49,6 +49,27 @@ pub struct EvalRequest {
 }
 
 impl EvalRequest {
+    /// A request for the figures of a file, without comparisons.
+    pub(crate) fn of_file(format: BenchmarkFormat, path: &Path, pipeline: &Pipeline) -> Self {
+        Self {
+            format,
+            path: path.to_owned(),
+            only: Vec::new(),
+            limit: None,
+            seed: None,
+            zone: "+00:00".to_owned(),
+            pipeline: pipeline.clone(),
+            baselines: false,
+            ablations: Vec::new(),
+            vectors: false,
+            sizes: Vec::new(),
+            filler: None,
+            answers: false,
+            compare_answers: false,
+            judge: None,
+        }
+    }
+
     /// The file's turns.
     pub(crate) fn open_source(&self) -> Result<Box<dyn Source>, SourceError> {
         let only = self.only.clone();

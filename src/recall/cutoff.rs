@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use crate::{
     config::{RecallSettings, StopSettings},
     language::question::QuestionType,
-    memory::{FamiliarPart, FamiliarParts},
+    memory::{FamiliarPart, FamiliarParts, PartBody},
 };
 
 /// Bytes of English dialogue in a token of the o200k vocabulary, about.
 const BYTES_A_TOKEN: f64 = 4.2;
 /// Tokens of the heading that a day of a session costs.
-const HEADING_TOKENS: f64 = 14.0;
+pub const HEADING_TOKENS: f64 = 14.0;
 /// Tokens of a line besides its words and its speaker.
 const LINE_TOKENS: f64 = 2.0;
 
@@ -52,7 +52,8 @@ pub(super) fn above_cutoff(
 }
 
 /// The share that a part must reach for a question of this type.
-pub(super) fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
+#[must_use]
+pub fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
     let offset = match question_type {
         QuestionType::Time => stop.time_offset,
         QuestionType::Single => 0.0,
@@ -66,7 +67,11 @@ pub(super) fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
 }
 
 fn cost(part: &FamiliarPart) -> f64 {
-    let body = part.unit.parts.get(part.part);
-    let bytes = body.map_or(0, |b| b.speaker.len() + b.text.len());
-    LINE_TOKENS + bytes as f64 / BYTES_A_TOKEN
+    part.unit.parts.get(part.part).map_or(LINE_TOKENS, estimated_tokens)
+}
+
+/// The tokens of a quoted part, estimated from its length.
+#[must_use]
+pub fn estimated_tokens(part: &PartBody) -> f64 {
+    LINE_TOKENS + (part.speaker.len() + part.text.len()) as f64 / BYTES_A_TOKEN
 }

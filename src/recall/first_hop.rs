@@ -65,6 +65,15 @@ pub(super) fn first_hop(
     Ok(FirstHopResult { candidates, impressions, reflects })
 }
 
+/// Every part of the bank, scored as by [`first_hop`].
+pub(super) fn every_part(
+    memory: &dyn Memory,
+    asked: &FirstHopQuestion<'_>,
+    settings: &RecallSettings,
+) -> Result<FamiliarParts, Failure> {
+    Ok(memory.familiar(FamiliarityProbe { limit: usize::MAX, ..familiarity(asked, settings) })?.value)
+}
+
 fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
     let cues = asked.cues;
     FirstHopProbe {

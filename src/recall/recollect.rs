@@ -45,15 +45,9 @@ pub fn recollect(
 ) -> Result<Evidence, RecallError> {
     let read = cues::read(question)?;
     let cues = planner.cues(&read);
-    let first_person = first_person_wording(&read, &cues);
-    let wordings: Vec<&str> = std::iter::once(cues.semantic_query.as_str()).chain(first_person.as_deref()).collect();
     let failed_embed = |what: String| move |source| RecallError::Embed { what, source };
-    let vectors = embed(&wordings).map_err(failed_embed("question".to_owned()))?;
-    let vector = vectors.first().cloned().ok_or_else(|| failed_embed("question".to_owned())("no vector".into()))?;
-    let fixed = memory::quantise(&vector.0);
-    // Where the question names no person, its own vector.
-    let own = read.question_type().gathered().then(|| fixed.clone());
-    let first_person_vector = vectors.get(1).map(|vector| memory::quantise(&vector.0)).or(own);
+    let QuestionVectors { own: vector, fixed, first_person: first_person_vector } =
+        QuestionVectors::of(&read, &cues, embed)?;
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
@@ -125,10 +119,36 @@ pub fn recollect(
     })
 }
 
-/// The question in the first person, where its answer is put together from several turns: people
-/// say "I", not their name. `None` where it names no person.
-fn first_person_wording(read: &ReadQuestion<'_>, cues: &QuestionCues) -> Option<String> {
-    if read.question_type().gathered() { read.first_person_wording(&cues.cues.participants) } else { None }
+/// The vectors of a question.
+pub(super) struct QuestionVectors {
+    /// Of its own wording.
+    pub(super) own: Vector,
+    /// The same in fixed point.
+    pub(super) fixed: memory::FixedVector,
+    /// Of its wording in the first person, where its answer is put together from several turns: people
+    /// say "I", not their name. Its own vector, where it names no person.
+    pub(super) first_person: Option<memory::FixedVector>,
+}
+
+impl QuestionVectors {
+    /// Embeds a question.
+    pub(super) fn of(
+        read: &ReadQuestion<'_>,
+        cues: &QuestionCues,
+        embed: &mut dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure>,
+    ) -> Result<Self, RecallError> {
+        let gathered = read.question_type().gathered();
+        let first_person = if gathered { read.first_person_wording(&cues.cues.participants) } else { None };
+        let wordings: Vec<&str> =
+            std::iter::once(cues.semantic_query.as_str()).chain(first_person.as_deref()).collect();
+        let failed = |source| RecallError::Embed { what: "question".to_owned(), source };
+        let vectors = embed(&wordings).map_err(failed)?;
+        let own = vectors.first().cloned().ok_or_else(|| failed("no vector".into()))?;
+        let fixed = memory::quantise(&own.0);
+        let same = gathered.then(|| fixed.clone());
+        let first_person = vectors.get(1).map(|vector| memory::quantise(&vector.0)).or(same);
+        Ok(Self { own, fixed, first_person })
+    }
 }
 
 fn neighbourhood_probe(

@@ -259,7 +259,7 @@ fn question_scale(banks: &BTreeMap<Bank, Vec<Sample>>) -> Option<(f64, f64, usiz
 }
 
 /// The next number of a fixed sequence (splitmix64).
-fn draw(state: &mut u64) -> u64 {
+pub(in crate::eval) fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -7,6 +7,7 @@ mod calibrate;
 mod error;
 mod samples;
 
+pub(in crate::eval) use calibrate::draw;
 pub use calibrate::{CHANCE, Calibration, Sample, SweepRow, calibrate};
 pub use error::{CalibrateError, SampleError};
 pub use samples::samples;

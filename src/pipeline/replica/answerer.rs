@@ -425,6 +425,11 @@ impl Answerer {
         })
     }
 
+    /// The memory itself, for measurements that look at every part of a bank.
+    pub(crate) fn memory(&self) -> &MemoryHandle {
+        &self.memory
+    }
+
     /// The newest snapshot.
     pub(in crate::pipeline) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
         Ok(snapshots(&self.pipeline, self.shards.partitions(), self.generation)?

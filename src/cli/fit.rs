@@ -1,0 +1,55 @@
+//! `ripplemem eval fit`.
+//!
+//! In: development sets. Out: a row for each way to choose weights and the cutoff, measured on
+//! dialogues that they were not chosen on, as a table or as JSON.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use ripplemem::eval::{self, BenchmarkFormat};
+
+use super::{memory_arguments::pipeline_or_defaults, output::print, progress_bar::with_progress};
+
+/// Choose weights and the cutoff, and measure the choice on dialogues that it was not made on.
+#[derive(Args)]
+pub(crate) struct Fit {
+    /// LoCoMo's file.
+    #[arg(long)]
+    locomo: Option<PathBuf>,
+    /// REALTALK's directory.
+    #[arg(long)]
+    realtalk: Option<PathBuf>,
+    /// A pipeline file. Without it, the defaults.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
+    /// How many weights a search draws.
+    #[arg(long, default_value_t = 400)]
+    draws: usize,
+    /// The seed of the search.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Most tokens of a context, on average over the questions of each set.
+    #[arg(long, default_value_t = 1472.0)]
+    tokens: f64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Fit {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let sets = [(BenchmarkFormat::Locomo, self.locomo), (BenchmarkFormat::RealTalk, self.realtalk)];
+        let sets: Vec<_> = sets.into_iter().filter_map(|(format, path)| Some((format, path?))).collect();
+        ensure!(!sets.is_empty(), "name a development set: --locomo FILE, --realtalk DIRECTORY or both");
+        let pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
+        let request = eval::FitRequest { sets, pipeline, draws: self.draws, seed: self.seed, tokens: self.tokens };
+        let fit = with_progress(|progress| eval::fit(&request, progress))?;
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string_pretty(&fit)?))?;
+        } else {
+            print(&eval::fit_table(&fit))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

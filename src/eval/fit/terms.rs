@@ -1,0 +1,179 @@
+//! The parts of a question's bank, with every term of the familiarity score before it is weighed.
+//!
+//! In: a memory and a question with its evidence. Out: the parts in the order of sessions and
+//! ordinals, each with its terms, what quoting it costs, and which piece of evidence it is. Each term
+//! is read from the memory's own score under weights that let only that term through.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    config::{FamiliarityWeights, RecallSettings},
+    embed::Embedder,
+    eval::{dataset::DatasetQuestion, tokens},
+    language::question::{QuestionType, ReadQuestion},
+    memory::{FamiliarParts, MemoryHandle, PartBody},
+    model::{FamiliarityTerms, UnitId},
+    recall::{RecallError, estimated_tokens, every_part},
+};
+
+/// Number of terms.
+pub(super) const TERMS: usize = 16;
+
+/// The weights of the terms, in their order; a subtracted term has a negative weight.
+pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS] {
+    [
+        w.meaning,
+        w.pair,
+        w.trio,
+        w.own_pair,
+        w.words,
+        w.synonyms,
+        w.own_words,
+        w.speaker,
+        w.reply,
+        w.month,
+        if asks_time { w.times_asked } else { w.times },
+        -w.asks,
+        w.opener,
+        w.quotes,
+        w.names,
+        w.length,
+    ]
+}
+
+/// A question with the terms of every part of its bank.
+pub(super) struct QuestionTerms {
+    /// Index of its dialogue, over all sets.
+    pub(super) dialogue: usize,
+    pub(super) question_type: QuestionType,
+    /// Number of its pieces of evidence.
+    pub(super) evidence: usize,
+    pub(super) parts: Vec<PartTerms>,
+}
+
+/// A part of the bank as a question sees it.
+pub(super) struct PartTerms {
+    pub(super) terms: [f32; TERMS],
+    /// Number of its session in the order of the parts.
+    pub(super) session: usize,
+    /// Number of its unit, and of its day in its session.
+    pub(super) unit: usize,
+    pub(super) heading: usize,
+    /// Tokens by which the product's stop counts, and o200k tokens.
+    pub(super) estimated: f64,
+    pub(super) tokens: f64,
+    /// Which piece of the evidence it is.
+    pub(super) piece: Option<usize>,
+}
+
+/// Reads the terms of a question; `dialogue` is the number of its dialogue.
+///
+/// # Errors
+/// [`RecallError`] when the memory or the embedder fails.
+pub(super) fn terms_of(
+    memory: &MemoryHandle,
+    embedder: &mut dyn Embedder,
+    asked: &DatasetQuestion,
+    dialogue: usize,
+    settings: &RecallSettings,
+) -> Result<QuestionTerms, RecallError> {
+    let question = asked.question();
+    let mut embed = |texts: &[&str]| {
+        let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
+        vectors.map_err(Into::into)
+    };
+    let looks = every_part(memory, &mut embed, &question, &LOOKS.map(|look| look.settings(settings)))?;
+    let mut parts: BTreeMap<(&str, u32, UnitId, usize), ([f32; TERMS], &PartBody)> = BTreeMap::new();
+    for (look, found) in LOOKS.iter().zip(&looks) {
+        look.read(found, &mut parts);
+    }
+    let mut numbers = Numbers::default();
+    let parts = parts.into_iter().map(|((session, _, unit, _), (terms, body))| PartTerms {
+        terms,
+        session: numbers.of(format!("session {session}")),
+        unit: numbers.of(format!("unit {unit}")),
+        heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),
+        estimated: estimated_tokens(body),
+        tokens: tokens::count(&format!("{}: {}\n", body.speaker, body.text)) as f64,
+        piece: asked.evidence.iter().position(|turn| *turn == body.turn),
+    });
+    Ok(QuestionTerms {
+        dialogue,
+        question_type: ReadQuestion::of(&question).question_type(),
+        evidence: asked.evidence.len(),
+        parts: parts.collect(),
+    })
+}
+
+/// Small numbers for names, in the order in which they first come.
+#[derive(Default)]
+struct Numbers(BTreeMap<String, usize>);
+
+impl Numbers {
+    fn of(&mut self, name: String) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name).or_insert(next)
+    }
+}
+
+/// A look at the bank that lets some terms through, each into a field of its own.
+#[derive(Clone, Copy)]
+struct Look {
+    open: fn(&mut FamiliarityWeights),
+    /// The index of a term, and its value in the terms of the score.
+    read: &'static [(usize, fn(&FamiliarityTerms) -> f64)],
+}
+
+/// Looks that together let every term through.
+const LOOKS: [Look; 6] = [
+    Look {
+        open: |w| {
+            (w.meaning, w.pair, w.words, w.synonyms) = (1.0, 1.0, 1.0, 1.0);
+            (w.speaker, w.month, w.times, w.times_asked) = (1.0, 1.0, 1.0, 1.0);
+        },
+        read: &[
+            (0, |t| t.meaning),
+            (1, |t| t.pair),
+            (4, |t| t.words),
+            (5, |t| t.synonyms),
+            (7, |t| t.speaker),
+            (9, |t| t.month),
+            (10, |t| t.marks),
+        ],
+    },
+    Look {
+        open: |w| (w.trio, w.own_words, w.reply, w.asks) = (1.0, 1.0, 1.0, 1.0),
+        read: &[(2, |t| t.pair), (6, |t| t.words), (8, |t| t.speaker), (11, |t| -t.marks)],
+    },
+    Look { open: |w| (w.own_pair, w.opener) = (1.0, 1.0), read: &[(3, |t| t.pair), (12, |t| t.marks)] },
+    Look { open: |w| w.quotes = 1.0, read: &[(13, |t| t.marks)] },
+    Look { open: |w| w.names = 1.0, read: &[(14, |t| t.marks)] },
+    Look { open: |w| w.length = 1.0, read: &[(15, |t| t.marks)] },
+];
+
+impl Look {
+    fn settings(self, settings: &RecallSettings) -> RecallSettings {
+        let mut weights = FamiliarityWeights::default();
+        (self.open)(&mut weights);
+        let mut settings = settings.clone();
+        (settings.familiarity.single, settings.familiarity.gathered) = (weights.clone(), weights);
+        settings
+    }
+
+    fn read<'f>(
+        &self,
+        found: &'f FamiliarParts,
+        parts: &mut BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], &'f PartBody)>,
+    ) {
+        for part in &found.best {
+            let Some(body) = part.unit.parts.get(part.part) else { continue };
+            let key = (part.unit.session.as_str(), body.ordinal, part.unit.id, part.part);
+            let (terms, _) = parts.entry(key).or_insert(([0.0; TERMS], body));
+            for (term, value) in self.read {
+                if let Some(place) = terms.get_mut(*term) {
+                    *place = value(&part.terms) as f32;
+                }
+            }
+        }
+    }
+}
