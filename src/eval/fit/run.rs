@@ -15,7 +15,7 @@ use crate::{
     config::{RecallSettings, StopSettings},
     embed,
     eval::{EvalError, EvalRequest, bench::Bench, dataset},
-    pipeline::{PipelineError, Progress},
+    pipeline::Progress,
 };
 
 /// Chooses in every way, and measures each on dialogues that it was not chosen on.
@@ -63,12 +63,8 @@ fn read_set(
             dialogues.push(asked.conversation.clone());
             dialogues.len() - 1
         });
-        let terms =
-            terms_of(service.answerer().memory(), &mut *embedder, asked, before + dialogue, &request.pipeline.recall);
-        questions.push(
-            terms
-                .map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(PipelineError::from(e)) })?,
-        );
+        let terms = terms_of(service.answerer(), &mut *embedder, asked, before + dialogue, &request.pipeline.recall);
+        questions.push(terms.map_err(|e| EvalError::Question { id: asked.id.clone(), source: Box::new(e) })?);
         progress(Progress { doing: "reading terms", done, total, unit: "questions" });
     }
     sets.push((format.name().to_owned(), dialogues));

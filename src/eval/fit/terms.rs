@@ -11,9 +11,10 @@ use crate::{
     embed::Embedder,
     eval::{dataset::DatasetQuestion, tokens},
     language::question::{QuestionType, ReadQuestion},
-    memory::{FamiliarParts, MemoryHandle, PartBody},
+    memory::{FamiliarParts, PartBody},
     model::{FamiliarityTerms, UnitId},
-    recall::{RecallError, estimated_tokens, every_part},
+    pipeline::{Answerer, PipelineError},
+    recall::estimated_tokens,
 };
 
 /// Number of terms.
@@ -69,20 +70,20 @@ pub(super) struct PartTerms {
 /// Reads the terms of a question; `dialogue` is the number of its dialogue.
 ///
 /// # Errors
-/// [`RecallError`] when the memory or the embedder fails.
+/// [`PipelineError`] when the memory or the embedder fails.
 pub(super) fn terms_of(
-    memory: &MemoryHandle,
+    answerer: &Answerer,
     embedder: &mut dyn Embedder,
     asked: &DatasetQuestion,
     dialogue: usize,
     settings: &RecallSettings,
-) -> Result<QuestionTerms, RecallError> {
+) -> Result<QuestionTerms, PipelineError> {
     let question = asked.question();
     let mut embed = |texts: &[&str]| {
         let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
         vectors.map_err(Into::into)
     };
-    let looks = every_part(memory, &mut embed, &question, &LOOKS.map(|look| look.settings(settings)))?;
+    let looks = answerer.every_part(&question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
     let mut parts: BTreeMap<(&str, u32, UnitId, usize), ([f32; TERMS], &PartBody)> = BTreeMap::new();
     for (look, found) in LOOKS.iter().zip(&looks) {
         look.read(found, &mut parts);

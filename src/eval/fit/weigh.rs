@@ -68,7 +68,6 @@ mod tests {
             dataset::{self, BenchmarkFormat},
             fit::terms::terms_of,
         },
-        recall::every_part,
     };
 
     #[test]
@@ -100,17 +99,17 @@ mod tests {
         bench.dataset = dataset::read(BenchmarkFormat::Locomo, &path, &[], 0).unwrap();
         let (service, _) = bench.build(&mut |_| ()).unwrap();
         let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).unwrap();
-        let memory = service.answerer().memory();
+        let answerer = service.answerer();
         let recall = &pipeline.recall;
         for asked in &bench.dataset.questions {
-            let terms = terms_of(memory, &mut *embedder, asked, 0, recall).unwrap();
+            let terms = terms_of(answerer, &mut *embedder, asked, 0, recall).unwrap();
             let gathered = terms.question_type.gathered();
             let weights = if gathered { &recall.familiarity.gathered } else { &recall.familiarity.single };
             let mut embed = |texts: &[&str]| {
                 let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
                 vectors.map_err(Into::into)
             };
-            let looks = every_part(memory, &mut embed, &asked.question(), std::slice::from_ref(recall)).unwrap();
+            let looks = answerer.every_part(&asked.question(), &mut embed, std::slice::from_ref(recall)).unwrap();
             let mut expected: Vec<_> = looks[0]
                 .best
                 .iter()

@@ -425,9 +425,18 @@ impl Answerer {
         })
     }
 
-    /// The memory itself, for measurements that look at every part of a bank.
-    pub(crate) fn memory(&self) -> &MemoryHandle {
-        &self.memory
+    /// Every part of the question's bank, scored once for each of the settings: for measurements.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for a bank of another instance, or when a room fails.
+    pub(crate) fn every_part(
+        &self,
+        question: &Question,
+        embed: &mut dyn FnMut(&[&str]) -> Result<Vec<crate::model::Vector>, recall::Failure>,
+        settings: &[crate::config::RecallSettings],
+    ) -> Result<Vec<crate::memory::FamiliarParts>, PipelineError> {
+        let shard = self.shards.of(&question.bank)?;
+        Ok(recall::every_part(&shard.memory, embed, question, settings)?)
     }
 
     /// The newest snapshot.
