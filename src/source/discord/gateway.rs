@@ -166,7 +166,7 @@ impl Servers {
             "type": message.get("type"),
             "timestamp": message.get("timestamp"),
             "timestampEdited": message.get("edited_timestamp"),
-            "author": message.get("author").map(|author| person(author, message.get("member"), &held)),
+            "author": message.get("author").filter(|author| author.is_object()).map(|author| person(author, message.get("member"), &held)),
             "mentions": mentions,
             "reference": { "messageId": of_reference("message_id"), "channelId": of_reference("channel_id") },
         });
