@@ -2,29 +2,33 @@
 //!
 //! In: a reply's text, piece by piece. Out: whether its end is the same text many times over, and
 //! where the second copy began. Numbers count as equal, because a model that runs away often
-//! counts on. A copy is at most [`MAX_PERIOD`] characters: longer circles end at the completion
-//! limit. Never: ordinary lists and laughter do not fill the required length.
+//! counts on, and so does white space, with which models indent their JSON. A copy is at most
+//! [`MAX_PERIOD`] such characters: longer circles end at the completion limit. Never: ordinary lists and laughter do not fill the required length.
 
-/// The longest text that is looked for, in bytes with each number as one digit.
-const MAX_PERIOD: usize = 400;
+/// The longest text that is looked for, in bytes with each number and each space as one.
+const MAX_PERIOD: usize = 600;
 /// How many copies make a repetition.
-const COPIES: usize = 5;
+const COPIES: usize = 4;
 /// The fewest bytes that the copies fill together.
 const MIN_BYTES: usize = 320;
+/// The longest number or space that counts as one byte; one that goes on is a repetition itself.
+const MAX_RUN: usize = 64;
 
 /// Reads a reply as it arrives.
 #[derive(Debug)]
 pub(super) struct RepetitionGuard {
-    /// The text with each number as one digit, and where each byte ends in the text itself.
+    /// The text with each number and space as one byte, and where each byte ends in the text itself.
     bytes: Vec<(u8, usize)>,
     length: usize,
+    /// How many bytes the last one stands for.
+    run: usize,
     /// For each period, how many of the last bytes equal the one a period before.
     equal: Vec<usize>,
 }
 
 impl Default for RepetitionGuard {
     fn default() -> Self {
-        Self { bytes: Vec::new(), length: 0, equal: vec![0; MAX_PERIOD + 1] }
+        Self { bytes: Vec::new(), length: 0, run: 0, equal: vec![0; MAX_PERIOD + 1] }
     }
 }
 
@@ -33,10 +37,19 @@ impl RepetitionGuard {
     pub(super) fn push(&mut self, piece: &str) -> Option<usize> {
         for byte in piece.bytes() {
             self.length += 1;
-            let byte = if byte.is_ascii_digit() { b'0' } else { byte };
-            if let Some(last) = self.bytes.last_mut().filter(|last| byte == b'0' && last.0 == b'0') {
+            let byte = match byte {
+                b'0'..=b'9' => b'0',
+                b' ' | b'\n' | b'\r' | b'\t' => b' ',
+                other => other,
+            };
+            let joins = matches!(byte, b'0' | b' ') && self.run < MAX_RUN;
+            if let Some(last) = self.bytes.last_mut().filter(|last| joins && last.0 == byte) {
                 last.1 = self.length;
+                self.run += 1;
                 continue;
+            }
+            if self.bytes.last().is_none_or(|last| last.0 != byte) {
+                self.run = 1;
             }
             self.bytes.push((byte, self.length));
             if let Some(period) = self.repeated_period() {
@@ -88,7 +101,14 @@ mod tests {
         let objects: String =
             (1..99).map(|n| format!("{{\"sources\": [{n}], \"restatement\": \"{unit}\"}},")).collect();
         assert!(stopped(&objects).is_some_and(|(_, read)| read < 800));
-        assert!(stopped(&" ".repeat(999)).is_some_and(|(_, read)| read == MIN_BYTES));
+        assert!(stopped(&" ".repeat(999)).is_some_and(|(_, read)| read < 400));
+        let object = |n: usize| {
+            format!(
+                "    {{\n      \"restatement\": \"{unit}\",\n      \"sources\": [\n        {n}\n      ],\n      \"participants\": [\n        \"Ann\",\n        \"Bo\"\n      ],\n      \"locations\": [],\n      \"time\": {{\n        \"start\": \"2024-03-02T09:15:00+01:00\",\n        \"end\": \"2024-03-02T09:15:00+01:00\"\n      }}\n    }},\n"
+            )
+        };
+        let indented: String = (1..99).map(object).collect();
+        assert!(stopped(&indented).is_some_and(|(_, read)| read < 5 * object(99).len()), "indented objects");
         assert!(stopped(&"äöü ".repeat(99)).is_some());
     }
 
