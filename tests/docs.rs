@@ -212,11 +212,21 @@ fn the_readme_is_a_front_page() {
 
 /// The subcommands of the binary, each with its help.
 fn helps() -> HashMap<String, String> {
-    let all = String::from_utf8(ripplemem(&["--help"]).stdout).unwrap();
-    let commands = all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names = commands.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
-    let help = |name: &str| (name.to_owned(), String::from_utf8(ripplemem(&[name, "--help"]).stdout).unwrap());
-    names.filter(|name| name.chars().all(|c| c.is_ascii_lowercase())).map(help).collect()
+    let help_of = |names: &[&str]| String::from_utf8(ripplemem(&[names, &["--help"]].concat()).stdout).unwrap();
+    let commands = |help: &str| -> Vec<String> {
+        let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        let names = lines.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+        names
+            .filter(|name| *name != "help" && name.chars().all(|c| c.is_ascii_lowercase()))
+            .map(str::to_owned)
+            .collect()
+    };
+    let with_commands_below = |name: String| {
+        let help = help_of(&[&name]);
+        let below: Vec<String> = commands(&help).iter().map(|below| help_of(&[&name, below])).collect();
+        (name, help + &below.concat())
+    };
+    commands(&help_of(&[])).into_iter().map(with_commands_below).collect()
 }
 
 #[test]

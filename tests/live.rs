@@ -129,8 +129,11 @@ impl Stored<'_> {
     }
 }
 
+/// Waits until a condition on the log holds.
+type Wait<'w> = dyn Fn(&dyn Fn(&Stored) -> bool) + 'w;
+
 /// Waits until the log holds these lines, and nothing else.
-pub(crate) fn until_lines(wait: &dyn Fn(&dyn Fn(&Stored) -> bool), expected: &[&str]) {
+pub(crate) fn until_lines(wait: &Wait<'_>, expected: &[&str]) {
     wait(&|log| log.lines().len() >= expected.len());
     wait(&|log| {
         assert_eq!(log.lines(), expected);

@@ -217,5 +217,5 @@ fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
 }
 
 fn print_json(value: &impl Serialize) -> Result<()> {
-    Ok(print(&format!("{}\n", serde_json::to_string_pretty(value)?))?)
+    print(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }

@@ -178,10 +178,9 @@ fn piece(id: LoadId, load: &mut BankLoad, allowance: &mut Allowance, size: u64) 
         while !allowance.is_spent()
             && let Some(from) = known.front().map(|choice| choice.from)
         {
-            while let Some(choice) = known.pop_front_if(|choice| choice.from == from) {
-                allowance.spend(KNOWN_CHOICE);
-                chosen.push(choice);
-            }
+            let of_unit = known.iter().take_while(|choice| choice.from == from).count();
+            allowance.spend(KNOWN_CHOICE * of_unit as u64);
+            chosen.extend(known.drain(..of_unit));
         }
     }
     let last = load.windows.is_empty() && load.known.as_ref().is_none_or(VecDeque::is_empty);

@@ -387,7 +387,9 @@ impl Shard {
 
     /// Hands over the loads that are applied, in their order.
     fn finish_loads(&mut self) {
-        while let Some(mut load) = self.loads.pop_front_if(|load| load.banks_left == 0) {
+        while self.loads.front().is_some_and(|load| load.banks_left == 0)
+            && let Some(mut load) = self.loads.pop_front()
+        {
             if let Some(listener) = &self.listeners.choices {
                 differential_dataflow::consolidation::consolidate(&mut load.choices);
                 drop(listener.send(load.choices));

@@ -4,12 +4,11 @@
 //! each of the settings all parts of the question's bank, as the first hop would score them. Takes part
 //! in no answer.
 
-use super::{Failure, Memory, RecallError, cues, first_hop, recollect::QuestionVectors};
-use crate::{
-    config::RecallSettings,
-    memory::FamiliarParts,
-    model::{Question, Vector},
+use super::{
+    Failure, Memory, RecallError, cues, first_hop,
+    recollect::{EmbedTexts, QuestionVectors},
 };
+use crate::{config::RecallSettings, memory::FamiliarParts, model::Question};
 
 /// Scores every part of the question's bank, once for each of the settings.
 ///
@@ -17,7 +16,7 @@ use crate::{
 /// [`RecallError`] for an empty question, or when `memory` or `embed` fails.
 pub fn every_part(
     memory: &dyn Memory,
-    embed: &mut dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure>,
+    embed: &mut EmbedTexts<'_>,
     question: &Question,
     settings: &[RecallSettings],
 ) -> Result<Vec<FamiliarParts>, RecallError> {

@@ -47,7 +47,7 @@ pub use impressions::Impressions;
 pub use llm_planner::LlmPlanner;
 pub use memory::Memory;
 pub use planner::Planner;
-pub use recollect::recollect;
+pub use recollect::{EmbedTexts, recollect};
 pub use rules_planner::RulesPlanner;
 pub use trace::{trace, way};
 pub use unplanned::Unplanned;

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Turns texts into vectors, in order.
-type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + 'e;
+pub type EmbedTexts<'e> = dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure> + 'e;
 
 /// Answers a question with evidence (paper, algorithm 1).
 ///
@@ -135,7 +135,7 @@ impl QuestionVectors {
     pub(super) fn of(
         read: &ReadQuestion<'_>,
         cues: &QuestionCues,
-        embed: &mut dyn FnMut(&[&str]) -> Result<Vec<Vector>, Failure>,
+        embed: &mut EmbedTexts<'_>,
     ) -> Result<Self, RecallError> {
         let gathered = read.question_type().gathered();
         let first_person = if gathered { read.first_person_wording(&cues.cues.participants) } else { None };

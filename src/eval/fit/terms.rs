@@ -84,7 +84,7 @@ pub(super) fn terms_of(
         vectors.map_err(Into::into)
     };
     let looks = answerer.every_part(&question, &mut embed, &LOOKS.map(|look| look.settings(settings)))?;
-    let mut parts: BTreeMap<(&str, u32, UnitId, usize), ([f32; TERMS], &PartBody)> = BTreeMap::new();
+    let mut parts: PartsInOrder<'_> = BTreeMap::new();
     for (look, found) in LOOKS.iter().zip(&looks) {
         look.read(found, &mut parts);
     }
@@ -106,6 +106,9 @@ pub(super) fn terms_of(
     })
 }
 
+/// The terms of each part, by session, ordinal, unit and part.
+type PartsInOrder<'f> = BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], &'f PartBody)>;
+
 /// Small numbers for names, in the order in which they first come.
 #[derive(Default)]
 struct Numbers(BTreeMap<String, usize>);
@@ -117,12 +120,14 @@ impl Numbers {
     }
 }
 
+/// The index of a term, and its value in the terms of the score.
+type Reading = (usize, fn(&FamiliarityTerms) -> f64);
+
 /// A look at the bank that lets some terms through, each into a field of its own.
 #[derive(Clone, Copy)]
 struct Look {
     open: fn(&mut FamiliarityWeights),
-    /// The index of a term, and its value in the terms of the score.
-    read: &'static [(usize, fn(&FamiliarityTerms) -> f64)],
+    read: &'static [Reading],
 }
 
 /// Looks that together let every term through.
@@ -161,11 +166,7 @@ impl Look {
         settings
     }
 
-    fn read<'f>(
-        &self,
-        found: &'f FamiliarParts,
-        parts: &mut BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], &'f PartBody)>,
-    ) {
+    fn read<'f>(&self, found: &'f FamiliarParts, parts: &mut PartsInOrder<'f>) {
         for part in &found.best {
             let Some(body) = part.unit.parts.get(part.part) else { continue };
             let key = (part.unit.session.as_str(), body.ordinal, part.unit.id, part.part);

@@ -432,7 +432,7 @@ impl Answerer {
     pub(crate) fn every_part(
         &self,
         question: &Question,
-        embed: &mut dyn FnMut(&[&str]) -> Result<Vec<crate::model::Vector>, recall::Failure>,
+        embed: &mut recall::EmbedTexts<'_>,
         settings: &[crate::config::RecallSettings],
     ) -> Result<Vec<crate::memory::FamiliarParts>, PipelineError> {
         let shard = self.shards.of(&question.bank)?;

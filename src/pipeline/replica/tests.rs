@@ -106,11 +106,13 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
         let log = log::open(&settings.log).expect("the log");
         let answerer = open(&settings, &*log);
         answerer.shard(partition).expect("held").memory.panic();
+        assert!(hash(&answerer, falls).is_err());
         follow(&answerer, &*log);
         let whole = hash(&answerer, falls).expect("known");
         assert_ne!(whole, before.0);
         if snapshots {
-            answerer.snapshot().expect("written").expect("something changed");
+            // Making the shard again may have written one already.
+            answerer.snapshot().expect("written");
             drop(answerer);
             let restored = open(&settings, &*log);
             assert_eq!(hash(&restored, falls).expect("known"), whole);
