@@ -119,11 +119,11 @@ pub struct RecallSettings {
     pub familiarity: FamiliaritySettings,
     /// Where the list of familiar parts ends (the cutoff).
     pub stop: StopSettings,
-    /// Sufficiency at which recollection stops after the first hop. Above 1 it never does.
+    /// Sufficiency of a plan at which recollection stops after the first hop. Above 1 it never does.
     #[schemars(range(min = 0, max = 2))]
     pub sufficient: f64,
-    /// Sufficiency below which the answer is marked as not supported: the memory abstains. A larger
-    /// value abstains more often.
+    /// Sufficiency of an answer below which it is marked as not supported: the memory abstains. A
+    /// larger value abstains more often.
     #[schemars(range(min = 0, max = 1))]
     pub supported: f64,
 }

@@ -189,6 +189,9 @@ pub struct FamiliarPart {
     pub score: f64,
     /// Cosine of the question and the part's best sentence.
     pub cosine: Score,
+    /// The share of the question's topics, weighed by rarity, that stand in the part itself. A topic
+    /// that no part of the bank holds counts as the rarest.
+    pub coverage: f64,
     /// The terms of the score.
     pub terms: FamiliarityTerms,
 }

@@ -72,6 +72,8 @@ struct Scored {
     cosine: f64,
     /// Cosine of the question and the part with the turn before it.
     pair: f64,
+    /// Share of the question's topics, by rarity, that it holds itself.
+    coverage: f64,
     terms: FamiliarityTerms,
     own: f64,
     smooth: f64,
@@ -143,6 +145,8 @@ struct Topics {
     terms: Vec<(TermKey, usize, f64)>,
     /// The sum of the rarities.
     sum: f64,
+    /// The sum of the rarities of those that no part contains: as rare as a word can be.
+    unknown: f64,
 }
 
 /// Who is named in the question.
@@ -233,6 +237,7 @@ impl FamiliarityScan {
             window: (Vec::new(), 0),
             cosine: 0.0,
             pair: 0.0,
+            coverage: 0.0,
             terms: FamiliarityTerms::default(),
             own: 0.0,
             smooth: 0.0,
@@ -329,6 +334,7 @@ impl FamiliarityScan {
                 part: key.3,
                 score: score.0.as_f64() * FAMILIARITY_SCALE,
                 cosine: Score::from_f64(self.parts[at].cosine),
+                coverage: self.parts[at].coverage,
                 terms: self.parts[at].terms,
             })
             .collect();
@@ -398,11 +404,8 @@ impl AskedWords {
 
 impl Topics {
     fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
-        if probe.weights.own_words == 0.0 {
-            return Self::default();
-        }
         let terms = words.count(&probe.topics).terms().map(|(term, _)| (term, 0, 0.0)).collect();
-        Self { terms, sum: 0.0 }
+        Self { terms, sum: 0.0, unknown: 0.0 }
     }
 
     fn count(&mut self, part: &Scored, place: &ByTerm<usize>) {
@@ -413,6 +416,8 @@ impl Topics {
 
     /// How rare each is, once every part is counted.
     fn rate(&mut self, parts: usize) {
+        let unknown = self.terms.iter().filter(|(_, with, _)| *with == 0).count();
+        self.unknown = unknown as f64 * cut((1.0 + parts as f64).ln());
         self.terms.retain(|(_, with, _)| *with > 0);
         for (_, with, rarity) in &mut self.terms {
             *rarity = cut((1.0 + parts as f64 / *with as f64).ln());
@@ -425,6 +430,7 @@ impl Topics {
         if self.sum > 0.0 {
             let present = self.terms.iter().filter(|(term, ..)| holds(part, *term, place));
             let present = present.map(|(_, _, rarity)| rarity).sum::<f64>();
+            part.coverage = present / (self.sum + self.unknown);
             part.terms.words += probe.weights.own_words * present / self.sum;
         }
     }

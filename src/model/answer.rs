@@ -374,7 +374,7 @@ pub struct Evidence {
     pub units: Vec<EvidenceUnit>,
     /// The units as text for an answerer: by time, with dates and names.
     pub context: String,
-    /// How well the evidence covers the question, 0 to 1.
+    /// How sure recollection is that the memory supports an answer, 0 to 1.
     pub sufficiency: f64,
     /// False when nothing supports the question: the memory abstains, and the agent should say that
     /// it does not know.

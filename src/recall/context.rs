@@ -23,7 +23,7 @@ use crate::{
 /// A unit with the indexes of its quoted parts; without them its restatement is quoted.
 pub type Quoted<'u> = (&'u UnitBody, Option<&'u BTreeSet<usize>>);
 
-/// Renders units; `unsupported` is the stop reason when nothing supports the question.
+/// Renders units; `unsupported` is the reason when nothing supports the question.
 #[must_use]
 pub fn context<'u>(units: impl IntoIterator<Item = Quoted<'u>>, unsupported: Option<&str>) -> String {
     let units: Vec<Quoted<'u>> = units.into_iter().collect();

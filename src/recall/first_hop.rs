@@ -28,6 +28,8 @@ pub(super) struct FirstHopResult {
     pub(super) candidates: Vec<Candidate>,
     /// How familiar the bank's parts are.
     pub(super) impressions: Impressions,
+    /// The parts from which both were made.
+    pub(super) familiar: FamiliarParts,
     /// The log offsets that it reflects.
     pub(super) reflects: Vec<Position>,
 }
@@ -56,13 +58,14 @@ pub(super) fn first_hop(
         return Ok(FirstHopResult {
             candidates: candidates(&familiar, asked.read.question_type(), settings),
             impressions,
+            familiar,
             reflects,
         });
     }
     // This probe comes later, so it reflects at least the offsets of the first.
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
-    Ok(FirstHopResult { candidates, impressions, reflects })
+    Ok(FirstHopResult { candidates, impressions, familiar, reflects })
 }
 
 /// Every part of the bank, scored as by [`first_hop`].

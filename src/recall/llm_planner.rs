@@ -21,6 +21,7 @@ use crate::{
     config::{LLM, RecallSettings},
     language::{grounding::Grounding, question::ReadQuestion},
     llm::{Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, TimeSpan},
+    memory::FamiliarParts,
     model::{Cues, Plan, QuestionCues, Target, Usage, canonical_name},
 };
 
@@ -230,8 +231,8 @@ impl Planner for LlmPlanner {
             .unwrap_or_else(|error| Plan { note: fallback_note(&error), ..rules() })
     }
 
-    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
-        self.rules.sufficiency(question, cues, evidence)
+    fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64 {
+        self.rules.agreement(question, cues, familiar)
     }
 
     fn usage(&self) -> Option<Usage> {

@@ -7,9 +7,10 @@
 //!
 //! A question's way: `recollect` (the loop), `cues`, `first_hop` with `cutoff`, then each round a
 //! plan (`planner`: `rules_planner`, `llm_planner` or `unplanned`, with `target`) and `expand`; then
-//! `assemble`, `abstain` and `context`. `answer` turns evidence into words, `trace` into a page.
+//! `agreement`, `assemble`, `abstain` and `context`. `answer` turns evidence into words, `trace` into a page.
 
 mod abstain;
+mod agreement;
 mod answer;
 mod assemble;
 mod candidate;

@@ -1,12 +1,13 @@
 //! The planner: it makes a question's cues and decides after each look at the evidence (section 3.4).
 //!
 //! In: the question, its cues, the evidence so far, the round. Out: cues, a plan whose
-//! anchors are units of the evidence, and how well the evidence covers the question.
+//! anchors are units of the evidence, and how sure it is that the memory supports an answer.
 
 use super::{Candidate, cues::cues};
 use crate::{
     config::RecallSettings,
     language::question::ReadQuestion,
+    memory::FamiliarParts,
     model::{Plan, QuestionCues, Usage},
 };
 
@@ -33,9 +34,9 @@ pub trait Planner {
         settings: &RecallSettings,
     ) -> Plan;
 
-    /// How well the evidence covers the question, 0 to 1. Called once more after the last round,
-    /// for the figure by which recollection abstains.
-    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64;
+    /// How sure it is that the memory supports an answer, 0 to 1: the figure by which recollection
+    /// abstains. Called once a question, with the parts as the first hop scored them.
+    fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64;
 
     /// The language model's usage for the question so far; `None` where none is asked.
     fn usage(&self) -> Option<Usage> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Candidate, Failure, Memory, Ranked, RecallError,
-    abstain::abstains,
+    abstain::abstention,
     assemble, context, cues, expand,
     expand::Support,
     first_hop,
@@ -84,9 +84,9 @@ pub fn recollect(
         }
     }
 
-    let sufficiency = planner.sufficiency(&read, &cues, &evidence).clamp(0.0, 1.0);
+    let sufficiency = planner.agreement(&read, &cues, &first.familiar).clamp(0.0, 1.0);
     let ranked = assemble::assemble(evidence, settings);
-    let supported = !abstains(&ranked, &stop_reason, sufficiency, settings);
+    let unsupported = abstention(&ranked, &stop_reason, sufficiency, settings);
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let trace = Trace {
         cues,
@@ -108,11 +108,11 @@ pub fn recollect(
         question: question.clone(),
         context: context::context(
             ranked.iter().map(|r| (&*r.candidate.unit, r.candidate.excerpt.as_ref())),
-            (!supported).then_some(stop_reason.as_str()),
+            unsupported,
         ),
         units: ranked.into_iter().map(evidence_unit).collect(),
         sufficiency,
-        supported,
+        supported: unsupported.is_none(),
         stop_reason,
         reflects: first.reflects,
         trace,

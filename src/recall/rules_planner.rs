@@ -1,7 +1,7 @@
 //! The planner by rules: is the evidence enough, and if not, where to look for what (section 3.4).
 //!
 //! In: the question, its cues, the evidence so far, the round. Out: a plan whose anchors
-//! are units of the evidence, and the sufficiency by which recollection abstains (`abstain.rs`).
+//! are units of the evidence, and how sure it is that the memory supports an answer (`agreement.rs`).
 //! Pure: it reads no clock and calls no model. More or better evidence never lowers the
 //! sufficiency.
 
@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Candidate,
+    agreement::agreement,
     planner::{COVERED, NO_START, Planner, ROUNDS_SPENT},
     stems::Stems,
     target::target,
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     config::{ModelSettings, RecallSettings},
     language::question::{QuestionType, ReadQuestion},
+    memory::FamiliarParts,
     model::{Plan, QuestionCues, canonical_name},
 };
 
@@ -55,13 +57,19 @@ impl RulesPlanner {
         Self { low: model.question_floor, high: model.question_ceiling }
     }
 
-    fn scaled(&self, cosine: f64) -> f64 {
+    /// How well the evidence covers the question, 0 to 1.
+    pub(super) fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
+        EvidenceFit::of(self, cues, question.question_type(), evidence).sufficiency()
+    }
+
+    /// A cosine on the model's scale: 0 at its floor, 1 at its ceiling.
+    fn closeness(&self, cosine: f64) -> f64 {
         let width = self.high - self.low;
-        if width > 0.0 {
-            ((cosine - self.low) / width).clamp(0.0, 1.0)
-        } else {
-            f64::from(u8::from(cosine >= self.high))
-        }
+        if width > 0.0 { (cosine - self.low) / width } else { f64::from(u8::from(cosine >= self.high)) }
+    }
+
+    fn scaled(&self, cosine: f64) -> f64 {
+        self.closeness(cosine).clamp(0.0, 1.0)
     }
 }
 
@@ -106,8 +114,8 @@ impl Planner for RulesPlanner {
         }
     }
 
-    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
-        EvidenceFit::of(self, cues, question.question_type(), evidence).sufficiency()
+    fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64 {
+        agreement(question, &cues.cues.participants, familiar, &|cosine| self.closeness(cosine))
     }
 }
 

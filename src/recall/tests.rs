@@ -81,6 +81,7 @@ impl Memory for ScriptedMemory {
                 part: 0,
                 score: cosine.as_f64(),
                 cosine,
+                coverage: 1.0,
                 terms: FamiliarityTerms::default(),
             })
             .collect();
@@ -327,7 +328,7 @@ impl Planner for Unruly {
         }
     }
 
-    fn sufficiency(&self, _: &ReadQuestion<'_>, _: &QuestionCues, _: &[Candidate]) -> f64 {
+    fn agreement(&self, _: &ReadQuestion<'_>, _: &QuestionCues, _: &FamiliarParts) -> f64 {
         7.0
     }
 }

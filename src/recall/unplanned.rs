@@ -11,6 +11,7 @@ use super::{
 use crate::{
     config::RecallSettings,
     language::question::ReadQuestion,
+    memory::FamiliarParts,
     model::{Plan, QuestionCues, Target},
 };
 
@@ -33,7 +34,7 @@ impl Planner for Unplanned {
         let anchors = best.iter().take(settings.anchors).map(|(_, c)| c.unit.id);
         Plan {
             proceed,
-            sufficiency: self.sufficiency(question, cues, evidence),
+            sufficiency: self.0.sufficiency(question, cues, evidence),
             reason: match (proceed, round > settings.rounds) {
                 (true, _) => "no plan: the best units, and the question itself",
                 (false, true) => ROUNDS_SPENT,
@@ -50,8 +51,8 @@ impl Planner for Unplanned {
         }
     }
 
-    fn sufficiency(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, evidence: &[Candidate]) -> f64 {
-        self.0.sufficiency(question, cues, evidence)
+    fn agreement(&self, question: &ReadQuestion<'_>, cues: &QuestionCues, familiar: &FamiliarParts) -> f64 {
+        self.0.agreement(question, cues, familiar)
     }
 }
 
