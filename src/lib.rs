@@ -51,3 +51,25 @@ fn skipped(what: &str) {
     use std::io::Write;
     drop(writeln!(std::io::stderr(), "SKIPPED {what}"));
 }
+
+/// Runs a test again in a process of its own, where no other test takes memory; true in that process.
+#[cfg(test)]
+fn in_own_process(test: &str) -> bool {
+    const MARK: &str = "RIPPLEMEM_OWN_PROCESS";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().expect("this program"));
+    let output = command.args([test, "--exact", "--nocapture"]).env(MARK, "1").output().expect("a process");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "{test} is not the name of a test: {said}");
+    false
+}
+
+/// Bytes of this process in memory; 0 where the system does not tell.
+#[cfg(test)]
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4_096
+}

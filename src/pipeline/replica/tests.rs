@@ -123,14 +123,11 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
     }
 }
 
-/// Bytes of this process in memory.
-fn resident_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4_096
-}
-
 #[test]
 fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
+    if !crate::in_own_process("pipeline::replica::tests::a_shard_is_taken_and_left_a_thousand_times_in_flat_memory") {
+        return;
+    }
     let home = tempfile::tempdir().expect("a directory");
     let [moves, stays] = two_banks();
     let settings = pipeline(home.path(), false, "log.partitions = 3");
@@ -151,10 +148,10 @@ fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
             assert_eq!((hash(&answerer, moves).expect("known"), hash(&answerer, stays).expect("known")), before);
         }
         if round == 99 {
-            after_first = resident_bytes();
+            after_first = crate::resident_bytes();
         }
     }
-    let grown = resident_bytes().saturating_sub(after_first);
+    let grown = crate::resident_bytes().saturating_sub(after_first);
     assert!(grown < 64 << 20, "{grown} bytes more after 900 rounds");
 }
 
