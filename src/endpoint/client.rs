@@ -9,13 +9,9 @@ use std::{
     time::Duration,
 };
 
-use ureq::{
-    Agent, Body, ResponseExt as _, Timeout,
-    http::Response,
-    tls::{RootCerts, TlsConfig},
-};
+use ureq::{Agent, Body, ResponseExt as _, Timeout, http::Response};
 
-use super::{backoff::retry_after, failure::RequestFailure};
+use super::{agent::agent, backoff::retry_after, failure::RequestFailure};
 
 /// The longest reply.
 const MAX_REPLY_BYTES: u64 = 64 << 20;
@@ -41,16 +37,7 @@ impl Endpoint {
             let key = std::env::var(&variable).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
             (variable, key)
         });
-        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("ripplemem/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls)
-            .build()
-            .into();
-        Self { agent, url: format!("{}/{path}", base.trim_end_matches('/')), key }
+        Self { agent: agent(), url: format!("{}/{path}", base.trim_end_matches('/')), key }
     }
 
     /// The environment variable that should hold the key and is not set.

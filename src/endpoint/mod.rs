@@ -6,12 +6,14 @@
 //! (a wrong key, a wrong model). Retries are the caller's. Never: a redirect is not followed, so
 //! that the key reaches no other host, and no error shows the key.
 //!
-//! `client` sends a request; `failure` says what went wrong; `backoff` says how long to wait.
+//! `agent` is the HTTP client; `client` sends a request; `failure` says what went wrong; `backoff` says how long to wait.
 
+mod agent;
 mod backoff;
 mod client;
 mod failure;
 
+pub use agent::agent;
 pub use backoff::{backoff, retry_after};
 pub use client::Endpoint;
 pub use failure::RequestFailure;

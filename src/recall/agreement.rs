@@ -4,9 +4,8 @@
 //! probability that the memory supports an answer. A question that asks one person for what another
 //! one said finds its topic in the memory all the same. So the statements of the person whom it names
 //! are compared with those of the others. A part that asks is no statement: whoever asks about a
-//! thing names it too. A restated unit
-//! tells of the persons among its cues, whoever spoke. Pure arithmetic over the probe's answer; looks
-//! nothing up.
+//! thing names it too. A restated unit tells of the persons among its cues, whoever spoke. Pure
+//! arithmetic over the probe's answer; looks nothing up.
 //!
 //! The constants are a logistic regression on LoCoMo's development dialogues, its adversarial
 //! questions against the others. `docs/evaluation.md` says how good it is on a dialogue that was left

@@ -2,8 +2,9 @@
 //!
 //! In: a question with its deadline, from any transport. Out: evidence, or the error that says why
 //! there is none. Banks take turns, and a bank's questions are answered in their order. A question
-//! that waits for a turn, asks about the past or is long occupies no thread of the usual ones. What nobody waits for any
-//! more costs nothing. Never: a wait without a bound, or a panic that ends more than its question.
+//! that waits for a turn, asks about the past or is long occupies no thread of the usual ones. What
+//! nobody waits for any more costs nothing. Never: a wait without a bound, or a panic that ends more
+//! than its question.
 //!
 //! - `asked`: a question as a transport hands it over.
 //! - `fair_queue`: whose question is next.

@@ -6,9 +6,11 @@
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::webhook::Delivered;
+use super::{feed::Arrival, webhook::Delivered};
+use crate::{model::DeadLetter, source::chat::ChatItem};
 
 /// The most bodies that one commit covers.
 const MOST_AT_ONCE: usize = 256;
@@ -42,6 +44,22 @@ impl Inbox {
             self.unconfirmed.push(durable);
         }
         bodies
+    }
+
+    /// The same as JSON; what is not JSON is a reject of `arrival`.
+    pub(super) fn next_json(&mut self, wait: Duration, origin: &str, arrival: &mut Arrival) -> Vec<Value> {
+        let mut values = Vec::new();
+        for body in self.next(wait) {
+            arrival.moved = true;
+            match serde_json::from_slice(&body) {
+                Ok(value) => values.push(value),
+                Err(e) => {
+                    let letter = DeadLetter::new(origin.to_owned(), format!("not JSON: {e}"), &body);
+                    arrival.items.push(ChatItem::Reject { conversation: None, letter });
+                }
+            }
+        }
+        values
     }
 
     /// Everything that was returned is durable.

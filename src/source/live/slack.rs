@@ -328,15 +328,8 @@ impl Feed for Slack {
                 }
             }
             Way::Events(inbox) => {
-                for body in inbox.next(wait) {
-                    arrival.moved = true;
-                    match serde_json::from_slice::<Value>(&body) {
-                        Ok(payload) => self.payload(&payload, &mut arrival)?,
-                        Err(e) => {
-                            let letter = DeadLetter::new(self.origin.clone(), format!("not JSON: {e}"), &body);
-                            arrival.items.push(ChatItem::Reject { conversation: None, letter });
-                        }
-                    }
+                for payload in inbox.next_json(wait, &self.origin, &mut arrival) {
+                    self.payload(&payload, &mut arrival)?;
                 }
             }
         }

@@ -130,15 +130,8 @@ impl Feed for Telegram {
                 }
             }
             Way::Webhook(inbox) => {
-                for body in inbox.next(wait) {
-                    arrival.moved = true;
-                    match serde_json::from_slice::<Value>(&body) {
-                        Ok(update) => self.take(&update, &mut arrival),
-                        Err(e) => {
-                            let letter = DeadLetter::new(self.origin.clone(), format!("not JSON: {e}"), &body);
-                            arrival.items.push(ChatItem::Reject { conversation: None, letter });
-                        }
-                    }
+                for update in inbox.next_json(wait, &self.origin, &mut arrival) {
+                    self.take(&update, &mut arrival);
                 }
             }
         }

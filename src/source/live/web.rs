@@ -6,14 +6,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use ureq::{
-    Agent, Body,
-    http::Response,
-    tls::{RootCerts, TlsConfig},
-};
+use ureq::{Agent, Body, http::Response};
 
 use super::{error::LiveError, secret::Secret};
-use crate::endpoint::retry_after;
+use crate::endpoint::{agent, retry_after};
 
 /// The longest reply.
 const MAX_REPLY_BYTES: u64 = 64 << 20;
@@ -36,16 +32,7 @@ pub(super) struct Web {
 impl Web {
     /// `base` is the API's address; connects to nothing yet.
     pub(super) fn new(base: &str, token: Secret, scheme: Option<&'static str>) -> Self {
-        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("ripplemem/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls)
-            .build()
-            .into();
-        Self { agent, base: base.trim_end_matches('/').to_owned(), token, scheme }
+        Self { agent: agent(), base: base.trim_end_matches('/').to_owned(), token, scheme }
     }
 
     /// Asks for `path` with a query.
