@@ -35,8 +35,8 @@ pub struct Outcome {
 /// What questions wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct QuestionsWaiting {
-    /// `thread`: one that answers; `turn`: a turn to be remembered; `apart`: one for
-    /// long questions and those about the past.
+    /// `thread`: one that answers; `turn`: a turn to be remembered; `apart`: one for long questions
+    /// and those about the past.
     pub what: &'static str,
 }
 

@@ -2,9 +2,10 @@
 //!
 //! In: added and deleted units, question words. Out: the best units by BM25 (`bm25`, with tantivy's
 //! rounded field norm, exact up to 40 words). tantivy holds the committed bulk: one derived index a
-//! thread, which is never restored, and nothing before a first hop asks. This file keeps each bank's exact statistics and word counts,
-//! scores every candidate by them in fixed point, and adds the tail that tantivy has not committed
-//! yet. So an answer never depends on when a commit happens, and no statistic counts a deleted word.
+//! thread, which is never restored, and nothing before a first hop asks. This file keeps each bank's
+//! exact statistics and word counts, scores every candidate by them in fixed point, and adds the tail
+//! that tantivy has not committed yet. So an answer never depends on when a commit happens, and no
+//! statistic counts a deleted word.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -113,9 +113,9 @@ pub enum PipelineError {
         /// Its partition of the turns topic.
         partition: u32,
     },
-    /// The bank's shard panicked; the others answer.
+    /// The bank's shard panicked and is loaded again; the others answer.
     #[error("bank {bank}: its shard, {partition}, stopped and is loaded again; ask again in a moment")]
-    Reloading {
+    Loading {
         /// The bank.
         bank: Bank,
         /// Its partition of the memory.

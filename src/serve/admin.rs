@@ -143,7 +143,7 @@ mod tests {
     use std::{
         io::{Read, Write},
         net::TcpStream,
-        sync::{Mutex, atomic::AtomicBool},
+        sync::{Mutex, OnceLock, atomic::AtomicBool},
     };
 
     use super::*;
@@ -154,7 +154,7 @@ mod tests {
             metrics: Metrics::new(),
             loaded: AtomicBool::new(true),
             joined: AtomicBool::new(true),
-            answering: AtomicBool::new(true),
+            answerer: OnceLock::new(),
             positions: Mutex::default(),
             snapshots,
             reextractions: None,

@@ -271,7 +271,6 @@ impl Questions<'_> {
         metrics.question_panics.inc_by(front.panics() - *panics);
         metrics.question_embeddings.inc_by(self.embedders.embedded() - *embedded);
         (*panics, *embedded) = (front.panics(), self.embedders.embedded());
-        self.state.answering.store(front.can_answer(), Ordering::Relaxed);
     }
 }
 

@@ -99,7 +99,9 @@ impl ReplyTopics {
                 Err(_) => {
                     // The cluster is away, or the client has lost its brokers.
                     self.wanted.store(true, Ordering::Relaxed);
-                    drop_in_background(std::mem::replace(&mut client, self::client(cluster)?));
+                    if let Ok(another) = self::client(cluster) {
+                        drop_in_background(std::mem::replace(&mut client, another));
+                    }
                 }
             }
             std::thread::sleep(PAUSE.saturating_sub(began.elapsed()));

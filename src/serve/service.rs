@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -54,7 +54,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         metrics: Metrics::new(),
         loaded: AtomicBool::new(!roles(Role::Serve)),
         joined: AtomicBool::new(!roles(Role::Extract)),
-        answering: AtomicBool::new(true),
+        answerer: OnceLock::new(),
         positions: Mutex::default(),
         snapshots: (roles(Role::Serve) && !pipeline.snapshot.directory.is_empty()).then_some(requests_out),
         reextractions: by_model.then_some(reextractions_out),
@@ -83,6 +83,9 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         progress: &mut |_, _| {},
     };
     let answerer = if roles(Role::Serve) { Some(Arc::new(Answerer::open(pipeline, &log, beginning)?)) } else { None };
+    if let Some(answerer) = &answerer {
+        state.answerer.get_or_init(|| Arc::clone(answerer));
+    }
     // The first thread that fails stops the others.
     let stopping = AtomicBool::new(false);
     let failure: Mutex<Option<ServeError>> = Mutex::new(None);

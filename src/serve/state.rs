@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -11,7 +11,10 @@ use std::{
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 
-use crate::{pipeline::ReextractRequest, telemetry::Metrics};
+use crate::{
+    pipeline::{Answerer, ReextractRequest},
+    telemetry::Metrics,
+};
 
 /// What the threads of a service share.
 pub(super) struct State {
@@ -20,8 +23,8 @@ pub(super) struct State {
     pub(super) loaded: AtomicBool,
     /// Whether this instance is a member of the extractors' group; true without `extract`.
     pub(super) joined: AtomicBool,
-    /// Whether questions can be answered: the memory runs.
-    pub(super) answering: AtomicBool,
+    /// The memory, once it is open; never with another role than `serve`.
+    pub(super) answerer: OnceLock<Arc<Answerer>>,
     /// The read position of each owned partition, to compute the lag.
     pub(super) positions: Mutex<BTreeMap<u32, u64>>,
     /// Takes requests for a snapshot, where snapshots are written.
@@ -43,8 +46,8 @@ impl State {
             Some("the memory to be loaded")
         } else if !self.joined.load(Ordering::Relaxed) {
             Some("the group of extractors")
-        } else if !self.answering.load(Ordering::Relaxed) {
-            Some("the memory, which has stopped: questions are refused; start the service again")
+        } else if self.answerer.get().is_some_and(|answerer| !answerer.can_answer()) {
+            Some("the memory, whose shards have all panicked; each is loaded again")
         } else {
             None
         }

@@ -3,13 +3,14 @@
 //! In: questions from any transport, through [`Front::ask`], [`Front::ask_and_wait`] or
 //! [`Front::submit`]. Out: each gets its answer exactly once, or is dropped with the front. Answering
 //! threads take the usual questions; two more take those about the past and the long ones, so that
-//! at most two restores run at once. The keeper ends what is over and wakes what waited for a turn.
+//! at most two restores run at once. Banks whose shard is loading are passed over, so no thread waits
+//! for one. The keeper ends what is over and wakes what waited for a turn or for a shard.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Condvar, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -20,12 +21,11 @@ use tokio::sync::oneshot;
 use super::{
     Answerer, Asked, Cancellation, Ended, PipelineError,
     fair_queue::Full,
-    waiting::{Reply, State, Waiting},
+    waiting::{Place, Reply, State, Waiting},
 };
 use crate::{
     embed::EmbedderPool,
-    memory::MemoryError,
-    model::{Evidence, MAX_QUESTION_BYTES},
+    model::{Bank, Evidence, MAX_QUESTION_BYTES},
     recall::RecallError,
     sync,
 };
@@ -41,6 +41,8 @@ const IDLE: Duration = Duration::from_secs(1);
 type Answer = Box<dyn Fn(&Asked) -> Result<Evidence, PipelineError> + Send + Sync>;
 /// The first offset of a turns partition that the memory does not reflect, where known.
 type Reached = Box<dyn Fn(u32) -> Option<u64> + Send + Sync>;
+/// Whether a bank's shard is loading, so that its questions wait.
+type Loading = Box<dyn Fn(&Bank) -> bool + Send + Sync>;
 
 /// Where questions wait and are answered.
 pub struct Front {
@@ -64,6 +66,7 @@ pub struct FrontLoad {
 struct Shared {
     answer: Answer,
     reached: Reached,
+    loading: Loading,
     /// Most questions of one bank in progress.
     of_bank: usize,
     state: Mutex<State>,
@@ -74,7 +77,6 @@ struct Shared {
     /// Signals anything that waits.
     kept: Condvar,
     panics: AtomicU64,
-    memory_stopped: AtomicBool,
 }
 
 impl Front {
@@ -83,22 +85,29 @@ impl Front {
     /// # Errors
     /// [`PipelineError::Thread`].
     pub fn start(answerer: Arc<Answerer>, embedders: Arc<EmbedderPool>, threads: usize) -> Result<Self, PipelineError> {
-        let follower = Arc::clone(&answerer);
+        let (follower, holder) = (Arc::clone(&answerer), Arc::clone(&answerer));
         let answer = move |asked: &Asked| {
             let past = asked.as_of.map(|at| answerer.past(&asked.question.bank, at)).transpose()?;
             // A restore takes long.
             over(&asked.cancellation)?;
             past.as_ref().unwrap_or(&answerer).ask(&asked.question, &embedders, &asked.cancellation)
         };
-        Self::with(Box::new(answer), Box::new(move |partition| follower.position(partition)), threads)
+        let reached = move |partition| follower.position(partition);
+        Self::with(Box::new(answer), Box::new(reached), Box::new(move |bank| holder.is_loading(bank)), threads)
     }
 
     /// A front that answers by these functions.
-    pub(super) fn with(answer: Answer, reached: Reached, threads: usize) -> Result<Self, PipelineError> {
+    pub(super) fn with(
+        answer: Answer,
+        reached: Reached,
+        loading: Loading,
+        threads: usize,
+    ) -> Result<Self, PipelineError> {
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
             answer,
             reached,
+            loading,
             // Long questions of one bank leave a quarter of the threads to others.
             of_bank: threads - threads / 4,
             state: Mutex::new(State::new()),
@@ -106,7 +115,6 @@ impl Front {
             apart: Condvar::new(),
             kept: Condvar::new(),
             panics: AtomicU64::new(0),
-            memory_stopped: AtomicBool::new(false),
         });
         let mut front = Self { shared, threads: Vec::new() };
         for _ in 0..threads {
@@ -135,12 +143,19 @@ impl Front {
             return reply(Err(RecallError::LongQuestion { bytes }.into()));
         }
         let waiting = Waiting { asked: Box::new(asked), reply: Box::new(reply) };
-        let added = shared.lock().add(waiting, &shared.reached);
-        shared.ready.notify_one();
-        shared.apart.notify_one();
-        shared.kept.notify_one();
-        if let Err((waiting, full)) = added {
-            (waiting.reply)(Err(busy(full)));
+        let mut state = shared.lock();
+        let added = state.add(waiting, &shared.reached);
+        // A keeper that has something to look after looks again soon anyway.
+        let idles = added.is_ok() && std::mem::take(&mut state.keeper_idles);
+        drop(state);
+        match added {
+            Ok(Place::Ready) => shared.ready.notify_one(),
+            Ok(Place::Apart) => shared.apart.notify_one(),
+            Ok(Place::Parked) => {}
+            Err((waiting, full)) => (waiting.reply)(Err(busy(full))),
+        }
+        if idles {
+            shared.kept.notify_one();
         }
     }
 
@@ -190,12 +205,6 @@ impl Front {
     pub fn panics(&self) -> u64 {
         self.shared.panics.load(Ordering::Relaxed)
     }
-
-    /// Whether questions can be answered: the memory runs.
-    #[must_use]
-    pub fn can_answer(&self) -> bool {
-        !self.shared.memory_stopped.load(Ordering::Relaxed)
-    }
 }
 
 impl Drop for Front {
@@ -226,7 +235,7 @@ impl Shared {
     fn answer_usual(&self) {
         let mut state = self.lock();
         while !state.stopping {
-            let Some((bank, waiting, ticket)) = state.next_ready(self.of_bank) else {
+            let Some((bank, waiting, ticket)) = state.next_ready(self.of_bank, &self.loading) else {
                 state = sync::wait(&self.ready, state);
                 continue;
             };
@@ -249,7 +258,7 @@ impl Shared {
     fn answer_apart(&self) {
         let mut state = self.lock();
         while !state.stopping {
-            let Some((bank, waiting)) = state.next_apart() else {
+            let Some((bank, waiting)) = state.next_apart(&self.loading) else {
                 state = sync::wait(&self.apart, state);
                 continue;
             };
@@ -268,15 +277,14 @@ impl Shared {
             let over = state.over(Instant::now());
             let parked = state.parked.len();
             let full = state.unpark(&self.reached);
-            let woken = state.parked.len() < parked;
-            let patience = if state.is_empty() { IDLE } else { LOOK };
+            let woken = state.parked.len() < parked || state.may_go_on(&self.loading);
             drop(state);
             if woken {
                 self.ready.notify_all();
                 self.apart.notify_all();
             }
             for Waiting { asked, reply } in over {
-                let error = missed(&asked, &self.reached);
+                let error = missed(&asked, &self.reached, &self.loading);
                 self.hand_over(reply, Err(error));
             }
             for (waiting, full) in full {
@@ -284,6 +292,8 @@ impl Shared {
             }
             state = self.lock();
             if !state.stopping {
+                state.keeper_idles = state.is_empty();
+                let patience = if state.keeper_idles { IDLE } else { LOOK };
                 state = sync::wait_timeout(&self.kept, state, patience);
             }
         }
@@ -296,14 +306,9 @@ impl Shared {
             self.panics.fetch_add(1, Ordering::Relaxed);
             Err(PipelineError::Panicked)
         });
-        match &result {
-            Ok(_) => self.memory_stopped.store(false, Ordering::Relaxed),
-            Err(error) if has_stopped(error) => self.memory_stopped.store(true, Ordering::Relaxed),
-            // A step that was not begun any more reports itself as its step's failure.
-            Err(PipelineError::Recall(RecallError::Embed { .. } | RecallError::Memory { .. })) => {
-                over(&asked.cancellation)?;
-            }
-            Err(_) => {}
+        // A step that was not begun any more reports itself as its step's failure.
+        if let Err(PipelineError::Recall(RecallError::Embed { .. } | RecallError::Memory { .. })) = result {
+            over(&asked.cancellation)?;
         }
         result
     }
@@ -324,7 +329,7 @@ fn over(cancellation: &Cancellation) -> Result<(), PipelineError> {
 }
 
 /// Why a question ended while it waited.
-fn missed(asked: &Asked, reached: &Reached) -> PipelineError {
+fn missed(asked: &Asked, reached: &Reached, loading: &Loading) -> PipelineError {
     if asked.cancellation.check() == Err(Ended::Cancelled) {
         return PipelineError::Cancelled;
     }
@@ -332,6 +337,7 @@ fn missed(asked: &Asked, reached: &Reached) -> PipelineError {
     PipelineError::Deadline {
         before: match missing {
             Some((partition, next)) => format!("turns/{partition} was remembered up to offset {}", next - 1),
+            None if loading(&asked.question.bank) => "its bank was loaded here".to_owned(),
             None => "its turn came among the questions that wait".to_owned(),
         },
     }
@@ -343,15 +349,5 @@ fn busy(full: Full) -> PipelineError {
             Full::Bank => "of this bank",
             Full::All => "of all banks",
         },
-    }
-}
-
-/// Whether an error says that the dataflow is gone.
-fn has_stopped(error: &PipelineError) -> bool {
-    let stopped = |error: &MemoryError| matches!(error, MemoryError::Stopped(_));
-    match error {
-        PipelineError::Memory(error) => stopped(error),
-        PipelineError::Recall(RecallError::Memory { source, .. }) => source.downcast_ref().is_some_and(stopped),
-        _ => false,
     }
 }

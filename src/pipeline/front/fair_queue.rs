@@ -61,6 +61,11 @@ impl<T> FairQueue<T> {
         self.len < self.limits.all && self.bytes < self.limits.all_bytes
     }
 
+    /// Whether any bank with an item fits.
+    pub(super) fn any(&self, fits: impl Fn(&Bank) -> bool) -> bool {
+        self.turns.iter().any(fits)
+    }
+
     /// Adds an item behind its bank's others; gives it back where there is no room.
     pub(super) fn push(&mut self, bank: &Bank, item: T, bytes: usize) -> Result<(), (T, Full)> {
         let Limits { of_bank, of_bank_bytes, all, all_bytes } = self.limits;
@@ -84,7 +89,7 @@ impl<T> FairQueue<T> {
 
     /// The next item of a bank that `may` have its turn; its bank's next turn comes after every
     /// other bank's.
-    pub(super) fn pop(&mut self, may: impl Fn(&Bank) -> bool) -> Option<(Bank, T)> {
+    pub(super) fn pop(&mut self, may: impl FnMut(&Bank) -> bool) -> Option<(Bank, T)> {
         let at = self.turns.iter().position(may)?;
         let bank = self.turns.remove(at)?;
         let of = self.banks.get_mut(&bank)?;

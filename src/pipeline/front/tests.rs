@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -22,6 +22,8 @@ struct Scripted {
     gate: Arc<(Mutex<bool>, Condvar)>,
     /// The first offset of turns partition 0 that is not reflected.
     reached: Arc<AtomicU64>,
+    /// Whether the shard of the bank `loading` is loading.
+    loads: Arc<AtomicBool>,
     /// The texts that were answered.
     begun: Arc<Mutex<Vec<String>>>,
 }
@@ -32,6 +34,8 @@ impl Scripted {
         let reached = Arc::new(AtomicU64::new(0));
         let begun = Arc::new(Mutex::new(Vec::new()));
         let (door, texts, position) = (Arc::clone(&gate), Arc::clone(&begun), Arc::clone(&reached));
+        let (loads, loading) = (Arc::new(AtomicBool::new(true)), Bank::parse("loading").expect("a good name"));
+        let is_loading = Arc::clone(&loads);
         let answer = move |asked: &Asked| {
             sync::lock(&texts).push(asked.question.text.clone());
             let mut words = asked.question.text.split(' ');
@@ -54,9 +58,10 @@ impl Scripted {
         let front = Front::with(
             Box::new(answer),
             Box::new(move |partition| (partition == 0).then(|| position.load(Ordering::Relaxed))),
+            Box::new(move |bank| *bank == loading && is_loading.load(Ordering::Relaxed)),
             threads,
         );
-        Self { front: front.expect("threads"), gate, reached, begun }
+        Self { front: front.expect("threads"), gate, reached, loads, begun }
     }
 
     fn open_gate(&self) {
@@ -70,9 +75,13 @@ impl Scripted {
 
     /// Waits until a question with this text is being answered.
     fn until_begun(&self, text: &str) {
+        self.until(|| self.begun().iter().any(|found| found == text), text);
+    }
+
+    fn until(&self, reached: impl Fn() -> bool, what: &str) {
         let begun = Instant::now();
-        while !self.begun().iter().any(|found| found == text) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{text} is not taken up");
+        while !reached() {
+            assert!(begun.elapsed() < PATIENCE, "{what} is not taken up");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -196,7 +205,6 @@ fn a_panic_is_the_refusal_of_its_question_alone() {
         scripted.front.ask_and_wait(asked(bank, "good")).expect("the threads go on");
     }
     assert_eq!(scripted.front.panics(), 5);
-    assert!(scripted.front.can_answer());
 }
 
 #[test]
@@ -208,8 +216,8 @@ fn questions_that_wait_for_a_turn_hold_up_nobody() {
     assert_eq!(refused, 1_000 - 256, "a bank has 256 places");
     scripted.front.ask_and_wait(asked("hostile", "good")).expect("the same bank's others go on");
     let soon = scripted.submit(Asked { after: Some((0, 7)), ..asked("good", "soon") });
+    assert_eq!(scripted.front.load().parked, 257);
     let late = scripted.submit(Asked { after: Some((0, 9)), cancellation: within(30), ..asked("good", "late") });
-    assert_eq!(scripted.front.load().parked, 258);
     let error = late.recv_timeout(PATIENCE).expect("it ends at its deadline").expect_err("not reflected");
     assert!(error.to_string().contains("turns/0 was remembered up to offset 8"), "{error}");
     assert!(soon.try_recv().is_err());
@@ -217,6 +225,27 @@ fn questions_that_wait_for_a_turn_hold_up_nobody() {
     soon.recv_timeout(PATIENCE).expect("answered").expect("evidence");
     assert!(scripted.front.has_room());
     assert_eq!(scripted.begun(), ["good", "soon"]);
+}
+
+/// Several banks of one shard would otherwise take every thread.
+#[test]
+fn questions_of_a_shard_that_is_loading_wait_and_occupy_no_thread() {
+    let scripted = Scripted::new(1);
+    let waiting = scripted.submit(asked("loading", "waits"));
+    let long = scripted.submit(asked("loading", &"long ".repeat(300)));
+    let late = scripted.submit(Asked { cancellation: within(30), ..asked("loading", "late") });
+    for n in 0..3 {
+        scripted.front.ask_and_wait(asked("good", &format!("good {n}"))).expect("others are answered");
+        scripted.front.ask_and_wait(asked("good", &"good ".repeat(300))).expect("long ones too");
+    }
+    let error = late.recv_timeout(PATIENCE).expect("it ends at its deadline").expect_err("refused");
+    assert!(matches!(error, PipelineError::Deadline { .. }), "{error}");
+    assert!(waiting.try_recv().is_err() && long.try_recv().is_err());
+    scripted.loads.store(false, Ordering::Relaxed);
+    for answer in [waiting, long] {
+        answer.recv_timeout(PATIENCE).expect("woken when it is loaded").expect("evidence");
+    }
+    assert!(!scripted.begun().contains(&"late".to_owned()));
 }
 
 #[test]
@@ -228,11 +257,12 @@ fn questions_about_the_past_and_long_ones_occupy_no_thread_of_the_others() {
     for bank in ["a", "b", "c", "d"] {
         scripted.front.ask_and_wait(asked(bank, "now")).expect("evidence");
     }
-    let begun = scripted.begun();
-    assert_eq!(begun.iter().filter(|text| text.starts_with("block")).count(), 2, "at once: {begun:?}");
+    let at_once = || scripted.begun().iter().filter(|text| text.starts_with("block")).count();
+    scripted.until(|| at_once() >= 2, "two of those that wait apart");
     let late = scripted.submit(Asked { cancellation: within(30), ..past("e") });
     let error = late.recv_timeout(PATIENCE).expect("it ends at its deadline").expect_err("refused");
     assert!(matches!(error, PipelineError::Deadline { .. }));
+    assert_eq!(at_once(), 2, "at once: {:?}", scripted.begun());
     scripted.open_gate();
     for answer in waiting {
         answer.recv_timeout(PATIENCE).expect("answered").expect("evidence");

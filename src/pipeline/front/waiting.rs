@@ -37,6 +37,14 @@ pub(super) struct Waiting {
     pub(super) reply: Reply,
 }
 
+/// Where a question waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Ready,
+    Apart,
+    Parked,
+}
+
 /// Everything that waits or is in progress.
 pub(super) struct State {
     /// Ready to be answered.
@@ -49,6 +57,10 @@ pub(super) struct State {
     pub(super) order: BankOrder<(Reply, Result<Evidence, PipelineError>)>,
     /// Banks with such a question in progress.
     pub(super) apart_in_progress: HashSet<Bank>,
+    /// Whether a thread has passed over a bank whose shard is loading, since the keeper last looked.
+    pub(super) passed_over: bool,
+    /// Whether the keeper waits because nothing else does.
+    pub(super) keeper_idles: bool,
     pub(super) stopping: bool,
 }
 
@@ -60,6 +72,8 @@ impl State {
             apart: FairQueue::new(APART),
             order: BankOrder::default(),
             apart_in_progress: HashSet::new(),
+            passed_over: false,
+            keeper_idles: false,
             stopping: false,
         }
     }
@@ -70,39 +84,56 @@ impl State {
         &mut self,
         waiting: Waiting,
         reached: impl FnOnce(u32) -> Option<u64>,
-    ) -> Result<(), (Waiting, Full)> {
+    ) -> Result<Place, (Waiting, Full)> {
         let is_ready = waiting.asked.after.is_none_or(|(partition, next)| reached(partition) >= Some(next));
         if is_ready {
             return self.add_ready(waiting);
         }
         let bank = waiting.asked.question.bank.clone();
         let bytes = bytes(&waiting);
-        self.parked.push(&bank, waiting, bytes)
+        self.parked.push(&bank, waiting, bytes).map(|()| Place::Parked)
     }
 
-    fn add_ready(&mut self, waiting: Waiting) -> Result<(), (Waiting, Full)> {
+    fn add_ready(&mut self, waiting: Waiting) -> Result<Place, (Waiting, Full)> {
         let bank = waiting.asked.question.bank.clone();
         let bytes = bytes(&waiting);
         let apart = waiting.asked.as_of.is_some() || waiting.asked.question.text.len() > USUAL_BYTES;
-        let queue = if apart { &mut self.apart } else { &mut self.ready };
-        queue.push(&bank, waiting, bytes)
+        let (queue, place) = if apart { (&mut self.apart, Place::Apart) } else { (&mut self.ready, Place::Ready) };
+        queue.push(&bank, waiting, bytes).map(|()| place)
     }
 
-    /// The next usual question, of a bank with less than `most` in progress; with its
-    /// place in its bank's order.
-    pub(super) fn next_ready(&mut self, most: usize) -> Option<(Bank, Waiting, u64)> {
-        let order = &self.order;
-        let (bank, waiting) = self.ready.pop(|bank| order.in_progress(bank) < most)?;
+    /// The next usual question, of a bank with less than `most` in progress whose shard is not
+    /// loading; with its place in its bank's order.
+    pub(super) fn next_ready(&mut self, most: usize, loading: impl Fn(&Bank) -> bool) -> Option<(Bank, Waiting, u64)> {
+        let (order, passed_over) = (&self.order, &mut self.passed_over);
+        let (bank, waiting) = self.ready.pop(|bank| {
+            let is_loading = loading(bank);
+            *passed_over |= is_loading;
+            !is_loading && order.in_progress(bank) < most
+        })?;
         let ticket = self.order.begin(&bank);
         Some((bank, waiting, ticket))
     }
 
-    /// The next question that waits apart; a bank has at most one in progress.
-    pub(super) fn next_apart(&mut self) -> Option<(Bank, Waiting)> {
-        let in_progress = &self.apart_in_progress;
-        let (bank, waiting) = self.apart.pop(|bank| !in_progress.contains(bank))?;
+    /// The next question that waits apart; a bank has at most one in progress, and none while its
+    /// shard is loading.
+    pub(super) fn next_apart(&mut self, loading: impl Fn(&Bank) -> bool) -> Option<(Bank, Waiting)> {
+        let (in_progress, passed_over) = (&self.apart_in_progress, &mut self.passed_over);
+        let (bank, waiting) = self.apart.pop(|bank| {
+            let is_loading = loading(bank);
+            *passed_over |= is_loading;
+            !is_loading && !in_progress.contains(bank)
+        })?;
         self.apart_in_progress.insert(bank.clone());
         Some((bank, waiting))
+    }
+
+    /// Whether a bank that was passed over because its shard was loading may have its turn now.
+    pub(super) fn may_go_on(&mut self, loading: impl Fn(&Bank) -> bool) -> bool {
+        let go_on = self.passed_over && [&self.ready, &self.apart].iter().any(|queue| queue.any(|bank| !loading(bank)));
+        // Whoever passes over a bank again says so again.
+        self.passed_over &= !go_on;
+        go_on
     }
 
     /// Moves the parked questions whose turn the memory reflects by now; returns those that found

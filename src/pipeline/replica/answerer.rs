@@ -27,7 +27,7 @@ use crate::{
 };
 
 use super::{
-    Cancellation, Ended, PipelineError,
+    Cancellation, PipelineError,
     past::{PastMemories, PastPoint, deletes},
     reader::PartitionOfSnapshot,
     recall_memory::AskedMemory,
@@ -55,9 +55,6 @@ pub struct Answerer {
 
 /// Most time before a question's deadline that is kept for the rules.
 const RULES_TIME: Duration = Duration::from_secs(1);
-
-/// Time between two looks whether the asker of a shard that is loading still waits.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How a shard is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -292,6 +289,19 @@ impl Answerer {
         self.shards.get(partition).is_none_or(|shard| shard.memory.has_room())
     }
 
+    /// Whether a bank's shard is loading: its questions then wait in the front.
+    #[must_use]
+    pub fn is_loading(&self, bank: &Bank) -> bool {
+        self.shards.of(bank).is_ok_and(|shard| shard.is_loading() && !shard.memory.is_stopped())
+    }
+
+    /// Whether any question can be answered: not every shard that is held has panicked.
+    #[must_use]
+    pub fn can_answer(&self) -> bool {
+        let shards = self.shards.all();
+        shards.is_empty() || shards.iter().any(|shard| !shard.memory.is_stopped())
+    }
+
     /// How the shards are, by partition.
     #[must_use]
     pub fn shards(&self) -> Vec<ShardStatus> {
@@ -383,7 +393,8 @@ impl Answerer {
     /// any, so that the rules can answer; no text is embedded and no hop begins after the deadline.
     ///
     /// # Errors
-    /// [`PipelineError`] for an unknown or quarantined bank or an empty question, or when a room fails.
+    /// [`PipelineError`] for an unknown or quarantined bank, one that is loading or an empty question, or
+    /// when a room fails.
     pub fn ask(
         &self,
         question: &Question,
@@ -392,7 +403,11 @@ impl Answerer {
     ) -> Result<Evidence, PipelineError> {
         let model_ref = embedders.model();
         let shard = self.shards.of(&question.bank)?;
-        self.wait_until_loaded(&shard, cancellation)?;
+        let loading = || PipelineError::Loading { bank: question.bank.clone(), partition: shard.partition };
+        // It panicked after the front had seen that it was loaded.
+        if shard.is_loading() && !shard.memory.is_stopped() {
+            return Err(loading());
+        }
         self.shards.check_bank(&shard, &question.bank)?;
         check_models(sync::read(&shard.held).model(), Some(model_ref))?;
         let rules = RulesPlanner::new(&self.pipeline.model());
@@ -419,7 +434,7 @@ impl Answerer {
         let found = recall::recollect(&memory, &mut embed, question, planner, &self.pipeline.recall, model_ref);
         found.map_err(|error| {
             if shard.memory.is_stopped() && self.shards.all().iter().any(|other| !other.memory.is_stopped()) {
-                return PipelineError::Reloading { bank: question.bank.clone(), partition: shard.partition };
+                return loading();
             }
             error.into()
         })
@@ -558,19 +573,6 @@ impl Answerer {
     /// Fails for a bank without a live record.
     pub(in crate::pipeline) fn check_bank(&self, bank: &Bank) -> Result<(), PipelineError> {
         self.shards.check_bank(&*self.shards.of(bank)?, bank)
-    }
-
-    /// Waits while the shard is loading.
-    fn wait_until_loaded(&self, shard: &Shard, cancellation: &Cancellation) -> Result<(), PipelineError> {
-        let mut reached = self.reached();
-        while shard.is_loading() && !shard.memory.is_stopped() {
-            cancellation.check().map_err(|ended| match ended {
-                Ended::Deadline => PipelineError::Deadline { before: format!("shard {} was loaded", shard.partition) },
-                Ended::Cancelled => PipelineError::Cancelled,
-            })?;
-            reached = sync::wait_timeout(&self.moved, reached, LOOK);
-        }
-        Ok(())
     }
 
     fn reached(&self) -> MutexGuard<'_, BTreeMap<u32, u64>> {

@@ -25,7 +25,7 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
-use super::{Cancellation, Ended, PipelineError};
+use super::{Cancellation, PipelineError};
 
 pub(super) use answerer::edge_settings;
 pub(crate) use answerer::snapshots;
