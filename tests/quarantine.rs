@@ -7,6 +7,7 @@ use ripplemem::{
     log::{self, Log, Record, Topic, Transaction, partition_of},
     model::{Bank, MemoryKey, Question, SCHEMA_VERSION, TurnEvent},
     pipeline::{self, Answerer, AnswererOptions, PipelineError, Service},
+    snapshot::AsOf,
 };
 
 use super::support::{self, ask, lines, open};
@@ -70,10 +71,12 @@ fn follow(service: &Service) {
     }
 }
 
+fn question() -> Question {
+    Question { bank: Bank::parse(SICK).unwrap(), text: "Where is the kayak?".to_owned(), asked_at: None }
+}
+
 fn refused(service: &Service) -> String {
-    let question =
-        Question { bank: Bank::parse(SICK).unwrap(), text: "Where is the kayak?".to_owned(), asked_at: None };
-    let error = service.ask(&question).unwrap_err();
+    let error = service.ask(&question()).unwrap_err();
     assert!(matches!(error, PipelineError::Quarantined { .. }), "{error}");
     error.to_string()
 }
@@ -87,6 +90,7 @@ fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_
     let value = good.value.clone().unwrap();
     for (word, bad) in spoiled(&value) {
         let mut service = open(&settings);
+        let before = service.log().end(Topic::Memory, 0).unwrap() - 1;
         put(service.log(), SICK, &good.key, Some(bad));
         follow(&service);
         let offset = closed(service.log(), SICK).offset;
@@ -96,6 +100,10 @@ fn an_unreadable_record_quarantines_its_bank_until_a_good_one_of_its_key_or_its_
             assert!(said.contains(word) && said.contains(&format!("offset {offset}")), "restart {restart}: {said}");
             assert_eq!(service.answerer().quarantined_banks(), 1);
             assert_eq!(ask(&service, WELL, "Where is the kayak?").units.len(), 1, "{word}, restart {restart}");
+            let past = |offset| service.ask_as_of(&question(), AsOf::Offset(offset));
+            let refusal = past(offset).unwrap_err().to_string();
+            assert!(refusal.contains(word), "as of the record, restart {restart}: {refusal}");
+            assert_eq!(past(before).unwrap().units, sound, "{word}: as of before the record");
             if restart == 1 {
                 service.snapshot().unwrap();
             }

@@ -5,7 +5,7 @@
 //! is still busy with earlier loads, or whose shard has panicked, holds up no other.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_millis(5);
 /// Time between two looks at a record before which a partition waits.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Time between two looks at a shard that has panicked.
+/// Time between two looks at a shard that has panicked; how soon it is made again is the memory's matter.
 const FALLEN: Duration = Duration::from_millis(100);
 
 /// Follows every partition of the memory topic.
@@ -35,7 +35,8 @@ pub(super) fn follow(
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
     let mut backoff = Backoff::new(state, say);
-    let mut waiting: BTreeMap<u32, (Instant, String)> = BTreeMap::new();
+    // Until when each partition waits, and what was said of it since it last moved on.
+    let mut waiting: BTreeMap<u32, (Instant, BTreeSet<String>)> = BTreeMap::new();
     let mut quarantined = 0;
     while !stopping.load(Ordering::Relaxed) {
         let (mut any, mut busy) = (false, false);
@@ -49,21 +50,22 @@ pub(super) fn follow(
             }
             let mut records = 0;
             match answerer.follow(log, partition, |_, _, _| records += 1) {
-                Ok(some) => any |= some,
-                Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => backoff.wait(&error),
-                Err(error @ PipelineError::Waits { .. }) => {
-                    let problem = error.to_string();
-                    if waiting.get(&partition).is_none_or(|(_, said)| *said != problem) {
-                        say(&format!("{problem}; its banks are answered as of before"));
-                    }
-                    waiting.insert(partition, (Instant::now() + WAIT, problem));
+                Ok(some) => {
+                    any |= some;
+                    waiting.remove(&partition);
                 }
-                Err(error @ PipelineError::Memory(_)) => {
-                    let problem = error.to_string();
-                    if waiting.get(&partition).is_none_or(|(_, said)| *said != problem) {
-                        say(&format!("shard {partition}: {problem}"));
+                Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => backoff.wait(&error),
+                // A shard that has panicked may need a snapshot that cannot be read: that is its problem alone.
+                Err(error @ (PipelineError::Waits { .. } | PipelineError::Memory(_) | PipelineError::Snapshot(_))) => {
+                    let (pause, problem) = match &error {
+                        PipelineError::Waits { .. } => (WAIT, format!("{error}; its banks are answered as of before")),
+                        _ => (FALLEN, format!("shard {partition}: {error}")),
+                    };
+                    let (until, said) = waiting.entry(partition).or_insert((Instant::now(), BTreeSet::new()));
+                    *until = Instant::now() + pause;
+                    if said.insert(problem.clone()) {
+                        say(&problem);
                     }
-                    waiting.insert(partition, (Instant::now() + FALLEN, problem));
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -165,10 +165,9 @@ impl Answerer {
             let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(stopped())));
             ended.collect::<Result<Vec<_>, _>>()
         })?;
-        self.reached().extend(restored.manifest.covers.iter().copied());
-        parts
-            .iter()
-            .for_each(|(_, part)| self.reached().extend(part.covers.iter().map(|(turns, next)| (*turns, *next))));
+        for (_, part) in &parts {
+            self.reached().extend(part.covers.iter().map(|(turns, next)| (*turns, *next)));
+        }
         Ok(brought.into_iter().flatten().collect())
     }
 
@@ -311,7 +310,7 @@ impl Answerer {
             waiting: shard.is_waiting(),
             next_offset: shard.next(),
             quarantined_banks: sync::read(&shard.held).quarantined_banks(),
-            rebuilds: self.shards.falls(shard.partition),
+            rebuilds: self.shards.rebuilds(shard.partition),
         };
         self.shards.all().into_iter().map(status).collect()
     }
@@ -343,9 +342,10 @@ impl Answerer {
         let Some(mut shard) = self.shards.get(partition) else { return Ok(false) };
         if shard.memory.is_stopped() {
             if !self.shards.may_rise(partition) {
-                return Err(MemoryError::Stopped(format!("shard {partition} has panicked")).into());
+                return Err(MemoryError::Stopped("it has panicked, and is made again after a pause".to_owned()).into());
             }
             self.take(log, partition)?;
+            self.shards.has_risen(partition);
             let Some(another) = self.shards.get(partition) else { return Ok(false) };
             shard = another;
         }
@@ -358,7 +358,7 @@ impl Answerer {
         };
         let read = shard.follow(log, each, record);
         if matches!(read, Ok(None) | Err(PipelineError::Waits { .. })) {
-            shard.is_loaded();
+            shard.set_loaded();
             self.moved.notify_all();
         }
         let Some(covers) = read? else { return Ok(false) };
@@ -481,9 +481,9 @@ impl Answerer {
         let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false);
         let memory = Self::new(&self.pipeline, self.generation, shards)?;
         let shard = memory.shards.make(partition)?;
-        let records = restored.records.iter().collect();
-        shard.restore(&PartitionOfSnapshot { restored, records, unreadable: Vec::new(), covers: BTreeMap::new() })?;
-        shard.is_loaded();
+        let (records, unreadable) = (restored.records.iter().collect(), restored.manifest.unreadable.iter().collect());
+        shard.restore(&PartitionOfSnapshot { restored, records, unreadable, covers: BTreeMap::new() })?;
+        shard.set_loaded();
         memory.shards.put(shard);
         Ok(memory)
     }

@@ -83,8 +83,8 @@ impl Shard {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// It is as far as its log, or as it can get.
-    pub(super) fn is_loaded(&self) {
+    /// From now on it is as far as its log, or as it can get.
+    pub(super) fn set_loaded(&self) {
         self.loading.store(false, Ordering::Release);
     }
 

@@ -23,11 +23,11 @@ use crate::{
 
 /// Names in the message about an unknown bank.
 const NAMED_BANKS: usize = 8;
-/// The pause before a shard is made again that fell a second time; doubled each time.
+/// The pause before the second attempt to make a shard again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A fall after a longer time is a new one.
+/// An attempt after a longer time is a first one.
 const SAME_CAUSE: Duration = Duration::from_secs(600);
 
 /// The shards of this process.
@@ -43,11 +43,11 @@ pub(super) struct Shards {
     falls: Mutex<BTreeMap<u32, Falls>>,
 }
 
-/// How often a shard fell.
+/// A shard that fell: how often it was made again, and when that was last attempted.
 #[derive(Debug, Clone, Copy)]
 struct Falls {
-    total: u64,
-    last: Instant,
+    rebuilds: u64,
+    last_attempt: Instant,
     pause: Duration,
 }
 
@@ -156,25 +156,33 @@ impl Shards {
         format!("known: {}{more}", some.join(", "))
     }
 
-    /// Notes that a shard fell; false while it must not be made again yet.
+    /// Notes an attempt to make a shard again that fell; false while it must not be attempted yet. The
+    /// pause doubles with each attempt, also where the one before failed.
     pub(super) fn may_rise(&self, partition: u32) -> bool {
         let mut falls = sync::lock(&self.falls);
         let now = Instant::now();
         let Some(before) = falls.get_mut(&partition) else {
-            falls.insert(partition, Falls { total: 1, last: now, pause: FIRST_PAUSE });
+            falls.insert(partition, Falls { rebuilds: 0, last_attempt: now, pause: FIRST_PAUSE });
             return true;
         };
-        let since = now.duration_since(before.last);
+        let since = now.duration_since(before.last_attempt);
         if since < before.pause {
             return false;
         }
-        let pause = if since > SAME_CAUSE { FIRST_PAUSE } else { (2 * before.pause).min(LONGEST_PAUSE) };
-        *before = Falls { total: before.total + 1, last: now, pause };
+        before.pause = if since > SAME_CAUSE { FIRST_PAUSE } else { (2 * before.pause).min(LONGEST_PAUSE) };
+        before.last_attempt = now;
         true
     }
 
+    /// Notes that a shard was made again.
+    pub(super) fn has_risen(&self, partition: u32) {
+        if let Some(falls) = sync::lock(&self.falls).get_mut(&partition) {
+            falls.rebuilds += 1;
+        }
+    }
+
     /// How often a shard was made again after it fell.
-    pub(super) fn falls(&self, partition: u32) -> u64 {
-        sync::lock(&self.falls).get(&partition).map_or(0, |falls| falls.total)
+    pub(super) fn rebuilds(&self, partition: u32) -> u64 {
+        sync::lock(&self.falls).get(&partition).map_or(0, |falls| falls.rebuilds)
     }
 }

@@ -123,6 +123,33 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
     }
 }
 
+/// A snapshot that cannot be read keeps a fallen shard down; it rises once the snapshot can be read.
+#[test]
+fn a_shard_that_cannot_be_made_again_is_counted_only_once_it_is() {
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = pipeline(home.path(), true, "log.partitions = 1");
+    ingest(&settings, &turns("a", "s", 5));
+    let log = log::open(&settings.log).expect("the log");
+    let answerer = open(&settings, &*log);
+    let before = hash(&answerer, "a").expect("known");
+    answerer.snapshot().expect("written");
+    let (place, away) = (home.path().join("snapshots"), home.path().join("away"));
+    std::fs::rename(&place, &away).expect("moved");
+    std::fs::write(&place, "no directory").expect("written");
+    answerer.shard(0).expect("held").memory.panic();
+    assert!(hash(&answerer, "a").is_err());
+    let rises = || answerer.follow(&*log, 0, |_, _, _| {});
+    assert!(matches!(rises(), Err(PipelineError::Snapshot(_))));
+    assert!(matches!(rises(), Err(PipelineError::Memory(_))), "there is a pause");
+    assert_eq!(answerer.shards()[0].rebuilds, 0);
+    std::fs::remove_file(&place).expect("removed");
+    std::fs::rename(&away, &place).expect("moved back");
+    while rises().is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!((answerer.shards()[0].rebuilds, hash(&answerer, "a").expect("known")), (1, before));
+}
+
 #[test]
 fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
     if !crate::in_own_process("pipeline::replica::tests::a_shard_is_taken_and_left_a_thousand_times_in_flat_memory") {
