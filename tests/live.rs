@@ -6,6 +6,7 @@
 
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -44,6 +45,15 @@ impl Home {
         let settings = Pipeline::parse(&text).unwrap().live.remove(0);
         LiveSource::check(&settings).unwrap();
         Self { directory: tempfile::tempdir().unwrap(), settings }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What the log holds while no source is followed.
+    pub(crate) fn events(&self) -> Vec<TurnEvent> {
+        Stored(&EmbeddedLog::open(&self.log_settings()).unwrap()).events()
     }
 
     fn log_settings(&self) -> LogSettings {
@@ -322,11 +332,11 @@ fn payload(id: &str, event: &Value) -> Value {
     json!({"type": "event_callback", "team_id": "T1", "event_id": id, "event": event})
 }
 
-fn envelope(id: &str, event: &Value) -> String {
+pub(crate) fn envelope(id: &str, event: &Value) -> String {
     json!({"type": "events_api", "envelope_id": format!("env-{id}"), "payload": payload(id, event)}).to_string()
 }
 
-const SOCKET_MODE: &str = "app_token_env = \"CARGO_PKG_NAME\"\nbank = \"acme\"\n";
+pub(crate) const SOCKET_MODE: &str = "app_token_env = \"CARGO_PKG_NAME\"\nbank = \"acme\"\n";
 
 #[test]
 fn slack_tells_what_is_said_edited_and_deleted() {

@@ -22,6 +22,7 @@ mod live_discord;
 mod live_kafka;
 mod live_matrix;
 mod live_platform;
+mod live_slack;
 mod llm;
 mod model_process;
 mod model_proxy;

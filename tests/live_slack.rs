@@ -1,0 +1,318 @@
+//! A scripted workspace of Slack in which people talk, edit, delete and reply in threads, while
+//! connections break, events come again and the source is stopped: its memory is the one that is built
+//! from the workspace's final state.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::{Arc, Mutex, mpsc::Sender},
+};
+
+use ripplemem::{config::SourceSettings, model::TurnEvent, source};
+use serde_json::{Value, json};
+
+use super::{
+    live::{Home, SOCKET_MODE, Stored, TOKEN, envelope},
+    live_platform::Platform,
+    oracle::Dice,
+    support::{census, ingest, open, pipeline, write},
+};
+
+/// 2040-01-01, after every clock on which this runs: what was said before the first run is not asked
+/// for.
+const BEGIN: u64 = 2_208_988_800;
+const CHANNELS: [(&str, &str); 2] = [("C1", "general"), ("C2", "travel")];
+const USERS: [(&str, &str); 3] = [("U1", "Ann"), ("U2", "Bo Day"), ("U3", "Carla")];
+
+type Place = (&'static str, String);
+
+/// What the workspace is now.
+#[derive(Default)]
+struct Workspace {
+    /// In order; without what was deleted.
+    messages: BTreeMap<Place, Value>,
+    /// What was deleted.
+    deleted: BTreeMap<Place, Value>,
+    /// Roots that had replies when they were first asked for: they stand in their thread.
+    found_with_replies: BTreeSet<Place>,
+    second: u64,
+    events: usize,
+}
+
+/// An event on its way, by its id.
+type Event = (String, Value);
+
+impl Workspace {
+    fn ts(&mut self, dice: &mut Dice) -> String {
+        // Most follow soon; some only after the window's gap of an hour.
+        self.second += if dice.below(15) == 0 { 4_000 } else { 20 + dice.below(200) };
+        format!("{}.{:06}", BEGIN + self.second, dice.below(1_000))
+    }
+
+    fn event(&mut self, event: Value) -> Event {
+        self.events += 1;
+        (format!("Ev{}", self.events), event)
+    }
+
+    /// Something happens.
+    fn step(&mut self, dice: &mut Dice) -> Event {
+        let ts = self.ts(dice);
+        let pick = |dice: &mut Dice, places: Vec<Place>| {
+            let newest = places.len().min(25) as u64;
+            (newest > 0).then(|| places[places.len() - 1 - dice.below(newest) as usize].clone())
+        };
+        let places: Vec<Place> = self.messages.keys().cloned().collect();
+        let user = USERS[dice.below(3) as usize].0;
+        match (dice.below(20), pick(dice, places)) {
+            (0..=2, Some(place)) => {
+                let message = self.messages.get_mut(&place).unwrap();
+                message["text"] = sentence(dice).into();
+                message["edited"] = json!({"user": message["user"], "ts": ts});
+                let message = message.clone();
+                self.changed(place.0, &ts, &message)
+            }
+            (3, Some(place)) => {
+                // A preview of a link, which is no edit.
+                let message = self.messages.get_mut(&place).unwrap();
+                message["attachments"] = json!([{"title": sentence(dice), "from_url": "https://a.example/x"}]);
+                let message = message.clone();
+                self.changed(place.0, &ts, &message)
+            }
+            (4..=5, Some(place)) if self.messages[&place].get("reply_count").is_none() => {
+                let message = self.messages.remove(&place).unwrap();
+                let event = json!({"type": "message", "subtype": "message_deleted", "channel": place.0,
+                    "deleted_ts": place.1, "ts": ts, "previous_message": message});
+                self.deleted.insert(place, message);
+                self.event(event)
+            }
+            (6..=10, Some(place)) => {
+                let root =
+                    self.messages[&place].get("thread_ts").and_then(Value::as_str).unwrap_or(&place.1).to_owned();
+                let text = sentence(dice);
+                let reply = json!({"type": "message", "channel": place.0, "user": user, "text": text, "ts": ts, "thread_ts": root});
+                if let Some(root) = self.messages.get_mut(&(place.0, root)) {
+                    root["reply_count"] = (root["reply_count"].as_u64().unwrap_or_default() + 1).into();
+                }
+                self.messages.insert((place.0, ts), reply.clone());
+                self.event(reply)
+            }
+            _ => {
+                let channel = CHANNELS[dice.below(2) as usize].0;
+                let text = sentence(dice);
+                let message = json!({"type": "message", "channel": channel, "user": user, "text": text, "ts": ts});
+                self.messages.insert((channel, ts), message.clone());
+                self.event(message)
+            }
+        }
+    }
+
+    fn changed(&mut self, channel: &str, ts: &str, message: &Value) -> Event {
+        let mut message = message.clone();
+        message.as_object_mut().unwrap().remove("channel");
+        self.event(
+            json!({"type": "message", "subtype": "message_changed", "channel": channel, "ts": ts, "message": message}),
+        )
+    }
+
+    /// What a history tells of what was said since `before`: replies only in threads that began since.
+    fn told_since(&self, before: &BTreeSet<Place>) -> Vec<Place> {
+        let root = |place: &Place| (place.0, self.messages[place]["thread_ts"].as_str().unwrap_or(&place.1).to_owned());
+        self.messages.keys().filter(|place| !before.contains(&root(place))).cloned().collect()
+    }
+
+    /// What `conversations.history` and `conversations.replies` find, newest first and oldest first.
+    fn found(&self, channel: &str, oldest: &str, thread: Option<&str>) -> Vec<Value> {
+        let within =
+            self.messages.iter().filter(|((in_channel, ts), _)| *in_channel == channel && ts.as_str() > oldest);
+        let root = |message: &Value| message.get("thread_ts").and_then(Value::as_str).map(str::to_owned);
+        match thread {
+            None => within.filter(|(_, m)| root(m).is_none()).map(|(_, m)| m.clone()).rev().collect(),
+            Some(ts) => within
+                .filter(|((_, own), m)| own == ts || root(m).as_deref() == Some(ts))
+                .map(|(_, m)| m.clone())
+                .collect(),
+        }
+    }
+}
+
+/// A sentence with people, places and days, so that there is something to link.
+fn sentence(dice: &mut Dice) -> String {
+    let mut pick = |words: &[&'static str]| words[dice.below(words.len() as u64) as usize];
+    let who = pick(&["Ann", "Bo", "Carla", "My sister", "The landlord", "Dr. Lee"]);
+    let does = pick(&["booked", "sold", "painted", "lost", "repaired", "talked about"]);
+    let what = pick(&["the blue kayak", "two train tickets", "the old piano", "a tent", "the garden fence"]);
+    let place = pick(&["in Lisbon", "in Oslo", "near the lake", "at the office", "in Kyoto"]);
+    let time = pick(&["yesterday", "last Friday", "on 3 May 2039", "this morning", "two weeks ago"]);
+    format!("{who} {does} {what} {place} {time}.")
+}
+
+fn slack(state: Arc<Mutex<Workspace>>) -> Platform {
+    Platform::start(move |own, asked| {
+        assert_eq!(asked.authorization, format!("Bearer {TOKEN}"));
+        let given = |key: &str| asked.given.get(key).map(String::as_str).unwrap_or_default();
+        let channel = |(id, name): (&str, &str)| json!({"id": id, "name": name});
+        let mut body = match asked.path.as_str() {
+            "auth.test" => json!({"team_id": "T1", "user_id": "UBOT"}),
+            "apps.connections.open" => json!({"url": format!("ws://{own}/ws?ticket=1")}),
+            "users.info" => json!({"user": account(*USERS.iter().find(|(id, _)| *id == given("user")).unwrap())}),
+            "conversations.info" => {
+                json!({"channel": channel(*CHANNELS.iter().find(|(id, _)| *id == given("channel")).unwrap())})
+            }
+            "users.conversations" => json!({"channels": CHANNELS.map(channel)}),
+            method @ ("conversations.history" | "conversations.replies") => {
+                let thread = (method == "conversations.replies").then(|| given("ts"));
+                let found = state.lock().unwrap().found(given("channel"), given("oldest"), thread);
+                let from: usize = given("cursor").parse().unwrap_or_default();
+                let next = if from + 4 < found.len() { (from + 4).to_string() } else { String::new() };
+                let page: Vec<&Value> = found.iter().skip(from).take(4).collect();
+                json!({"messages": page, "response_metadata": {"next_cursor": next}})
+            }
+            other => panic!("{other}"),
+        };
+        body["ok"] = true.into();
+        (200, "", body)
+    })
+}
+
+fn account((id, name): (&str, &str)) -> Value {
+    json!({"id": id, "team_id": "T1", "name": id.to_lowercase(), "profile": {"display_name": name}})
+}
+
+/// Sends events, some of them twice, and waits until the last is confirmed.
+fn send(platform: &Platform, sends: &Sender<String>, events: &[Event], dice: &mut Dice, retry: usize) {
+    for (id, event) in events {
+        let text = envelope(id, event);
+        let again = text.replace(&format!("env-{id}\""), &format!("env-{id}-again-{retry}\""));
+        sends.send(again.clone()).unwrap();
+        if dice.below(5) == 0 {
+            sends.send(text.clone()).unwrap();
+        }
+    }
+    let end = format!("end-{retry}");
+    sends.send(json!({"type": "slash_commands", "envelope_id": end}).to_string()).unwrap();
+    platform.text(|text| text["envelope_id"] == end.as_str());
+}
+
+/// The workspace as an export of its final state.
+fn export(workspace: &Workspace, directory: &Path) {
+    let json = |name: &str, value: Value| {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, value.to_string()).unwrap();
+    };
+    json("users.json", USERS.map(account).to_vec().into());
+    json("channels.json", CHANNELS.map(|(id, name)| json!({"id": id, "name": name})).to_vec().into());
+    for (id, name) in CHANNELS {
+        let of = |messages: &BTreeMap<Place, Value>| -> Vec<(String, Value)> {
+            messages
+                .iter()
+                .filter(|((channel, _), _)| *channel == id)
+                .map(|((_, ts), m)| (ts.clone(), m.clone()))
+                .collect()
+        };
+        // What was deleted stands here as it was: the test deletes it behind.
+        let all: BTreeMap<String, Value> = of(&workspace.messages).into_iter().chain(of(&workspace.deleted)).collect();
+        json(&format!("{name}/2040-01-01.json"), all.into_values().collect::<Vec<_>>().into());
+    }
+}
+
+/// What an export holds, as events by turn.
+fn exported(directory: &Path) -> BTreeMap<String, TurnEvent> {
+    let mut settings = SourceSettings::new("slack", directory);
+    settings.bank = "acme".to_owned();
+    let mut source = source::open(&settings).unwrap();
+    let mut found = BTreeMap::new();
+    while let Some(batch) = source.next(64).unwrap() {
+        assert_eq!(batch.rejects, []);
+        for event in batch.events {
+            if let TurnEvent::Turn(turn) = &event {
+                found.insert(turn.turn.clone(), event);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_memory_of_a_slack_that_is_followed_is_that_of_its_final_state() {
+    let mut dice = Dice(20);
+    let state = Arc::new(Mutex::new(Workspace::default()));
+    let platform = slack(Arc::clone(&state));
+    let home = Home::new("slack", &format!("http://{}", platform.address), SOCKET_MODE);
+    let live = pipeline(home.directory(), "");
+    let has = |log: &Stored, places: &[Place]| {
+        let lines = log.lines().join("\n");
+        places.iter().all(|(channel, ts)| lines.contains(&format!(" {channel}/{ts} ")))
+    };
+    let (mut missed, mut unheard): (Vec<Event>, Vec<Place>) = Default::default();
+    for run in 0..4 {
+        // Two connections a run, then the source is stopped; meanwhile people talk on.
+        home.pull(|wait| {
+            for connection in 0..2 {
+                let sends = platform.connected();
+                wait(&|log| has(log, &unheard));
+                // What Slack could not deliver comes again.
+                let retry = run * 2 + connection;
+                send(&platform, &sends, &missed, &mut dice, retry);
+                let events: Vec<Event> = (0..45).map(|_| state.lock().unwrap().step(&mut dice)).collect();
+                send(&platform, &sends, &events, &mut dice, retry + 100);
+                let workspace = &mut *state.lock().unwrap();
+                let before: BTreeSet<Place> = workspace.messages.keys().cloned().collect();
+                let is_last = (run, connection) == (3, 1);
+                missed = (0..if is_last { 0 } else { 12 }).map(|_| workspace.step(&mut dice)).collect();
+                unheard = workspace.told_since(&before);
+                let with_replies =
+                    unheard.iter().filter(|place| workspace.messages[place].get("reply_count").is_some());
+                workspace.found_with_replies.extend(with_replies.cloned());
+            }
+        });
+        // The memory takes what came, before more comes.
+        open(&live).catch_up().unwrap();
+    }
+    // The end mark that a file has, too.
+    let silence = json!({"type": "idle", "bank": "acme", "time": "2041-01-01T00:00:00Z"}).to_string();
+    let mut service = open(&live);
+    ingest(&mut service, &write(&home.directory().join("silence.jsonl"), silence));
+    let found = census(&service);
+    drop(service);
+
+    let workspace = state.lock().unwrap();
+    export(&workspace, &home.directory().join("export"));
+    let mut exported = exported(&home.directory().join("export"));
+    let mut lines = String::new();
+    let heard = home.events();
+    let mut seen = BTreeSet::new();
+    for event in &heard {
+        let TurnEvent::Turn(heard) = event else { continue };
+        if !seen.insert(heard.turn.clone()) {
+            continue;
+        }
+        let Some(TurnEvent::Turn(turn)) = exported.get_mut(&heard.turn) else { panic!("{heard:?}") };
+        let (channel, ts) = heard.turn.split_once('/').unwrap();
+        let place = (CHANNELS.into_iter().find(|(id, _)| *id == channel).unwrap().0, ts.to_owned());
+        // Nobody had replied to it yet when it was heard.
+        if turn.thread.as_ref() == Some(&turn.turn) && !workspace.found_with_replies.contains(&place) {
+            turn.thread = None;
+        }
+        lines.push_str(&format!("{}\n", serde_json::to_string(&TurnEvent::Turn(turn.clone())).unwrap()));
+        if workspace.deleted.contains_key(&place) {
+            lines.push_str(&format!(
+                "{}\n",
+                json!({"type": "deletion", "bank": "acme", "turn": heard.turn, "version": u64::MAX})
+            ));
+        }
+    }
+    let unheard: Vec<&String> = exported.keys().filter(|turn| !seen.contains(*turn)).collect();
+    // What was said and deleted while nobody listened was never heard.
+    let is_deleted =
+        |turn: &&&String| workspace.deleted.keys().any(|(channel, ts)| **turn == &format!("{channel}/{ts}"));
+    assert_eq!(unheard.iter().filter(|turn| !is_deleted(turn)).count(), 0, "{unheard:?}");
+
+    let final_state = pipeline(&home.directory().join("final"), "");
+    let mut service = open(&final_state);
+    ingest(&mut service, &write(&home.directory().join("final.jsonl"), lines));
+    let expected = census(&service);
+    assert!(expected.units > 100 && expected.semantic_edges > 50, "{expected:?}");
+    assert_eq!(found, expected);
+}
