@@ -12,8 +12,9 @@ TEST_QWEN3 := cargo test --release --locked --features qwen3 \
 
 .PHONY: demo test test-data test-model soak bench setup check up down model model-real model-real-down
 
+# Without Kafka, the live sources and the evaluation, which a first look does not need.
 demo: setup
-	cargo build --release --locked
+	cargo build --release --locked --no-default-features --features cli
 	scripts/demo $(BINARY)
 
 test: setup
@@ -42,15 +43,18 @@ bench: setup
 	cargo bench --locked
 
 # Formatting, lints and documentation, with warnings as errors. `--all-features` also checks the code
-# of the `qwen3` feature.
+# of the `qwen3` feature; the builds after it are the demo's and the library alone.
 check:
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets --all-features -- -D warnings
+	cargo clippy --release --locked --no-default-features --features cli -- -D warnings
+	cargo clippy --release --locked --no-default-features --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps --all-features
 
 # Starts a Kafka broker on 127.0.0.1:9092, without containers and with its data in
 # ripplemem-data/kafka, and the scripted model of pipelines/llm.toml on 127.0.0.1:8089.
 up: model
+	cargo build --release --locked
 	@scripts/broker up
 
 down:

@@ -24,10 +24,24 @@
 //! | [`eval`] | How good is it, beside the baselines? |
 //! | [`schema`] | Which JSON Schema does each record have? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
+//!
+//! Cargo features, all of them default but the last: `cli` is the program; `kafka` the log on Kafka and the
+//! service there; `eval` the evaluation; `live` the sources that follow chat platforms; `qwen3` runs
+//! Qwen3-Embedding on this machine.
+
+#![cfg_attr(
+    not(all(feature = "kafka", feature = "live")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "some of what a smaller build has is called by the service or the live sources alone"
+    )
+)]
 
 pub mod config;
 pub mod embed;
 pub mod endpoint;
+#[cfg(feature = "eval")]
 pub mod eval;
 pub mod extract;
 pub mod language;

@@ -7,9 +7,10 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
+#[cfg(feature = "eval")]
+use crate::eval::EvalResult;
 use crate::{
     config,
-    eval::EvalResult,
     model::{DeadLetter, EdgeRecord, Evidence, ExportLine, MemoryRecord, Question, Refusal, TurnEvent},
 };
 
@@ -46,6 +47,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
 }
 
 /// The schema of what `ripplemem eval --json` prints (`schemas/eval.v1.json`).
+#[cfg(feature = "eval")]
 #[must_use]
 pub fn eval() -> Schema {
     of(EvalResult::json_schema, "The figures of one evaluation. Shares are fractions; null is not measured.")

@@ -17,6 +17,7 @@ use ripplemem::{
     config::{LogKind, Pipeline},
     llm::{Llm, Streamed},
     model::{Bank, EventTime, Evidence, Question, Usage},
+    pipeline,
     recall::{self, Answer, Citation},
     serve,
     snapshot::AsOf,
@@ -84,9 +85,9 @@ impl Ask {
         let format = self.format();
         let asked_at = self.at.as_deref().map(EventTime::parse).transpose()?;
         let question = Question { bank: Bank::parse(&self.bank)?, text: self.question, asked_at };
-        let after = self
-            .after
-            .map(|text| serve::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET")));
+        let after = self.after.map(|text| {
+            pipeline::parse_after(&text).with_context(|| format!("--after {text:?}: not PARTITION:OFFSET"))
+        });
         let as_of = self.as_of.as_deref().map(|text| parse_as_of("--as-of", text));
         let (after, as_of) = (after.transpose()?, as_of.transpose()?);
         let pipeline = self.memory.pipeline()?;

@@ -5,18 +5,18 @@
 
 /// Makes `Command` of a list of commands.
 macro_rules! commands {
-    ($($file:ident :: $command:ident),+ $(,)?) => {
+    ($($(#[$feature:meta])? $file:ident :: $command:ident),+ $(,)?) => {
         /// What the process is told to do.
         #[derive(clap::Subcommand)]
         pub(crate) enum Command {
-            $($command($file::$command)),+
+            $($(#[$feature])? $command($file::$command)),+
         }
 
         impl Command {
             /// Runs the command to its end.
             pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
                 match self {
-                    $(Self::$command(command) => command.run()),+
+                    $($(#[$feature])? Self::$command(command) => command.run()),+
                 }
             }
         }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ripplemem::{
     config::{LogKind, Pipeline, SourceSettings},
-    log::{KafkaLog, Log, Topic},
+    log::{self, Topic},
     pipeline::{Finished, Ingested, Progress},
     source::{self, Source, Summary},
 };
@@ -129,7 +129,7 @@ fn print_left_out(source: &dyn Source) {
 
 /// Appends a source to the turns topic.
 fn append_to_kafka(pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
-    let log = KafkaLog::open(&pipeline.log)?;
+    let log = log::open(&pipeline.log)?;
     let (mut events, mut rejects) = (0, 0);
     with_progress(|progress| -> Result<()> {
         while let Some(batch) = source.next(pipeline.embed.read_turns).with_context(|| source.describe())? {

@@ -23,13 +23,16 @@ mod source_arguments;
 mod usage_table;
 
 mod ask;
+#[cfg(feature = "eval")]
 mod calibrate;
 mod cost;
 mod diff;
 mod digest;
 mod estimate;
+#[cfg(feature = "eval")]
 mod eval;
 mod export;
+#[cfg(feature = "eval")]
 mod fit;
 mod health;
 mod import;
@@ -61,8 +64,10 @@ command::commands! {
     export::Export,
     import::Import,
     reembed::Reembed,
+    #[cfg(feature = "eval")]
     calibrate::Calibrate,
     digest::Digest,
+    #[cfg(feature = "eval")]
     eval::Eval,
     tap::Tap,
     replay::Replay,

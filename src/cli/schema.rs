@@ -34,6 +34,7 @@ impl Schema {
         let names: Vec<&str> = schemas.iter().map(|(name, _)| *name).collect();
         let text = match self.topic.as_deref() {
             None => format!("{}\n", names.join("\n")),
+            #[cfg(feature = "eval")]
             Some("eval") => schema::text(&schema::eval()),
             Some("bank") => schema::text(&schema::bank()),
             Some("pipeline") => schema::text(&schema::pipeline()),

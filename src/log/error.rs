@@ -99,6 +99,9 @@ pub enum LogError {
         /// The end of the partition.
         end: u64,
     },
+    /// The log is on Kafka, and the build has none.
+    #[error("log.kind: this build has no Kafka; build it with `cargo build --release`, or write \"embedded\"")]
+    NoKafka,
     /// A request to the cluster failed.
     #[error("{brokers}: {doing} failed: {problem}; {remedy}")]
     Cluster {

@@ -12,6 +12,7 @@
 mod embedded;
 mod error;
 mod interface;
+#[cfg(feature = "kafka")]
 pub mod kafka;
 mod murmur2;
 mod open;
@@ -25,9 +26,10 @@ mod view;
 pub use embedded::EmbeddedLog;
 pub use error::LogError;
 pub use interface::Log;
-pub use kafka::{KafkaLog, RawRecord};
-pub use open::open;
-pub use record::{KeyedValue, LiveKey, ReadBatch, Record, Transaction, TransactionEnd};
+#[cfg(feature = "kafka")]
+pub use kafka::KafkaLog;
+pub use open::{open, turns_partitions};
+pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd};
 pub(crate) use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};
 pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};

@@ -20,6 +20,15 @@ pub struct Record {
     pub value: Option<Vec<u8>>,
 }
 
+/// A record with its headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawRecord {
+    /// The record.
+    pub record: Record,
+    /// Its headers, in order.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
 /// The records of one read, and the input that they cover.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadBatch {

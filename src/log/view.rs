@@ -3,10 +3,9 @@
 //! In: settings and a topic's name. Out: records with their headers, by partition. It owns no
 //! partition and commits nothing. On the embedded log it excludes every other process.
 
-use super::{
-    EmbeddedLog, Log, LogError, RawRecord, Topic,
-    kafka::{self, client::Cluster, partition_reader::PartitionReader},
-};
+#[cfg(feature = "kafka")]
+use super::kafka::{self, client::Cluster, partition_reader::PartitionReader};
+use super::{EmbeddedLog, Log, LogError, RawRecord, Topic};
 use crate::config::{LogKind, LogSettings};
 
 /// Records that a search for a time reads at once.
@@ -16,8 +15,17 @@ const READ_AT_ONCE: usize = 1_024;
 pub struct TopicView(Backend);
 
 enum Backend {
-    Embedded { log: EmbeddedLog, topic: Topic, name: String },
-    Kafka { cluster: Cluster, readers: Vec<PartitionReader>, name: String },
+    Embedded {
+        log: EmbeddedLog,
+        topic: Topic,
+        name: String,
+    },
+    #[cfg(feature = "kafka")]
+    Kafka {
+        cluster: Cluster,
+        readers: Vec<PartitionReader>,
+        name: String,
+    },
 }
 
 impl TopicView {
@@ -37,6 +45,9 @@ impl TopicView {
                 };
                 Backend::Embedded { log, topic, name }
             }
+            #[cfg(not(feature = "kafka"))]
+            LogKind::Kafka => return Err(LogError::NoKafka),
+            #[cfg(feature = "kafka")]
             LogKind::Kafka => {
                 let cluster = Cluster::new(&settings.kafka)?;
                 let name = if topic == "memory" { kafka::memory_topic(&cluster)? } else { cluster.topic(topic) };
@@ -53,7 +64,9 @@ impl TopicView {
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.0 {
-            Backend::Embedded { name, .. } | Backend::Kafka { name, .. } => name,
+            Backend::Embedded { name, .. } => name,
+            #[cfg(feature = "kafka")]
+            Backend::Kafka { name, .. } => name,
         }
     }
 
@@ -63,6 +76,7 @@ impl TopicView {
         match &self.0 {
             Backend::Embedded { topic: Topic::DeadLetters, .. } => 1,
             Backend::Embedded { log, .. } => log.partitions(),
+            #[cfg(feature = "kafka")]
             Backend::Kafka { readers, .. } => readers.len() as u32,
         }
     }
@@ -74,6 +88,7 @@ impl TopicView {
     pub fn span(&mut self, partition: u32) -> Result<(u64, u64), LogError> {
         match &mut self.0 {
             Backend::Embedded { log, topic, .. } => Ok((0, log.end(*topic, partition)?)),
+            #[cfg(feature = "kafka")]
             Backend::Kafka { cluster, readers, .. } => {
                 readers.get_mut(partition as usize).map_or(Ok((0, 0)), |reader| reader.span(cluster))
             }
@@ -90,6 +105,7 @@ impl TopicView {
                 let records = log.read(*topic, partition, from, limit)?.records;
                 Ok(records.into_iter().map(|record| RawRecord { record, headers: Vec::new() }).collect())
             }
+            #[cfg(feature = "kafka")]
             Backend::Kafka { cluster, readers, .. } => match readers.get_mut(partition as usize) {
                 Some(reader) => reader.read(cluster, from, limit),
                 None => Ok(Vec::new()),
@@ -103,6 +119,7 @@ impl TopicView {
     /// # Errors
     /// [`LogError`].
     pub fn offset_at(&mut self, partition: u32, append_ms: i64) -> Result<u64, LogError> {
+        #[cfg(feature = "kafka")]
         if let Backend::Kafka { cluster, readers, .. } = &mut self.0 {
             return readers.get_mut(partition as usize).map_or(Ok(0), |reader| reader.offset_at(cluster, append_ms));
         }

@@ -27,8 +27,10 @@ mod service;
 
 pub use cancellation::{Cancellation, Ended};
 pub use error::PipelineError;
-pub use front::{Asked, Front, FrontLoad, refusal};
-pub use ingest::{ExtractionEvent, ReextractRequest, extract, unit_texts};
+pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
+pub use ingest::unit_texts;
+#[cfg(feature = "kafka")]
+pub use ingest::{ExtractionEvent, ReextractRequest, extract};
 #[cfg(feature = "live")]
 pub use live::{LiveEvent, LiveRun, follow_source};
 pub use maintenance::{

@@ -17,11 +17,11 @@ use super::request::{ANSWER, REFUSAL};
 use crate::{
     config::Pipeline,
     log::{
-        LogError,
+        LogError, RawRecord,
         kafka::{
             client::{Cluster, Watch},
             owner::{Outgoing, drain, send},
-            partition_reader::{RawRecord, span},
+            partition_reader::span,
         },
     },
     model::{Evidence, Question, Refusal},

@@ -10,34 +10,57 @@
 //! form of a question's record, `reply_topics` and `replies`), `edges`, `snapshots`, `replay`, `sources`
 //! (with `webhooks`, what platforms send), `http` (how the service is, and how a route is added), `admin`
 //! (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
-//! running service, `tap` shows records to people.
+//! running service, `tap` shows records to people. `without_kafka` stands in for the service in a build
+//! without the feature `kafka`.
 
+#[cfg(feature = "kafka")]
 mod admin;
 mod admin_token;
+#[cfg(feature = "kafka")]
 mod backoff;
+#[cfg(feature = "kafka")]
 mod client;
+#[cfg(feature = "kafka")]
 mod edges;
+#[cfg(feature = "kafka")]
 mod error;
+#[cfg(feature = "kafka")]
 mod extraction;
+#[cfg(feature = "kafka")]
 mod follow;
+#[cfg(feature = "kafka")]
 mod http;
+#[cfg(feature = "kafka")]
 mod questions;
+#[cfg(feature = "kafka")]
 mod replay;
+#[cfg(feature = "kafka")]
 mod replies;
+#[cfg(feature = "kafka")]
 mod reply_topics;
+#[cfg(feature = "kafka")]
 mod request;
+#[cfg(feature = "kafka")]
 mod service;
+#[cfg(feature = "kafka")]
 mod snapshots;
-#[cfg(feature = "live")]
+#[cfg(all(feature = "kafka", feature = "live"))]
 mod sources;
+#[cfg(feature = "kafka")]
 mod state;
 mod tap;
-#[cfg(feature = "live")]
+#[cfg(all(feature = "kafka", feature = "live"))]
 mod webhooks;
+#[cfg(not(feature = "kafka"))]
+mod without_kafka;
 
 pub use admin_token::{AdminAccess, AdminError, admin_access};
+#[cfg(feature = "kafka")]
 pub use client::{AskError, ask};
+#[cfg(feature = "kafka")]
 pub use error::ServeError;
-pub use request::{parse_after, parse_as_of};
+#[cfg(feature = "kafka")]
 pub use service::run;
 pub use tap::{Lag, TOPICS, Tapped, lag, tap};
+#[cfg(not(feature = "kafka"))]
+pub use without_kafka::{ask, run};

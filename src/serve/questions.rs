@@ -33,11 +33,8 @@ use crate::{
     config::Pipeline,
     embed::{EmbedError, EmbedderPool},
     log::{
-        LogError,
-        kafka::{
-            client::{Cluster, Watch, drop_in_background},
-            partition_reader::RawRecord,
-        },
+        LogError, RawRecord,
+        kafka::client::{Cluster, Watch, drop_in_background},
     },
     model::RefusalCode,
     pipeline::{Answerer, Asked, Cancellation, Front, refusal},

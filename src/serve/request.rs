@@ -21,6 +21,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use crate::{
     log::partition_of,
     model::{Evidence, Question, Refusal, RefusalCode},
+    pipeline::{parse_after, parse_as_of},
     snapshot::AsOf,
 };
 
@@ -208,21 +209,6 @@ pub(super) fn reply(result: &Result<Evidence, Refusal>) -> (&'static str, Vec<u8
         Ok(evidence) => (ANSWER, serde_json::to_vec(evidence).unwrap_or_default()),
         Err(refusal) => (REFUSAL, serde_json::to_vec(refusal).unwrap_or_default()),
     }
-}
-
-/// `PARTITION:OFFSET` of a turn.
-#[must_use]
-pub fn parse_after(text: &str) -> Option<(u32, u64)> {
-    let (partition, offset) = text.trim().split_once(':')?;
-    Some((partition.parse().ok()?, offset.parse().ok()?))
-}
-
-/// An offset, or a time in RFC 3339.
-#[must_use]
-pub fn parse_as_of(text: &str) -> Option<AsOf> {
-    let text = text.trim();
-    let offset = text.parse().ok().map(AsOf::Offset);
-    offset.or_else(|| Some(AsOf::Time(text.parse::<jiff::Timestamp>().ok()?.as_millisecond())))
 }
 
 fn read_question(value: &[u8]) -> Result<Question, Refusal> {

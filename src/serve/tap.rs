@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     config::{LogKind, Pipeline},
-    log::{self, LogError, Record, Topic, TopicView, kafka::client::Cluster},
+    log::{self, LogError, Record, Topic, TopicView},
     model::MemoryKey,
 };
 
@@ -153,19 +153,12 @@ fn drop_vectors(value: &mut Value) {
 /// [`LogError`].
 pub fn lag(pipeline: &Pipeline) -> Result<Vec<Lag>, LogError> {
     let log = log::open(&pipeline.log)?;
-    let partitions = match pipeline.log.kind {
-        LogKind::Embedded => log.partitions(),
-        LogKind::Kafka => {
-            let cluster = Cluster::new(&pipeline.log.kafka)?;
-            log::kafka::partitions_of(&cluster, &cluster.topic("turns"))?
-        }
-    };
     let of = |partition| {
         let position = log.read_position(partition)?;
         let (end, lag) = (log.end(Topic::Turns, partition)?, log.lag(partition, position)?);
         Ok(Lag { partition, position, end, lag })
     };
-    (0..partitions).map(of).collect()
+    (0..log::turns_partitions(&pipeline.log, &*log)?).map(of).collect()
 }
 
 #[cfg(test)]

@@ -17,15 +17,15 @@ use rdkafka::{
 use super::{
     client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background},
     owner::{self, Outgoing, Owner},
-    partition_reader::{PartitionReader, RawRecord},
+    partition_reader::PartitionReader,
     position::{self, MOVED_KEY, Moved},
     topics::{self, OptionalTopics},
 };
 use crate::{
     config::{ExpiredPolicy, LogSettings},
     log::{
-        KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, ReadBatch, Record, Topic, Transaction, TransactionEnd,
-        memory_name, partition_of,
+        KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, RawRecord, ReadBatch, Record, Topic, Transaction,
+        TransactionEnd, memory_name, partition_of,
     },
     model::{DeadLetter, ModelRef, TurnEvent},
     sync,

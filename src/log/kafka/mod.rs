@@ -31,6 +31,5 @@ mod faults;
 mod tests;
 
 pub use log::KafkaLog;
-pub use partition_reader::RawRecord;
 pub(crate) use sources::partition_of_source;
 pub(crate) use topics::{memory_topic, partitions_of};

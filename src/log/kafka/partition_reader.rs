@@ -16,21 +16,12 @@ use rdkafka::{
 };
 
 use super::client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background};
-use crate::log::{LogError, Record};
+use crate::log::{LogError, RawRecord, Record};
 
 /// Kilobytes to prefetch.
 const QUEUED_KILOBYTES: usize = 4_096;
 /// Timeout of one poll.
 const POLL: Duration = Duration::from_millis(20);
-
-/// A record with its headers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawRecord {
-    /// The record.
-    pub record: Record,
-    /// Its headers, in order.
-    pub headers: Vec<(String, Option<Vec<u8>>)>,
-}
 
 impl RawRecord {
     /// The record of a message.

@@ -1,4 +1,4 @@
-//! A question as a transport hands it over.
+//! A question as a transport hands it over, and how a transport writes its points of time.
 
 use super::Cancellation;
 use crate::{model::Question, snapshot::AsOf};
@@ -22,4 +22,19 @@ impl Asked {
     pub fn now(question: Question) -> Self {
         Self { question, after: None, as_of: None, cancellation: Cancellation::default() }
     }
+}
+
+/// `PARTITION:OFFSET` of a turn.
+#[must_use]
+pub fn parse_after(text: &str) -> Option<(u32, u64)> {
+    let (partition, offset) = text.trim().split_once(':')?;
+    Some((partition.parse().ok()?, offset.parse().ok()?))
+}
+
+/// An offset, or a time in RFC 3339.
+#[must_use]
+pub fn parse_as_of(text: &str) -> Option<AsOf> {
+    let text = text.trim();
+    let offset = text.parse().ok().map(AsOf::Offset);
+    offset.or_else(|| Some(AsOf::Time(text.parse::<jiff::Timestamp>().ok()?.as_millisecond())))
 }

@@ -23,7 +23,7 @@ mod waiting;
 use super::{Cancellation, Ended, PipelineError, replica::Answerer};
 
 pub use answering::{Front, FrontLoad};
-pub use asked::Asked;
+pub use asked::{Asked, parse_after, parse_as_of};
 pub use refusal::refusal;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! - `split`: a record that is too large for the log as several values.
 
 mod background;
+#[cfg(feature = "kafka")]
 mod extraction;
 mod parts;
 mod split;
@@ -19,6 +20,7 @@ mod vectors;
 use super::PipelineError;
 
 pub(super) use background::Extractors;
+#[cfg(feature = "kafka")]
 pub use extraction::{ExtractionEvent, ReextractRequest, extract};
 pub use parts::unit_texts;
 pub(super) use split::{MAX_VALUE_BYTES, values};
