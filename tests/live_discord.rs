@@ -36,6 +36,14 @@ fn discord(messages: Vec<Value>, limited: usize) -> Platform {
     })
 }
 
+/// An API that knows what `known` says of a channel or a server, by the request's path.
+pub(crate) fn discord_with(known: impl Fn(&str) -> Value + Send + Sync + 'static) -> Platform {
+    Platform::start(move |own, asked| match asked.path.as_str() {
+        "gateway/bot" => (200, "", json!({"url": format!("ws://{own}/ws")})),
+        path => (200, "", known(path)),
+    })
+}
+
 fn message(id: u64, text: &str) -> Value {
     json!({
         "id": id.to_string(), "channel_id": "10", "guild_id": "1", "type": 0, "content": text,
@@ -55,19 +63,19 @@ fn server(last: u64) -> Value {
 }
 
 /// Sends an event of the gateway.
-fn send(to: &Sender<String>, seq: u64, kind: &str, data: Value) {
+pub(crate) fn send(to: &Sender<String>, seq: u64, kind: &str, data: Value) {
     to.send(json!({"op": 0, "s": seq, "t": kind, "d": data}).to_string()).unwrap();
 }
 
 /// Greets a client and returns its answer: that it begins a session, or resumes one.
-fn greet(platform: &Platform, interval_ms: u64) -> (Sender<String>, Value) {
+pub(crate) fn greet(platform: &Platform, interval_ms: u64) -> (Sender<String>, Value) {
     let to = platform.connected();
     to.send(json!({"op": 10, "d": {"heartbeat_interval": interval_ms}}).to_string()).unwrap();
     (to, platform.text(|text| text["op"] == 2 || text["op"] == 6))
 }
 
 /// Begins a session in answer to a client that identifies itself.
-fn ready(to: &Sender<String>, platform: &Platform, last: u64) {
+pub(crate) fn ready(to: &Sender<String>, platform: &Platform, last: u64) {
     let url = format!("ws://{}/ws", platform.address);
     send(to, 1, "READY", json!({"session_id": "abc", "resume_gateway_url": url, "user": {"id": "99"}}));
     send(to, 2, "GUILD_CREATE", server(last));
