@@ -1,5 +1,25 @@
 //! RippleMem: long-term memory for LLM agents as a live dataflow.
 //!
+//! [`Memory`] is the surface for programs that keep a memory of their own:
+//!
+//! ```no_run
+//! use ripplemem::{Memory, config::Pipeline, model::{Bank, EventTime, Question, Turn}, pipeline::Asked};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let memory = Memory::open(&Pipeline::parse("version = 1")?)?; // in ./ripplemem-data
+//! let (bank, said_at) = (Bank::parse("acme/support")?, EventTime::parse("2024-05-06T09:00:00Z")?);
+//! // Durable on return; extraction and embedding follow in the background.
+//! let written = memory.put([Turn::new(bank.clone(), "1", "Ann", "I moved to Lisbon.", said_at)])?;
+//! let question = Question { bank, text: "Where does Ann live?".to_owned(), asked_at: None };
+//! // `after` waits until the answer reflects what was written.
+//! let evidence = memory.ask_and_wait(Asked::now(question).after(&written))?;
+//! println!("{}", evidence.context);
+//! memory.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//! `examples/remember_and_ask.rs` does more: a deletion, and the changes of the graph.
+//!
 //! What `memory` holds is a pure function of the memory log: clocks, files and models stay in the
 //! rooms before it. The rooms, in the data's order, and the question that each answers:
 //!
@@ -58,6 +78,8 @@ pub mod source;
 pub mod sync;
 pub mod telemetry;
 pub mod window;
+
+pub use pipeline::Memory;
 
 /// Reports a skipped test on standard error; the harness hides what a passed test prints.
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod kafka;
 mod kafka_questions;
 mod kafka_reading;
 mod kafka_snapshots;
+mod library;
 mod live;
 mod live_discord;
 mod live_kafka;

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// A pipeline whose embedding model, named by its script, is served by `server`.
-fn settings(server: &ScriptedModel, home: &std::path::Path, model: &str, extra: &str) -> Pipeline {
+pub(crate) fn settings(server: &ScriptedModel, home: &std::path::Path, model: &str, extra: &str) -> Pipeline {
     let endpoint = &server.endpoint;
     let entry = "[embed.models.served]\nrunner = \"endpoint\"\nsemantic_threshold = 0.6\nquestion_floor = 0.1\nquestion_ceiling = 0.6";
     let served = format!("[embed.models.served.served]\nendpoint = \"{endpoint}\"\nmodel = \"{model}\"\n{extra}");

@@ -1,6 +1,6 @@
 //! The interface that both logs implement.
 
-use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd};
+use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written};
 use crate::model::{DeadLetter, ModelRef, TurnEvent};
 
 /// A durable log.
@@ -10,7 +10,7 @@ pub trait Log: Send + Sync {
     /// Appends events to their banks' partitions ([`super::partition_of`]) and returns when they
     /// are durable: synced as the fsync policy says, or replicated by the cluster. After an error
     /// some of them may be in the log; appending all of them again is harmless.
-    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError>;
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError>;
     /// Appends a source's rejects.
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError>;
     /// Becomes the only owner of a partition, and fences the previous owner: its commits fail

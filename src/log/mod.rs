@@ -29,7 +29,7 @@ pub use interface::Log;
 #[cfg(feature = "kafka")]
 pub use kafka::KafkaLog;
 pub use open::{open, turns_partitions};
-pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd};
+pub use record::{KeyedValue, LiveKey, RawRecord, ReadBatch, Record, Transaction, TransactionEnd, Written};
 pub(crate) use record::{MAX_RECORD_BYTES, MAX_VALUE_BYTES};
 pub use source_log::{SourceLog, SourceState, SourceTransaction, SourceWriter};
 pub use topic::{REMOVALS_KEPT_MS, Topic, memory_name, partition_of};

@@ -1,6 +1,9 @@
 //! What a log reads and writes: records, batches of them, and transactions.
 
-use crate::model::{DeadLetter, TurnEvent};
+use std::{collections::BTreeMap, fmt};
+
+use super::partition_of;
+use crate::model::{Bank, DeadLetter, TurnEvent};
 
 /// Largest record of a topic, in bytes.
 pub(crate) const MAX_RECORD_BYTES: usize = 8 << 20;
@@ -70,4 +73,80 @@ pub struct TransactionEnd {
     pub end: u64,
     /// Its read position: the first offset of the turns partition that is not covered, where known.
     pub position: Option<u64>,
+}
+
+/// Where turns lie that were written: proof that they are durable, and what an answer is to reflect.
+/// As text it names the last offset of each partition: `2:17`, or `0:5,2:17`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    partitions: u32,
+    /// By turns partition: the first offset after the last turn that was written.
+    next: BTreeMap<u32, u64>,
+}
+
+impl Written {
+    /// Nothing written yet, in a log with this number of partitions.
+    #[must_use]
+    pub fn nothing(partitions: u32) -> Self {
+        Self { partitions, next: BTreeMap::new() }
+    }
+
+    /// Reads the form that is displayed; None for another text.
+    #[must_use]
+    pub fn parse(text: &str, partitions: u32) -> Option<Self> {
+        let mut written = Self::nothing(partitions);
+        for place in text.trim().split(',') {
+            let (partition, offset) = place.trim().split_once(':')?;
+            written.extend(partition.parse().ok()?, offset.parse::<u64>().ok()?.checked_add(1)?);
+        }
+        Some(written)
+    }
+
+    /// The turns partition of a bank, and the first offset after its turns; None where nothing was
+    /// written to it.
+    #[must_use]
+    pub fn of(&self, bank: &Bank) -> Option<(u32, u64)> {
+        let partition = partition_of(bank, self.partitions);
+        Some((partition, *self.next.get(&partition)?))
+    }
+
+    /// Each turns partition, and the first offset after what was written to it.
+    pub fn places(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.next.iter().map(|(partition, next)| (*partition, *next))
+    }
+
+    /// Adds what was written to a partition.
+    pub(super) fn extend(&mut self, partition: u32, next_offset: u64) {
+        let next = self.next.entry(partition).or_default();
+        *next = next_offset.max(*next);
+    }
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (partition, next)) in self.places().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma}{partition}:{}", next.saturating_sub(1))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_as_it_is_displayed() {
+        let mut written = Written::nothing(4);
+        assert_eq!(written.to_string(), "");
+        written.extend(2, 18);
+        written.extend(0, 6);
+        written.extend(2, 3);
+        assert_eq!(written.to_string(), "0:5,2:17");
+        assert_eq!(Written::parse(" 0:5, 2:17", 4), Some(written));
+        for wrong in ["", "2", "2:", ":1", "a:1", "2:-1", "0:5,", "0:18446744073709551615"] {
+            assert_eq!(Written::parse(wrong, 4), None, "{wrong}");
+        }
+    }
 }

@@ -63,6 +63,15 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// A turn without session, thread or attachments, as it was first said. `turn` is its id, unique in
+    /// the bank.
+    #[must_use]
+    pub fn new(bank: Bank, turn: &str, speaker: &str, text: &str, time: EventTime) -> Self {
+        let (turn, speaker, text) = (turn.to_owned(), speaker.to_owned(), text.to_owned());
+        let (session, thread, reply_to) = (None, None, None);
+        Self { bank, turn, version: 0, speaker, text, time, session, thread, reply_to, attachments: Vec::new() }
+    }
+
     /// Checks lengths and emptiness; times and banks are checked when they are read.
     ///
     /// # Errors
@@ -225,14 +234,27 @@ impl TurnEvent {
         }
         object.entry("type").or_insert_with(|| "turn".into());
         let event: Self = serde_json::from_value(value).map_err(|e| e.to_string())?;
-        match &event {
+        event.check().map_err(|e| e.to_string())?;
+        Ok(event)
+    }
+
+    /// Checks lengths and emptiness.
+    ///
+    /// # Errors
+    /// [`Invalid`] for the first field that is empty or too long.
+    pub fn check(&self) -> Result<(), Invalid> {
+        match self {
             Self::Turn(turn) => turn.check(),
             Self::Deletion(d) => check_name("turn", &d.turn),
             Self::SessionEnd(s) => check_name("session", &s.session),
             Self::Idle(_) => Ok(()),
         }
-        .map_err(|e| e.to_string())?;
-        Ok(event)
+    }
+}
+
+impl From<Turn> for TurnEvent {
+    fn from(turn: Turn) -> Self {
+        Self::Turn(turn)
     }
 }
 

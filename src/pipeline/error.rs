@@ -9,7 +9,7 @@ use crate::{
     llm::LlmError,
     log::LogError,
     memory::MemoryError,
-    model::{Bank, ModelRef},
+    model::{Bank, Invalid, ModelRef},
     recall::RecallError,
     snapshot::SnapshotError,
     source::SourceError,
@@ -18,6 +18,17 @@ use crate::{
 /// Why a pipeline stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
+    /// A turn that was handed over is not valid; nothing was written.
+    #[error("turn {index} of those handed over: {problem}; nothing was written")]
+    Turn {
+        /// Its place among them, from 0.
+        index: usize,
+        /// The field, what is wrong with it and what to do.
+        problem: Invalid,
+    },
+    /// This process does not extract from a log on Kafka.
+    #[error("log.kind is \"kafka\": a service does the work there; start `ripplemem run FILE`")]
+    NotEmbedded,
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),

@@ -12,9 +12,11 @@
 //! - `replica`: what follows the memory log and answers questions.
 //! - `front`: where the questions of every transport wait; `cancellation`: until when.
 //! - `maintenance`: work on a whole log: export, import, reembed, replay, estimate, snapshots.
-//! - `service`: all of it in one process, for the command line, the evaluation and the tests.
+//! - `service`: all of it in one process, call by call, for single commands, the evaluation and the tests.
+//! - `engine`: all of it in one process that stays: the surface of this library, and what every server uses.
 
 mod cancellation;
+mod engine;
 mod error;
 mod front;
 mod ingest;
@@ -26,6 +28,7 @@ mod replica;
 mod service;
 
 pub use cancellation::{Cancellation, Ended};
+pub use engine::{Memory, MemoryOptions, MemoryStatus};
 pub use error::PipelineError;
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;

@@ -2,6 +2,8 @@
 //!
 //! Counts only; no behaviour.
 
+use std::ops::AddAssign;
+
 /// What an ingestion wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ingested {
@@ -17,6 +19,17 @@ pub struct Ingested {
     pub by_model: u64,
     /// Windows for which the model's units could not be used.
     pub refused: u64,
+}
+
+impl AddAssign for Ingested {
+    fn add_assign(&mut self, more: Self) {
+        self.events += more.events;
+        self.rejects += more.rejects;
+        self.windows += more.windows;
+        self.units += more.units;
+        self.by_model += more.by_model;
+        self.refused += more.refused;
+    }
 }
 
 /// What a language model has read.

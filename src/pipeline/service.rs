@@ -1,19 +1,22 @@
 //! A pipeline at work in this process, call by call.
 //!
 //! In: a pipeline's settings, a source, questions. Out: evidence. A turn is acknowledged once the
-//! turns log has it; a process that was killed makes everything after that again from the logs.
+//! turns log has it; a process that was killed makes everything after that again from the logs. Starts
+//! no extraction of its own: `engine` does, for whoever keeps a memory open.
 
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use crossbeam_channel::Sender;
+
 use crate::{
     config::{LogKind, Pipeline},
     embed::EmbedderPool,
     llm::LlmError,
     log::{self, Log, Topic},
-    memory::{Answered, Census},
+    memory::{Answered, Census, EdgeChanges},
     model::{Bank, Evidence, Question},
     snapshot::{AsOf, Manifest},
     source::Source,
@@ -32,7 +35,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// A pipeline on its logs, driven call by call.
 pub struct Service {
     pipeline: Pipeline,
-    log: Box<dyn Log>,
+    log: Arc<dyn Log>,
     answerer: Arc<Answerer>,
     stages: Vec<Stage>,
     extractors: Extractors,
@@ -50,7 +53,16 @@ impl Service {
     /// # Errors
     /// [`PipelineError`] that names the file, or the partition and offset.
     pub fn open(pipeline: &Pipeline, progress: &mut dyn FnMut(Progress)) -> Result<Self, PipelineError> {
-        let log = log::open(&pipeline.log)?;
+        Self::open_with_edges(pipeline, None, progress)
+    }
+
+    /// As [`Self::open`]; `edges` receives every change of the graph's edges.
+    pub(super) fn open_with_edges(
+        pipeline: &Pipeline,
+        edges: Option<Sender<EdgeChanges>>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, PipelineError> {
+        let log: Arc<dyn Log> = Arc::from(log::open(&pipeline.log)?);
         let (mut total, mut stages, mut warnings) = (0, Vec::new(), Vec::new());
         for partition in 0..log.partitions() {
             total += log.end(Topic::Memory, partition)?;
@@ -60,7 +72,7 @@ impl Service {
             pipeline,
             &*log,
             AnswererOptions {
-                edges: None,
+                edges,
                 // On Kafka the running service writes them.
                 record: pipeline.log.kind == LogKind::Embedded,
                 turns: Some(&mut |key, turns| {
@@ -108,23 +120,53 @@ impl Service {
     /// service that is opened again continues.
     pub fn catch_up(&mut self) -> Result<Ingested, PipelineError> {
         let mut ingested = Ingested::default();
-        let limit = self.pipeline.embed.read_turns;
-        for stage in &mut self.stages {
-            loop {
-                let mut vectors = sync::lock(&self.vectors);
-                let Some(done) = stage.step(&*self.log, &self.extractors, &mut vectors, limit)? else { break };
-                self.warnings.append(&mut vectors.take_warnings());
-                drop(vectors);
-                ingested.rejects += done.rejects;
-                ingested.windows += done.windows;
-                ingested.units += done.units;
-                ingested.by_model += done.by_model;
-                ingested.refused += done.refused;
-                while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
+        for stage in 0..self.stages.len() {
+            while let Some(done) = self.step(stage)? {
+                ingested += done;
             }
         }
         self.answerer.check_model(sync::lock(&self.vectors).model())?;
         Ok(ingested)
+    }
+
+    /// How many stages there are: one a partition.
+    pub(super) fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// One step of a stage: at most `read_turns` turns of its partition. None when there is nothing to do.
+    pub(super) fn step(&mut self, stage: usize) -> Result<Option<Ingested>, PipelineError> {
+        let Some(stage) = self.stages.get_mut(stage) else { return Ok(None) };
+        let mut vectors = sync::lock(&self.vectors);
+        let step = stage.step(&*self.log, &self.extractors, &mut vectors, self.pipeline.embed.read_turns);
+        self.warnings.append(&mut vectors.take_warnings());
+        drop(vectors);
+        let step = step?;
+        while self.answerer.follow(&*self.log, stage.partition(), |_, _, _| {})? {}
+        Ok(step.map(|done| Ingested {
+            events: 0,
+            rejects: done.rejects,
+            windows: done.windows,
+            units: done.units,
+            by_model: done.by_model,
+            refused: done.refused,
+        }))
+    }
+
+    /// Makes a stage again from the log, after a step of it failed: what was not written is read again.
+    pub(super) fn read_again(&mut self, stage: usize) -> Result<(), PipelineError> {
+        if let Some(stage) = self.stages.get_mut(stage) {
+            *stage = Stage::take_over(stage.partition(), &self.pipeline, &*self.log)?;
+        }
+        Ok(())
+    }
+
+    /// Windows that the language model has not read yet, and why they wait, where it is known.
+    pub(super) fn waiting_for_model(&mut self) -> (u64, Option<String>) {
+        let Some(model) = &self.extractors.model else { return (0, None) };
+        self.warnings.append(&mut model.take_warnings());
+        let left = self.stages.iter().map(|stage| stage.waiting().0 as u64).sum();
+        (left, model.problem().filter(|_| left > 0))
     }
 
     /// Ingests a source to its end.
@@ -140,13 +182,9 @@ impl Service {
         while let Some(batch) = source.next(self.pipeline.embed.read_turns)? {
             self.log.append_dead_letters(&batch.rejects)?;
             self.log.append_turns(&batch.events)?;
-            let done = self.catch_up()?;
+            all += self.catch_up()?;
             all.events += batch.events.len() as u64;
-            all.rejects += batch.rejects.len() as u64 + done.rejects;
-            all.windows += done.windows;
-            all.units += done.units;
-            all.by_model += done.by_model;
-            all.refused += done.refused;
+            all.rejects += batch.rejects.len() as u64;
             let at = source.progress();
             progress(Progress { doing: "ingesting", done: at.done, total: at.total, unit: at.unit });
         }
@@ -264,6 +302,11 @@ impl Service {
     /// Warnings since the last call, such as a cache that had to be rebuilt; each is given once.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
+    }
+
+    /// The memory and the log, for those who share them.
+    pub(super) fn shared(&self) -> (Arc<Answerer>, Arc<dyn Log>) {
+        (Arc::clone(&self.answerer), Arc::clone(&self.log))
     }
 
     /// The memory.

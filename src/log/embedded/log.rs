@@ -22,8 +22,8 @@ use super::{
 use crate::{
     config::{Fsync, LogSettings},
     log::{
-        KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, memory_name,
-        partition_of,
+        KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
+        memory_name, partition_of,
     },
     model::{DeadLetter, ModelRef, TurnEvent},
     sync,
@@ -264,12 +264,12 @@ impl EmbeddedLog {
         events: &[TurnEvent],
         letters: &[DeadLetter],
         positions: Vec<(Vec<u8>, Vec<u8>)>,
-    ) -> Result<(), LogError> {
+    ) -> Result<Written, LogError> {
         let mut writer = self.writer();
         let mut ends = self.ends().clone();
         let mut batch = self.batch();
         let now = Timestamp::now().as_millisecond();
-        let (mut touched, mut bytes) = (HashMap::new(), 0);
+        let (mut written, mut bytes) = (Written::nothing(self.store.partitions), 0);
         for (index, event) in events.iter().enumerate() {
             let partition = partition_of(event.bank(), self.store.partitions);
             let json = json_of(Topic::Turns, partition, index, event)?;
@@ -281,16 +281,17 @@ impl EmbeddedLog {
                 encode(now, event.bank().as_str().as_bytes(), Some(&json)),
             );
             *end += 1;
-            touched.insert(partition, *end);
+            written.extend(partition, *end);
         }
-        for (partition, end) in touched {
+        for (partition, end) in written.places() {
             batch.insert(&self.store.positions, store::turns_end(partition), end.to_be_bytes());
         }
         self.put_dead_letters(&mut batch, &mut ends, letters, now)?;
         for (key, value) in positions {
             batch.insert(&self.store.positions, key, value);
         }
-        self.write(&mut writer, batch, ends, bytes)
+        self.write(&mut writer, batch, ends, bytes)?;
+        Ok(written)
     }
 
     /// An entry of `positions`.
@@ -305,9 +306,9 @@ impl Log for EmbeddedLog {
         self.store.partitions
     }
 
-    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError> {
         if events.is_empty() {
-            return Ok(());
+            return Ok(Written::nothing(self.store.partitions));
         }
         self.append_with(events, &[], Vec::new())
     }
@@ -316,7 +317,7 @@ impl Log for EmbeddedLog {
         if letters.is_empty() {
             return Ok(());
         }
-        self.append_with(&[], letters, Vec::new())
+        self.append_with(&[], letters, Vec::new()).map(drop)
     }
 
     /// The directory's lock already excludes other processes.
@@ -364,7 +365,10 @@ impl Log for EmbeddedLog {
             (ends.end(topic, partition), *ends.position(partition))
         };
         if limit == 0 || from >= end {
-            return Ok(ReadBatch { next: from, ..ReadBatch::default() });
+            // Input that changed no record moves the position alone.
+            let at_end = topic == Topic::Memory && from == end;
+            let covers = if at_end { vec![(partition, position)] } else { Vec::new() };
+            return Ok(ReadBatch { next: from, covers, ..ReadBatch::default() });
         }
         let keyspace = match topic {
             Topic::Turns => self.store.turns.clone(),

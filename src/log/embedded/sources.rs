@@ -26,6 +26,6 @@ impl SourceWriter for EmbeddedSourceWriter<'_> {
         let SourceTransaction { events, dead_letters, cursor, names } = transaction;
         let mut positions = vec![(store::source_state(self.source.as_bytes()), cursor.clone())];
         positions.extend(names.iter().map(|names| (store::source_state(&names_key(&self.source)), names.clone())));
-        self.log.append_with(events, dead_letters, positions)
+        self.log.append_with(events, dead_letters, positions).map(drop)
     }
 }

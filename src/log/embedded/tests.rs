@@ -380,7 +380,7 @@ fn child_that_fills_the_disk() {
     let error = loop {
         assert!(acknowledged < 10_000, "the disk never filled up");
         match log.append_turns(&[turn("a", acknowledged)]) {
-            Ok(()) => acknowledged += 1,
+            Ok(_) => acknowledged += 1,
             Err(error) => break error,
         }
     };

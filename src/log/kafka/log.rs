@@ -25,7 +25,7 @@ use crate::{
     config::{ExpiredPolicy, LogSettings},
     log::{
         KeyedValue, LiveKey, Log, LogError, MAX_VALUE_BYTES, RawRecord, ReadBatch, Record, Topic, Transaction,
-        TransactionEnd, memory_name, partition_of,
+        TransactionEnd, Written, memory_name, partition_of,
     },
     model::{DeadLetter, ModelRef, TurnEvent},
     sync,
@@ -195,7 +195,7 @@ impl KafkaLog {
     }
 
     /// Appends records outside a transaction, and waits for all acknowledgements.
-    fn append<'a>(&self, records: impl Iterator<Item = Outgoing<'a>>) -> Result<(), LogError> {
+    fn append<'a>(&self, records: impl Iterator<Item = Outgoing<'a>>) -> Result<HashMap<(String, i32), i64>, LogError> {
         let last = self.with_producer(|producer, watch| {
             let until = Instant::now() + self.cluster.timeout();
             drop(watch.take_deliveries());
@@ -209,7 +209,7 @@ impl KafkaLog {
             }
         })?;
         self.reach_written(&last);
-        Ok(())
+        Ok(last)
     }
 
     /// Adds the memory records and read positions of `raw` to `batch`.
@@ -271,16 +271,21 @@ impl Log for KafkaLog {
         self.partitions
     }
 
-    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError> {
         let values = json_of(Topic::Turns, events)?;
         check_sizes(Topic::Turns, 0, values.iter().map(Vec::as_slice))?;
-        self.append(events.iter().zip(&values).map(|(event, value)| self.turn(event, value)))
+        let last = self.append(events.iter().zip(&values).map(|(event, value)| self.turn(event, value)))?;
+        let mut written = Written::nothing(self.partitions);
+        for ((_, partition), offset) in last {
+            written.extend(partition.unsigned_abs(), offset.unsigned_abs() + 1);
+        }
+        Ok(written)
     }
 
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {
         let values = json_of(Topic::DeadLetters, letters)?;
         check_sizes(Topic::DeadLetters, 0, values.iter().map(Vec::as_slice))?;
-        self.append(letters.iter().zip(&values).map(|(letter, value)| self.letter(letter, value)))
+        self.append(letters.iter().zip(&values).map(|(letter, value)| self.letter(letter, value))).map(drop)
     }
 
     fn own(&self, partition: u32) -> Result<(), LogError> {

@@ -1,7 +1,7 @@
 //! A question as a transport hands it over, and how a transport writes its points of time.
 
 use super::Cancellation;
-use crate::{model::Question, snapshot::AsOf};
+use crate::{log::Written, model::Question, snapshot::AsOf};
 
 /// A question, and what its answer must reflect.
 #[derive(Debug, Clone)]
@@ -17,6 +17,13 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The same, and its answer reflects these turns.
+    #[must_use]
+    pub fn after(self, written: &Written) -> Self {
+        let after = written.of(&self.question.bank).or(self.after);
+        Self { after, ..self }
+    }
+
     /// A question about the present, with no deadline.
     #[must_use]
     pub fn now(question: Question) -> Self {

@@ -4,7 +4,7 @@
 //! offsets that the memory reflects. Questions may run in parallel, also while it follows the log.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Condvar, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
@@ -552,6 +552,16 @@ impl Answerer {
     #[must_use]
     pub fn quarantined_banks(&self) -> usize {
         self.shards.all().iter().map(|shard| sync::read(&shard.held).quarantined_banks()).sum()
+    }
+
+    /// The banks with live records, by name.
+    #[must_use]
+    pub fn banks(&self) -> BTreeSet<Bank> {
+        let mut banks = BTreeSet::new();
+        for shard in self.shards.all() {
+            banks.extend(sync::read(&shard.held).all_banks().cloned());
+        }
+        banks
     }
 
     /// The name of a bank that has or had a live record.

@@ -96,6 +96,11 @@ impl Held {
         self.banks.keys()
     }
 
+    /// The banks with live records, quarantined ones included; some come twice.
+    pub(super) fn all_banks(&self) -> impl Iterator<Item = &Bank> {
+        self.banks.keys().chain(self.quarantined.keys())
+    }
+
     /// How many banks are quarantined.
     pub(super) fn quarantined_banks(&self) -> usize {
         self.quarantined.len()

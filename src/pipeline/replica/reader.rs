@@ -50,6 +50,8 @@ pub(super) struct PartitionOfSnapshot<'s> {
 pub(super) struct Reader {
     partition: u32,
     next: u64,
+    /// The read positions that were loaded last.
+    covers: Vec<(u32, u64)>,
     model: Option<ModelRef>,
     dimensions: Option<usize>,
 }
@@ -57,7 +59,7 @@ pub(super) struct Reader {
 impl Reader {
     /// A reader before its first read.
     pub(super) fn new(partition: u32) -> Self {
-        Self { partition, next: 0, model: None, dimensions: None }
+        Self { partition, next: 0, covers: Vec::new(), model: None, dimensions: None }
     }
 
     /// The first offset that was not read.
@@ -131,17 +133,22 @@ impl Reader {
             }
         }
         self.next = batch.next;
+        if !batch.covers.is_empty() {
+            self.covers.clone_from(&batch.covers);
+        }
         let (offset, append_ms) = batch.records.last().map(|r| (r.offset, r.append_ms)).unwrap_or_default();
         let unreadable = unreadable.into_values().collect();
         let (next_offset, covers) = (batch.next, batch.covers);
         Ok(Some(LogRead { partition, next_offset, offset, append_ms, covers, records, unreadable }))
     }
 
-    /// The records of the next load.
+    /// The records of the next load; none where only the input that the log covers has grown.
     fn batch(&self, log: &dyn Log) -> Result<Option<ReadBatch>, PipelineError> {
         let mut batch = log.read(Topic::Memory, self.partition, self.next, READ_RECORDS)?;
         if batch.next == self.next {
-            return Ok(None);
+            let known = |partition| self.covers.iter().find(|(turns, _)| *turns == partition).map_or(0, |at| at.1);
+            let covers_more = batch.covers.iter().any(|(turns, next)| *next > known(*turns));
+            return Ok(covers_more.then_some(batch));
         }
         let bytes = |records: &[Record]| records.iter().filter_map(|r| Some(r.value.as_ref()?.len())).sum::<usize>();
         let mut held = bytes(&batch.records);
@@ -193,6 +200,7 @@ impl Reader {
             load.reflects.push(position("memory", at.partition, at.next_offset));
             self.next = at.next_offset;
         }
+        self.covers = covers.iter().map(|(turns, next)| (*turns, *next)).collect();
         load.reflects.extend(covers.iter().map(|(turns, next)| position("turns", *turns, *next)));
         memory.load(load)?;
         let mut held = sync::write(held);

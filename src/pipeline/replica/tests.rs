@@ -11,7 +11,8 @@ use std::{
 use crate::{
     config::Pipeline,
     log::{
-        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, partition_of,
+        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
+        partition_of,
     },
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, TurnEvent},
     pipeline::{PipelineError, Service},
@@ -217,7 +218,7 @@ impl Log for SlowLog {
         self.log.partitions()
     }
 
-    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError> {
         self.log.append_turns(events)
     }
 

@@ -8,7 +8,7 @@ use std::{
 use super::{export, file::FileReader, import, import::into_log};
 use crate::{
     config::Pipeline,
-    log::{self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd},
+    log::{self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written},
     model::{Bank, DeadLetter, ModelRef, TurnEvent},
     pipeline::Service,
 };
@@ -24,7 +24,7 @@ impl Log for FailingLog {
     fn partitions(&self) -> u32 {
         self.log.partitions()
     }
-    fn append_turns(&self, events: &[TurnEvent]) -> Result<(), LogError> {
+    fn append_turns(&self, events: &[TurnEvent]) -> Result<Written, LogError> {
         self.log.append_turns(events)
     }
     fn append_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), LogError> {

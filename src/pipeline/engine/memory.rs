@@ -1,0 +1,181 @@
+//! The surface of a memory: put, ask, forget, list, close.
+//!
+//! In: turns, questions. Out: proof that turns are durable, evidence, and what goes wrong in the
+//! background, as values. Nothing here waits for a model but a question. Every call may come from any
+//! thread.
+
+use std::{sync::Arc, time::Instant};
+
+use crossbeam_channel::Sender;
+
+use super::{Answerer, Asked, Front, PipelineError, Progress, Service, status::MemoryStatus, upkeep::Upkeep};
+use crate::{
+    config::{LogKind, Pipeline},
+    log::{Log, Written},
+    memory::{Answered, Census, EdgeChanges},
+    model::{Bank, DeadLetter, Deletion, Evidence, TurnEvent},
+    snapshot::Manifest,
+};
+
+/// A memory that stays open, on a log in a directory.
+/// The first page of this library shows it at work.
+pub struct Memory {
+    // The threads end before what they use.
+    upkeep: Option<Upkeep>,
+    front: Arc<Front>,
+    answerer: Arc<Answerer>,
+    log: Arc<dyn Log>,
+}
+
+/// How a memory is opened.
+pub struct MemoryOptions<'b> {
+    /// Receives every change of the graph's edges, beginning with those that the log makes at the start.
+    /// Receive them all: they wait in the channel without limit.
+    pub edges: Option<Sender<EdgeChanges>>,
+    /// Receives messages for people, also later from the background.
+    pub say: Box<dyn Fn(&str) + Send>,
+    /// Receives how far opening is.
+    pub progress: &'b mut dyn FnMut(Progress),
+}
+
+impl Memory {
+    /// Opens the memory of a pipeline, or creates it. Turns that were put before and are not extracted
+    /// yet are extracted from now on.
+    ///
+    /// # Errors
+    /// [`PipelineError`]: the directory is in use, the model cannot be opened, a snapshot is of another
+    /// log, or the log is on Kafka.
+    pub fn open(pipeline: &Pipeline) -> Result<Self, PipelineError> {
+        Self::open_with(pipeline, MemoryOptions { edges: None, say: Box::new(|_| {}), progress: &mut |_| {} })
+    }
+
+    /// As [`Self::open`], for those who want to hear more.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(pipeline: &Pipeline, options: MemoryOptions<'_>) -> Result<Self, PipelineError> {
+        if pipeline.log.kind == LogKind::Kafka {
+            return Err(PipelineError::NotEmbedded);
+        }
+        let MemoryOptions { edges, say, progress } = options;
+        let service = Service::open_with_edges(pipeline, edges, progress)?;
+        let (answerer, log) = service.shared();
+        let front = service.front()?;
+        let upkeep = Some(Upkeep::start(service, pipeline, say)?);
+        Ok(Self { upkeep, front, answerer, log })
+    }
+
+    /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
+    /// Extraction follows in the background. A turn that is put again, with the same id and version,
+    /// changes nothing; a higher version replaces it.
+    ///
+    /// # Errors
+    /// [`PipelineError::Turn`] for one that is not valid: nothing was written. [`PipelineError::Log`]: some
+    /// may have been written; put all of them again.
+    pub fn put<E: Into<TurnEvent>>(&self, turns: impl IntoIterator<Item = E>) -> Result<Written, PipelineError> {
+        let events: Vec<TurnEvent> = turns.into_iter().map(Into::into).collect();
+        for (index, event) in events.iter().enumerate() {
+            event.check().map_err(|problem| PipelineError::Turn { index, problem })?;
+        }
+        let written = self.log.append_turns(&events)?;
+        if let Some(upkeep) = &self.upkeep {
+            upkeep.wake();
+        }
+        Ok(written)
+    }
+
+    /// Keeps what a source could not read, with the reason.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn put_dead_letters(&self, letters: &[DeadLetter]) -> Result<(), PipelineError> {
+        Ok(self.log.append_dead_letters(letters)?)
+    }
+
+    /// Deletes a turn, whether it was put already or comes later; no version of it comes back. It is gone
+    /// from every answer once the memory reflects this: see [`Self::wait_for`].
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub fn forget(&self, bank: &Bank, turn: &str) -> Result<Written, PipelineError> {
+        let deletion = Deletion { bank: bank.clone(), turn: turn.to_owned(), version: u64::MAX };
+        self.put([TurnEvent::Deletion(deletion)])
+    }
+
+    /// Answers a question. Whoever drops the future cancels the question.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; [`super::super::refusal`] gives it a code, and words that name no other bank.
+    pub async fn ask(&self, asked: Asked) -> Result<Evidence, PipelineError> {
+        self.front.ask(asked).await
+    }
+
+    /// As [`Self::ask`], for a caller without a runtime.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_and_wait(&self, asked: Asked) -> Result<Evidence, PipelineError> {
+        self.front.ask_and_wait(asked)
+    }
+
+    /// Waits until answers reflect what was written; false where the time was too short.
+    #[must_use]
+    pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
+        written.places().all(|(partition, next)| self.answerer.wait_for(partition, next, until))
+    }
+
+    /// The banks that hold something, by name.
+    #[must_use]
+    pub fn banks(&self) -> Vec<Bank> {
+        self.answerer.banks().into_iter().collect()
+    }
+
+    /// Counts of units and edges of one bank or of all, a hash that depends only on the set, and the
+    /// offsets that they reflect.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
+        self.answerer.digest(bank)
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn status(&self) -> MemoryStatus {
+        let behind = |partition| self.log.read_position(partition).and_then(|at| self.log.lag(partition, at));
+        let status = self.upkeep.as_ref().map(Upkeep::status).unwrap_or_default();
+        MemoryStatus { behind: (0..self.log.partitions()).filter_map(|p| behind(p).ok()).sum(), ..status }
+    }
+
+    /// What goes wrong in the background, such as an endpoint that does not answer; it is tried again
+    /// until it succeeds. What was put meanwhile is durable, and is extracted then.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.status().problem
+    }
+
+    /// Writes a snapshot; None when nothing has changed since the last, or the pipeline names no place.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; the memory keeps answering.
+    pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
+        self.answerer.snapshot()
+    }
+
+    /// The number of partitions of the log, which [`Written::parse`] needs.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.log.partitions()
+    }
+
+    /// Ends the background, writes a snapshot where the pipeline names a place, and releases the
+    /// directory. What was put and is not extracted yet stays in the log, for the next who opens it.
+    /// Dropping the memory does the same without the snapshot.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`]; nothing is lost, the next start reads more of the log.
+    pub fn close(mut self) -> Result<(), PipelineError> {
+        self.upkeep = None;
+        self.answerer.snapshot().map(drop)
+    }
+}

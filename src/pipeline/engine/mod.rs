@@ -1,0 +1,18 @@
+//! A memory that stays open: turns in at any time, extracted in the background, questions answered.
+//!
+//! In: a pipeline with an embedded log, turns, questions. Out: evidence. A turn is durable when `put`
+//! returns; what the background has not done when the process ends is done by the next one. One process
+//! at a time has a directory open.
+//!
+//! - `memory`: the surface, which this library's users and every server call.
+//! - `status`: how it is.
+//! - `upkeep`: the threads behind it: extraction, and snapshots by the interval.
+
+mod memory;
+mod status;
+mod upkeep;
+
+use super::{Asked, Front, Ingested, PipelineError, Progress, replica::Answerer, service::Service};
+
+pub use memory::{Memory, MemoryOptions};
+pub use status::MemoryStatus;
