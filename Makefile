@@ -41,6 +41,7 @@ soak: setup
 	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem snapshots::killed -- --nocapture
 	RIPPLEMEM_KILL_ROUNDS=50 cargo test --release --locked --test ripplemem snapshots::a_restore_killed -- --nocapture
 	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka::killed -- --nocapture
+	RIPPLEMEM_INSTANCE_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka_instances::killed -- --nocapture
 	RIPPLEMEM_FLOOD_SECONDS=1800 cargo test --release --locked --test ripplemem kafka::a_flood -- --nocapture
 	$(TEST_CHAT)
 

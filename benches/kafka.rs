@@ -25,7 +25,7 @@ use rdkafka::{
     error::KafkaError,
 };
 use ripplemem::{
-    config::Pipeline,
+    config::{Hold, Pipeline},
     log::{KafkaLog, Log, Topic, Transaction, partition_of},
     model::{Bank, Question, TurnEvent},
     pipeline::{Answerer, AnswererOptions, ExtractionEvent, Replay, ReplayRequest, Service, extract},
@@ -192,8 +192,14 @@ fn commit(broker: &Broker) {
 /// calls `each` whenever the memory has followed the log.
 fn at_work(pipeline: &Pipeline, each: impl Fn(&Answerer) + Sync, work: impl FnOnce(&KafkaLog, &Answerer)) {
     let log = KafkaLog::open(&pipeline.log).expect("a log");
-    let beginning =
-        AnswererOptions { edges: None, record: false, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let beginning = AnswererOptions {
+        hold: Hold::All,
+        edges: None,
+        record: false,
+        turns: None,
+        say: &mut |_| {},
+        progress: &mut |_, _| {},
+    };
     let answerer = Answerer::open(pipeline, &log, beginning).expect("threads start");
     let (stop, owned) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {

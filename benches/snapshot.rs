@@ -17,7 +17,7 @@ use std::{
 };
 
 use ripplemem::{
-    config::{Fsync, Pipeline},
+    config::{Fsync, Hold, Pipeline},
     embed::EmbedderPool,
     log::{self, Log, Transaction},
     memory::Census,
@@ -220,8 +220,14 @@ fn window_of(bank: usize, size: usize, window: usize) -> (MemoryKey, MemoryRecor
 
 fn start_with(pipeline: &Pipeline, log: &dyn Log) -> (Answerer, f64) {
     let started = Instant::now();
-    let beginning =
-        AnswererOptions { edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let beginning = AnswererOptions {
+        hold: Hold::All,
+        edges: None,
+        record: true,
+        turns: None,
+        say: &mut |_| {},
+        progress: &mut |_, _| {},
+    };
     let answerer = Answerer::open(pipeline, log, beginning).expect("a memory");
     for partition in 0..log.partitions() {
         while answerer.follow(log, partition, |_, _, _| {}).expect("the memory follows") {}

@@ -78,8 +78,13 @@ impl Home {
     }
 
     pub(crate) fn run(&self) -> Running {
+        self.run_build(env!("CARGO_BIN_EXE_ripplemem"))
+    }
+
+    /// Runs another build.
+    pub(crate) fn run_build(&self, binary: &str) -> Running {
         let told = fs::File::options().create(true).append(true).open(self.directory.path().join("told")).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
+        let child = Command::new(binary)
             .args(["run", self.path()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -96,7 +101,8 @@ impl Home {
     /// Waits until all turns are extracted.
     pub(crate) fn extracted(&self) {
         let log = self.log();
-        wait(&|| self.told(), || (0..2).all(|p| log.lag(p, log.read_position(p).unwrap()).unwrap() == 0));
+        let all = 0..log.partitions();
+        wait(&|| self.told(), || all.clone().all(|p| log.lag(p, log.read_position(p).unwrap()).unwrap() == 0));
     }
 
     pub(crate) fn census(&self) -> Census {
@@ -156,7 +162,7 @@ fn sample() -> Vec<TurnEvent> {
 }
 
 /// Runs an administrator's work on the cluster.
-fn administer(broker: &Broker, work: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions)) {
+pub(crate) fn administer(broker: &Broker, work: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().unwrap();

@@ -1,16 +1,7 @@
 //! Questions over Kafka beside an asker that means harm, or is badly written.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use rdkafka::{
-    ClientConfig, Message, Offset, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer},
-    message::{Header, Headers, OwnedHeaders},
-    producer::{BaseProducer, BaseRecord, Producer},
-};
 use ripplemem::{
     log::{Log, partition_of},
     model::{Bank, TurnEvent},
@@ -19,60 +10,8 @@ use ripplemem::{
 use super::{
     broker_process::Broker,
     kafka::{Home, load, turn},
+    question_client::Client,
 };
-
-/// A client of a service's topics.
-struct Client {
-    producer: BaseProducer,
-    consumer: BaseConsumer,
-    prefix: String,
-    asked: u64,
-    replies: HashMap<u64, serde_json::Value>,
-}
-
-impl Client {
-    fn new(broker: &Broker, prefix: &str) -> Self {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", broker.bootstrap()).set("group.id", "test").set("enable.auto.commit", "false");
-        let (producer, consumer): (BaseProducer, BaseConsumer) = (config.create().unwrap(), config.create().unwrap());
-        let mut list = TopicPartitionList::new();
-        for partition in 0..2 {
-            list.add_partition_offset(&format!("{prefix}.answers"), partition, Offset::Beginning).unwrap();
-        }
-        consumer.assign(&list).unwrap();
-        Self { producer, consumer, prefix: prefix.to_owned(), asked: 0, replies: HashMap::new() }
-    }
-
-    fn ask(&mut self, bank: &str, text: &str, headers: &[(&str, &str)]) -> u64 {
-        self.asked += 1;
-        let value = serde_json::json!({"bank": bank, "text": text}).to_string();
-        let id = self.asked.to_be_bytes();
-        let mut all = OwnedHeaders::new().insert(Header { key: "kafka_correlationId", value: Some(&id) });
-        for (key, value) in headers {
-            all = all.insert(Header { key, value: Some(*value) });
-        }
-        let topic = format!("{}.questions", self.prefix);
-        self.producer.send(BaseRecord::to(&topic).key(bank).payload(&value).headers(all)).map_err(|e| e.0).unwrap();
-        self.asked
-    }
-
-    /// The reply to a question, on the default topic.
-    fn reply(&mut self, id: u64, within: Duration) -> serde_json::Value {
-        self.producer.flush(Duration::from_secs(30)).unwrap();
-        let begun = Instant::now();
-        loop {
-            if let Some(reply) = self.replies.remove(&id) {
-                return reply;
-            }
-            assert!(begun.elapsed() < within, "no reply to question {id}; others: {:?}", self.replies.keys());
-            let Some(Ok(message)) = self.consumer.poll(Duration::from_millis(50)) else { continue };
-            let headers = message.headers().unwrap();
-            let of = headers.iter().find(|header| header.key == "kafka_correlationId").unwrap().value.unwrap();
-            let value = serde_json::from_slice(message.payload().unwrap()).unwrap();
-            self.replies.insert(u64::from_be_bytes(of.try_into().unwrap()), value);
-        }
-    }
-}
 
 /// Lost reply topics, turns that never come, long texts, unknown banks: others are answered all the
 /// same, at once, and the asker learns no name of another bank.
@@ -132,5 +71,5 @@ fn an_asker_that_means_harm_stops_nobody() {
     let good = client.ask(hostile, question, &[]);
     let answer = client.reply(good, Duration::from_secs(20));
     assert!(answer["context"].is_string(), "{answer}");
-    assert!(parked.iter().all(|id| !client.replies.contains_key(id)));
+    assert!(parked.iter().all(|id| !client.has_reply(*id)));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ripplemem::{
-    config::Pipeline,
+    config::{Hold, Pipeline},
     log::{self, Log, Record, Topic, Transaction, partition_of},
     model::{Bank, MemoryKey, Question, SCHEMA_VERSION, TurnEvent},
     pipeline::{self, Answerer, AnswererOptions, PipelineError, Service},
@@ -162,8 +162,14 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
         let at = partition_of(&Bank::parse(SICK).unwrap(), 3);
         let elsewhere = partition_of(&Bank::parse(WELL).unwrap(), 3);
         assert_ne!(at, elsewhere);
-        let options =
-            AnswererOptions { edges: None, record: false, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+        let options = AnswererOptions {
+            hold: Hold::All,
+            edges: None,
+            record: false,
+            turns: None,
+            say: &mut |_| {},
+            progress: &mut |_, _| {},
+        };
         let mut alone = settings.clone();
         alone.snapshot.directory = String::new();
         let answerer = Answerer::open(&alone, &*log, options).unwrap();

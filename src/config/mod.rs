@@ -43,7 +43,7 @@ pub use pipeline::Pipeline;
 pub use recall::{FirstHop, RecallSettings, StopSettings};
 pub use replay::ReplaySettings;
 pub use role::Role;
-pub use serve::ServeSettings;
+pub use serve::{Hold, ServeSettings};
 pub use snapshot::SnapshotSettings;
 pub use source::{DateOrder, Include, SourceSettings};
 pub use window::WindowSettings;

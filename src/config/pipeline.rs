@@ -26,7 +26,7 @@ use super::{
     recall::RecallSettings,
     replay::ReplaySettings,
     role::Role,
-    serve::ServeSettings,
+    serve::{Hold, ServeSettings},
     snapshot::SnapshotSettings,
     source::SourceSettings,
     window::WindowSettings,
@@ -202,9 +202,37 @@ impl Pipeline {
             }
         }
         self.check_live()?;
+        self.check_hold()?;
         if self.log.kind == LogKind::Kafka && self.source.is_some() {
             return Err("source: a log on Kafka has the turns topic as its source; remove [source], and load files \
                         with `ripplemem ingest FORMAT FILE --pipeline THIS`"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    /// What instances need that divide the memory.
+    fn check_hold(&self) -> Result<(), String> {
+        if self.serve.hold == Hold::All {
+            return Ok(());
+        }
+        if self.log.kind == LogKind::Embedded {
+            return Err(
+                "serve.hold: \"assigned\" divides the memory among instances on Kafka; set log.kind = \"kafka\", \
+                        or hold = \"all\""
+                    .to_owned(),
+            );
+        }
+        if self.serve.edges {
+            return Err(
+                "serve.edges: an instance with serve.hold = \"assigned\" knows the edges of its own shards only; \
+                        run one instance with hold = \"all\" for the edges topic"
+                    .to_owned(),
+            );
+        }
+        if !self.snapshot.directory.is_empty() {
+            return Err("snapshot.directory: instances with serve.hold = \"assigned\" would write over each other's \
+                        snapshots; remove it, and run one instance with hold = \"all\" for snapshots and the past"
                 .to_owned());
         }
         Ok(())

@@ -5,10 +5,23 @@ use serde::{Deserialize, Serialize};
 
 use super::log::check_topic_name;
 
+/// Which shards of the memory an instance holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// All of them, so that any instance answers any question.
+    All,
+    /// Those of the partitions of `questions` that the consumer group assigns to it.
+    Assigned,
+}
+
 /// Questions and edges over Kafka.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServeSettings {
+    /// Which partitions of the memory an instance on Kafka holds: `all`, so that every instance answers
+    /// every question, or `assigned`, so that the instances divide the memory.
+    pub hold: Hold,
     /// A question may name a reply topic only if the topic begins with this; empty: `PREFIX.answers`.
     pub reply_prefix: String,
     /// Timeout of a question that names no deadline; after it the answer is a refusal.

@@ -12,7 +12,7 @@ use std::{
 use crossbeam_channel::Sender;
 
 use crate::{
-    config::{LogKind, Pipeline},
+    config::{Hold, LogKind, Pipeline},
     embed::EmbedderPool,
     llm::LlmError,
     log::{self, Log, Topic},
@@ -72,6 +72,7 @@ impl Service {
             pipeline,
             &*log,
             AnswererOptions {
+                hold: Hold::All,
                 edges,
                 // On Kafka the running service writes them.
                 record: pipeline.log.kind == LogKind::Embedded,

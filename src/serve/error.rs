@@ -32,6 +32,20 @@ pub enum ServeError {
     /// The pipeline names live sources, and the build has none.
     #[error("source: this build follows no platforms; build it with the feature `live`, or remove [[source]]")]
     NoLiveSources,
+    /// The questions topic does not have as many partitions as the memory.
+    #[error(
+        "topic {topic}: it has {found} partition(s), and the memory {needed}; with serve.hold = \"assigned\" they must be as \
+         many: stop all instances, `kafka-topics.sh --delete --topic {topic}`, and start again, which creates it (it keeps \
+         questions for an hour only); or set serve.hold = \"all\""
+    )]
+    Questions {
+        /// Its full name.
+        topic: String,
+        /// Its partitions.
+        found: u32,
+        /// The memory's.
+        needed: u32,
+    },
     /// A thread cannot be started.
     #[error("a thread cannot be started: {0}; the system has too many threads")]
     Thread(std::io::Error),

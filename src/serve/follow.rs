@@ -1,7 +1,7 @@
-//! The role `serve`: the memory follows every partition of the memory topic.
+//! The role `serve`: the memory follows every partition of the memory topic that it holds.
 //!
 //! In: records of the memory topic. Out: the memory they make, and readiness once it reflects what
-//! the topic held at the start. A partition that waits before a record of a newer build, whose shard
+//! the topic held when the instance began to hold it. A partition that waits before a record of a newer build, whose shard
 //! is still busy with earlier loads, or whose shard has panicked, holds up no other.
 
 use std::{
@@ -12,6 +12,7 @@ use std::{
 
 use super::{backoff::Backoff, error::ServeError, state::State};
 use crate::{
+    config::Hold,
     log::{KafkaLog, Log, LogError, Topic},
     pipeline::{Answerer, PipelineError, ShardStatus},
     telemetry::OfPartition,
@@ -25,10 +26,11 @@ const WAIT: Duration = Duration::from_secs(5);
 /// Time between two looks at a shard that has panicked; how soon it is made again is the memory's matter.
 const FALLEN: Duration = Duration::from_millis(100);
 
-/// Follows every partition of the memory topic.
+/// Follows every partition of the memory topic that is held.
 pub(super) fn follow(
     log: &KafkaLog,
     answerer: &Answerer,
+    hold: Hold,
     state: &State,
     stopping: &AtomicBool,
     started: Instant,
@@ -84,7 +86,7 @@ pub(super) fn follow(
             std::thread::sleep(IDLE);
             continue;
         }
-        if !backoff.is_failing() && !state.loaded.load(Ordering::Relaxed) {
+        if !backoff.is_failing() && !state.loaded.load(Ordering::Relaxed) && answerer.is_loaded(hold) {
             answerer.wait_until_visible()?;
             let took = started.elapsed().as_secs_f64();
             state.metrics.recovery_seconds.set(took);
@@ -101,16 +103,21 @@ pub(super) fn measure(log: &KafkaLog, answerer: &Answerer, state: &State) {
     let metrics = &state.metrics;
     let shards: BTreeMap<u32, ShardStatus> =
         answerer.shards().into_iter().map(|shard| (shard.partition, shard)).collect();
+    let awaited = answerer.awaited();
     for partition in 0..log.partitions() {
         let of = OfPartition { partition };
         let shard = shards.get(&partition);
         let is = |what: fn(&ShardStatus) -> bool| i64::from(shard.is_some_and(what));
         metrics.shards_held.get_or_create(&of).set(i64::from(shard.is_some()));
-        metrics.shards_loading.get_or_create(&of).set(is(|shard| shard.loading));
+        let loading = is(|shard| shard.loading) | i64::from(awaited.contains(&partition));
+        metrics.shards_loading.get_or_create(&of).set(loading);
         metrics.shards_waiting.get_or_create(&of).set(is(|shard| shard.waiting));
         let quarantined = shard.map_or(0, |shard| shard.quarantined_banks);
         metrics.quarantined_banks.get_or_create(&of).set(quarantined as i64);
-        let Some(shard) = shard else { continue };
+        let Some(shard) = shard else {
+            metrics.shards_behind.remove(&of);
+            continue;
+        };
         let rebuilds = metrics.shard_rebuilds.get_or_create(&of);
         rebuilds.inc_by(shard.rebuilds.saturating_sub(rebuilds.get()));
         if let Ok(end) = log.end(Topic::Memory, partition) {

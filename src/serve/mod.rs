@@ -7,7 +7,7 @@
 //! the topics, and another instance does it.
 //!
 //! `service` starts a thread for each of: `extraction`, `follow`, `questions` (with `request`, the
-//! form of a question's record, `reply_topics` and `replies`), `edges`, `snapshots`, `replay`, `sources`
+//! form of a question's record, `reply_topics` and `replies`), `hold` (the shards that the group assigns), `edges`, `snapshots`, `replay`, `sources`
 //! (with `webhooks`, what platforms send), `http` (how the service is, and how a route is added), `admin`
 //! (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
 //! running service, `tap` shows records to people. `without_kafka` stands in for the service in a build
@@ -28,6 +28,8 @@ mod error;
 mod extraction;
 #[cfg(feature = "kafka")]
 mod follow;
+#[cfg(feature = "kafka")]
+mod hold;
 #[cfg(feature = "kafka")]
 mod http;
 #[cfg(feature = "kafka")]

@@ -5,9 +5,13 @@
 //! and goes on reading, whatever becomes of them. A question's offset is committed after its answer
 //! was delivered: if the process is killed before, another answers again, with the same id. Where
 //! too much waits in all, questions stay in the topic, and the consumer polls on.
+//!
+//! Where the instances divide the memory, the group's decisions are noted here for `hold`, a question
+//! in another partition than its bank's is forwarded there, and one whose partition is revoked is
+//! cancelled: the instance that has the partition then reads it again.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +19,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use crossbeam_channel::{Receiver, unbounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use rdkafka::{
     Message,
     consumer::{BaseConsumer, Consumer},
@@ -26,18 +30,22 @@ use super::{
     error::ServeError,
     replies::Replies,
     reply_topics::{Listed, ReplyTopics},
-    request::{IncomingQuestion, Request, Rules},
+    request::{IncomingQuestion, Request, Rules, forwarded_headers},
     state::State,
 };
 use crate::{
-    config::Pipeline,
+    config::{Hold, Pipeline},
     embed::{EmbedError, EmbedderPool},
     log::{
         LogError, RawRecord,
-        kafka::client::{Cluster, Watch, drop_in_background},
+        kafka::{
+            client::{Cluster, Watch, drop_in_background},
+            members::{MemberContext, Membership},
+        },
+        partition_of,
     },
     model::RefusalCode,
-    pipeline::{Answerer, Asked, Cancellation, Front, refusal},
+    pipeline::{Answerer, Asked, Cancellation, Ended, Front, PipelineError, refusal},
     telemetry::QuestionsWaiting,
 };
 
@@ -66,18 +74,22 @@ pub(super) fn answer(
     let replies = Arc::new(Replies::open(cluster, rules.clone(), Arc::clone(state), done_out)?);
     let topics = ReplyTopics::new(rules.reply_prefix.clone());
     let ended = AtomicBool::new(false);
+    let (events_out, events) = unbounded();
     std::thread::scope(|scope| {
         let delivering = scope.spawn(|| replies.deliver(&ended));
         let looking = scope.spawn(|| topics.read(cluster, &ended));
         let reader = Questions {
             cluster,
             rules: &rules,
+            hold: pipeline.serve.hold,
+            answerer,
             state,
             embedders: &embedders,
             replies: &replies,
             topics: &topics,
             in_flight: InFlight::default(),
             unverified: Vec::new(),
+            events: (events_out, events),
         };
         let read = reader.read(front, &done, stopping, || {
             ended.store(true, Ordering::Relaxed);
@@ -116,14 +128,21 @@ fn rules(pipeline: &Pipeline, cluster: &Cluster) -> Rules {
 struct Questions<'a> {
     cluster: &'a Cluster,
     rules: &'a Rules,
+    hold: Hold,
+    answerer: &'a Answerer,
     state: &'a State,
     embedders: &'a EmbedderPool,
     replies: &'a Arc<Replies>,
     topics: &'a ReplyTopics,
     in_flight: InFlight,
     /// Questions whose reply topic is being looked up.
-    unverified: Vec<Request>,
+    unverified: Vec<(Request, Cancellation)>,
+    /// What the group decides.
+    events: (Sender<Membership>, Receiver<Membership>),
 }
+
+/// A consumer of questions.
+type Member = BaseConsumer<MemberContext>;
 
 impl Questions<'_> {
     /// Reads questions, hands them to the front, and commits what is done. At the end the front
@@ -137,13 +156,14 @@ impl Questions<'_> {
     ) -> Result<(), ServeError> {
         let topic = self.cluster.topic("questions");
         let (mut watch, mut consumer) = self.consumer()?;
-        let (mut subscribed, mut paused) = (false, false);
+        let (mut subscribed, mut paused, mut rejoins) = (false, false, false);
         let mut measured = Instant::now();
         let (mut panics, mut embedded) = (0, 0);
         let mut result = Ok(());
         while !stopping.load(Ordering::Relaxed) {
-            // Before the memory is loaded, every bank would be unknown.
-            if !subscribed && self.state.loaded.load(Ordering::Relaxed) {
+            // Before the memory is loaded, every bank would be unknown; where the group assigns the
+            // memory, nothing is loaded before the instance is a member.
+            if !subscribed && (self.hold == Hold::Assigned || self.state.loaded.load(Ordering::Relaxed)) {
                 consumer.subscribe(&[&topic]).map_err(|e| self.failed(&watch, &e))?;
                 subscribed = true;
             }
@@ -151,12 +171,14 @@ impl Questions<'_> {
                 let (fresh, another) = self.consumer()?;
                 watch = fresh;
                 drop_in_background(std::mem::replace(&mut consumer, another));
-                (subscribed, paused) = (false, false);
+                // What the old one had is read again; its shards stay until the group has decided.
+                self.in_flight.revoke_all();
+                (subscribed, paused, rejoins) = (false, false, true);
                 continue;
             }
             self.store(&consumer, &topic, done);
-            for request in std::mem::take(&mut self.unverified) {
-                self.hand_over(request, &front);
+            for (request, cancellation) in std::mem::take(&mut self.unverified) {
+                self.hand_over(request, cancellation, &front);
             }
             if measured.elapsed() > MEASURE {
                 self.measure(&front, &mut panics, &mut embedded);
@@ -174,12 +196,27 @@ impl Questions<'_> {
                 let turned = if full { consumer.pause(&held) } else { consumer.resume(&held) };
                 paused = if turned.is_ok() { full } else { paused };
             }
-            match consumer.poll(POLL) {
+            let polled = consumer.poll(POLL);
+            for decision in self.events.1.try_iter() {
+                match decision {
+                    // They begin without a pause.
+                    Membership::Assigned(_) => paused = false,
+                    Membership::Revoked(ref partitions) => self.in_flight.revoke(partitions),
+                }
+                if self.hold == Hold::Assigned {
+                    match decision {
+                        Membership::Assigned(partitions) => {
+                            self.answerer.assign(&partitions, std::mem::take(&mut rejoins))
+                        }
+                        Membership::Revoked(partitions) => self.answerer.revoke(&partitions),
+                    }
+                }
+            }
+            match polled {
                 None => {}
                 Some(Ok(message)) => {
                     let raw = RawRecord::of(&message);
                     let partition = message.partition().unsigned_abs();
-                    self.in_flight.take(partition, raw.record.offset);
                     let asked = IncomingQuestion {
                         partition,
                         offset: raw.record.offset,
@@ -187,7 +224,21 @@ impl Questions<'_> {
                         value: raw.record.value.as_deref().unwrap_or_default(),
                         headers: &raw.headers,
                     };
-                    self.hand_over(Request::read(&asked, self.rules, Instant::now(), now_ms()), &front);
+                    let request = Request::read(&asked, self.rules, Instant::now(), now_ms());
+                    let cancellation = Cancellation::at(request.deadline);
+                    self.in_flight.take(partition, raw.record.offset, cancellation.clone());
+                    match self.elsewhere(&request) {
+                        Some(_) if request.is_forwarded => {
+                            let message = "the question was forwarded to another partition than its bank's: instances \
+                                           differ in log.partitions; give all the same";
+                            self.replies.refuse(request.address, RefusalCode::Failed, message.to_owned());
+                        }
+                        Some(home) => {
+                            let headers = forwarded_headers(&raw.headers, &request, now_ms());
+                            self.replies.forward(request.address, home, asked.value, headers);
+                        }
+                        None => self.hand_over(request, cancellation, &front),
+                    }
                 }
                 Some(Err(error)) => {
                     let failure = self.failed(&watch, &error);
@@ -204,11 +255,20 @@ impl Questions<'_> {
         result
     }
 
-    fn consumer(&self) -> Result<(Watch, BaseConsumer<Watch>), LogError> {
+    /// The partition of a question's bank, where the question lies in another and instances divide the
+    /// memory.
+    fn elsewhere(&self, request: &Request) -> Option<u32> {
+        let question = request.question.as_ref().ok().filter(|_| self.hold == Hold::Assigned)?;
+        let home = partition_of(&question.bank, self.rules.partitions);
+        (home != request.address.partition).then_some(home)
+    }
+
+    fn consumer(&self) -> Result<(Watch, Member), LogError> {
         let watch = Watch::default();
+        let context = MemberContext { watch: watch.clone(), events: self.events.0.clone(), reads: true };
         let mut member = self.cluster.member("questions");
         member.set("enable.auto.commit", "true").set("auto.commit.interval.ms", "200");
-        let consumer = member.create_with_context(watch.clone()).map_err(|e| self.failed(&watch, &e))?;
+        let consumer = member.create_with_context(context).map_err(|e| self.failed(&watch, &e))?;
         Ok((watch, consumer))
     }
 
@@ -217,7 +277,7 @@ impl Questions<'_> {
     }
 
     /// Notes what is done, for the next commit.
-    fn store(&mut self, consumer: &BaseConsumer<Watch>, topic: &str, done: &Receiver<(u32, u64)>) {
+    fn store(&mut self, consumer: &Member, topic: &str, done: &Receiver<(u32, u64)>) {
         for (partition, offset) in done.try_iter() {
             if let Some(next) = self.in_flight.done(partition, offset) {
                 // This fails if another instance owns the partition by now; then it answers again.
@@ -227,7 +287,10 @@ impl Questions<'_> {
     }
 
     /// Hands a question to the front, once its reply topic is known to exist.
-    fn hand_over(&mut self, request: Request, front: &Front) {
+    fn hand_over(&mut self, request: Request, cancellation: Cancellation, front: &Front) {
+        if cancellation.check() == Err(Ended::Cancelled) {
+            return;
+        }
         let address = &request.address;
         if address.reply_topic != self.rules.reply_topic || address.reply_partition.is_some() {
             match self.topics.look_up(&address.reply_topic, address.reply_partition, address.arrived) {
@@ -244,16 +307,19 @@ impl Questions<'_> {
                     let message = "too many questions with new reply topics wait; ask again in a moment".to_owned();
                     return self.replies.refuse(request.address, RefusalCode::Busy, message);
                 }
-                Listed::Unknown => return self.unverified.push(request),
+                Listed::Unknown => return self.unverified.push((request, cancellation)),
             }
         }
-        let Request { question, after, as_of, deadline, address } = request;
+        let Request { question, after, as_of, address, .. } = request;
         match question {
             Err(refusal) => self.replies.send(address, &Err(refusal)),
             Ok(question) => {
                 let replies = Arc::clone(self.replies);
-                let asked = Asked { question, after, as_of, cancellation: Cancellation::at(deadline) };
-                front.submit(asked, move |result| replies.send(address, &result.map_err(|error| refusal(&error))));
+                front.submit(Asked { question, after, as_of, cancellation }, move |result| match result {
+                    // The partition was revoked; whoever has it now reads the question again.
+                    Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}
+                    result => replies.send(address, &result.map_err(|error| refusal(&error))),
+                });
             }
         }
     }
@@ -275,22 +341,35 @@ fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64)
 }
 
-/// The questions of each partition that are in flight.
+/// The questions of each partition that are in flight, by offset, and the offset after the last.
 #[derive(Debug, Default)]
-struct InFlight(BTreeMap<u32, (BTreeSet<u64>, u64)>);
+struct InFlight(BTreeMap<u32, (BTreeMap<u64, Cancellation>, u64)>);
 
 impl InFlight {
-    fn take(&mut self, partition: u32, offset: u64) {
+    fn take(&mut self, partition: u32, offset: u64, cancellation: Cancellation) {
         let (offsets, next) = self.0.entry(partition).or_default();
-        offsets.insert(offset);
+        offsets.insert(offset, cancellation);
         *next = (*next).max(offset + 1);
+    }
+
+    /// Cancels all questions.
+    fn revoke_all(&mut self) {
+        let all: Vec<u32> = self.0.keys().copied().collect();
+        self.revoke(&all);
+    }
+
+    /// Cancels the questions of partitions that this instance no longer has.
+    fn revoke(&mut self, partitions: &[u32]) {
+        for (offsets, _) in partitions.iter().filter_map(|partition| self.0.remove(partition)) {
+            offsets.values().for_each(Cancellation::cancel);
+        }
     }
 
     /// The offset before which everything is done, when there is one.
     fn done(&mut self, partition: u32, offset: u64) -> Option<u64> {
         let (offsets, next) = self.0.get_mut(&partition)?;
         offsets.remove(&offset);
-        let safe = offsets.first().copied().unwrap_or(*next);
+        let safe = offsets.first_key_value().map_or(*next, |(first, _)| *first);
         (safe > 0).then_some(safe)
     }
 }
@@ -302,9 +381,24 @@ mod tests {
     #[test]
     fn an_offset_is_committed_when_all_before_it_are_answered() {
         let mut in_flight = InFlight::default();
-        (3..6).for_each(|offset| in_flight.take(0, offset));
+        (3..6).for_each(|offset| in_flight.take(0, offset, Cancellation::default()));
         assert_eq!(in_flight.done(0, 4), Some(3), "3 is not done");
         assert_eq!(in_flight.done(0, 3), Some(5));
         assert_eq!(in_flight.done(0, 5), Some(6));
+    }
+
+    #[test]
+    fn questions_of_a_revoked_partition_are_cancelled_and_commit_nothing() {
+        let mut in_flight = InFlight::default();
+        let (gone, kept) = (Cancellation::default(), Cancellation::default());
+        in_flight.take(0, 3, gone.clone());
+        in_flight.take(1, 3, kept.clone());
+        in_flight.revoke(&[0, 2]);
+        assert_eq!((gone.check(), kept.check()), (Err(Ended::Cancelled), Ok(())));
+        assert_eq!(in_flight.done(0, 3), None, "another instance commits it");
+        assert_eq!(in_flight.done(1, 3), Some(4));
+        // The partition comes back, from what was committed last.
+        in_flight.take(0, 2, Cancellation::default());
+        assert_eq!(in_flight.done(0, 3), Some(2), "answered before it was revoked; 2 is not done");
     }
 }

@@ -1,9 +1,10 @@
-//! Answers on their way to their topics.
+//! Answers on their way to their topics, and questions on their way to another instance.
 //!
-//! In: answers and refusals, from any thread. Out: each is sent by one producer and delivered
+//! In: answers, refusals and questions to forward, from any thread. Out: each is sent by one producer and delivered
 //! beside the others; nobody waits for a delivery. Where a topic does not take an answer, a refusal
 //! goes to the default reply topic. A question counts as done when one of the two was delivered, or
-//! when both failed: then its asker times out and asks again.
+//! when both failed: then its asker times out and asks again. One that is forwarded counts as done once
+//! the forward is delivered; where it fails, the question is refused.
 
 use std::{
     sync::{
@@ -18,6 +19,7 @@ use rdkafka::{
     ClientContext,
     config::RDKafkaLogLevel,
     error::KafkaError,
+    message::OwnedHeaders,
     producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, ProducerContext},
 };
 
@@ -63,8 +65,17 @@ pub(super) struct Replies {
 struct Sent {
     address: ReplyAddress,
     bytes: usize,
-    /// Whether this is the refusal to the default reply topic.
-    is_fallback: bool,
+    what: What,
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Answer,
+    /// The refusal to the default reply topic.
+    Fallback,
+    /// The question, to another partition.
+    Forward,
 }
 
 /// What became of it.
@@ -140,7 +151,7 @@ impl Replies {
             metrics.llm_question_tokens.observe(took.tokens() as f64);
             metrics.llm_question_seconds.observe(took.milliseconds as f64 / 1_000.0);
         }
-        self.produce(address, false, result);
+        self.produce(address, What::Answer, result);
     }
 
     /// Sends a refusal to the default reply topic.
@@ -148,18 +159,29 @@ impl Replies {
         self.send(address.at_default(&self.rules), &Err(Refusal::new(code, message)));
     }
 
-    fn produce(&self, address: ReplyAddress, is_fallback: bool, result: &Result<Evidence, Refusal>) {
+    /// Sends a question to another partition of the questions topic; returns at once.
+    pub(super) fn forward(&self, address: ReplyAddress, partition: u32, value: &[u8], headers: OwnedHeaders) {
+        self.state.metrics.questions.get_or_create(&Outcome { outcome: "forwarded" }).inc();
+        let (topic, key) = (self.cluster.topic("questions"), address.key.clone());
+        let sent = Sent { address, bytes: value.len(), what: What::Forward };
+        self.put(sent, &topic, Some(partition), &key, value, headers);
+    }
+
+    fn produce(&self, address: ReplyAddress, what: What, result: &Result<Evidence, Refusal>) {
         let (kind, value) = reply(result);
         let headers = address.answer_headers(kind, &self.rules);
         let (topic, partition, key) = (address.reply_topic.clone(), address.reply_partition, address.key.clone());
-        let bytes = value.len();
-        let sent = Box::new(Sent { address, bytes, is_fallback });
-        let mut record = BaseRecord::with_opaque_to(&topic, sent).payload(&value).headers(headers);
+        self.put(Sent { address, bytes: value.len(), what }, &topic, partition, &key, &value, headers);
+    }
+
+    fn put(&self, sent: Sent, topic: &str, partition: Option<u32>, key: &[u8], value: &[u8], headers: OwnedHeaders) {
+        let bytes = sent.bytes;
+        let mut record = BaseRecord::with_opaque_to(topic, Box::new(sent)).payload(value).headers(headers);
         if let Some(partition) = partition {
             record = record.partition(partition as i32);
         }
         if !key.is_empty() {
-            record = record.key(&key);
+            record = record.key(key);
         }
         self.undelivered.fetch_add(1, Ordering::Relaxed);
         self.undelivered_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -205,16 +227,21 @@ impl Replies {
 
     /// Returns whether the producer may be broken.
     fn handle(&self, Report { sent, failed }: Report) -> bool {
-        let Sent { address, bytes, is_fallback } = sent;
+        let Sent { address, bytes, what } = sent;
         self.undelivered.fetch_sub(1, Ordering::Relaxed);
         self.undelivered_bytes.fetch_sub(bytes, Ordering::Relaxed);
         match failed {
-            Some(error) if !is_fallback => {
+            Some(error) if what == What::Forward => {
+                let error = self.cluster.failed(&Watch::default(), "forwarding a question", &error);
+                self.refuse(address, RefusalCode::Failed, format!("{error}; ask again"));
+                true
+            }
+            Some(error) if what == What::Answer => {
                 let error = self.cluster.failed(&Watch::default(), "sending an answer", &error);
                 let topic = &address.reply_topic;
                 let message = format!("{topic}: {error}; name another kafka_replyTopic or partition");
                 let refusal = Refusal::new(RefusalCode::ReplyTopic, message);
-                self.produce(address.at_default(&self.rules), true, &Err(refusal));
+                self.produce(address.at_default(&self.rules), What::Fallback, &Err(refusal));
                 true
             }
             failed => {

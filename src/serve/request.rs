@@ -13,6 +13,9 @@
 //! | `ripplemem_after` | `PARTITION:OFFSET`: the answer must reflect this turn |
 //! | `ripplemem_as_of` | as-of: an offset of the bank's partition of the memory topic, or an append time in RFC 3339 |
 //! | `traceparent` | passed on |
+//! | `ripplemem_forwarded` | another instance forwarded it here, once; `ce_id` is then the question's |
+//!
+//! A question that lies in another partition than its bank is forwarded with all its headers.
 
 use std::time::{Duration, Instant};
 
@@ -53,12 +56,16 @@ pub(super) struct Request {
     pub deadline: Instant,
     /// Where its answer goes.
     pub address: ReplyAddress,
+    /// Whether another instance forwarded it.
+    pub is_forwarded: bool,
 }
 
 /// Where the answer to a question goes, and what it repeats of the question.
 #[derive(Debug, Clone)]
 pub(super) struct ReplyAddress {
-    /// The question's partition of the questions topic, for the answer's id.
+    /// The id of the question, which its answer repeats: the partition and the offset where it was asked.
+    pub id: String,
+    /// The record's partition of the questions topic.
     pub partition: u32,
     /// Its offset.
     pub offset: u64,
@@ -92,7 +99,10 @@ impl Request {
     /// Reads a record that arrived at `arrived`, which is `unix_ms` in milliseconds since 1970.
     pub(super) fn read(asked: &IncomingQuestion<'_>, rules: &Rules, arrived: Instant, unix_ms: i64) -> Self {
         let header = |name: &str| asked.headers.iter().rev().find(|(key, _)| key == name).and_then(|(_, v)| v.as_ref());
+        let is_forwarded = header(FORWARDED).is_some();
+        let asked_as = header(ID).filter(|_| is_forwarded).and_then(|id| String::from_utf8(id.clone()).ok());
         let address = ReplyAddress {
+            id: asked_as.unwrap_or_else(|| format!("{}/{}", asked.partition, asked.offset)),
             partition: asked.partition,
             offset: asked.offset,
             arrived,
@@ -107,6 +117,7 @@ impl Request {
             as_of: None,
             deadline: arrived + rules.default_timeout,
             address,
+            is_forwarded,
         };
         for name in ["kafka_correlationId", "traceparent", "tracestate"] {
             if let Some(value) = header(name) {
@@ -135,7 +146,7 @@ impl Request {
                 _ => problems.push(invalid("kafka_replyPartition: not a partition in 4 bytes, big-endian")),
             }
         }
-        if let Some(deadline) = header("ripplemem_deadline") {
+        if let Some(deadline) = header(DEADLINE) {
             match std::str::from_utf8(deadline).ok().and_then(|d| d.trim().parse::<i64>().ok()) {
                 Some(deadline_ms) => {
                     let left_ms = deadline_ms.saturating_sub(unix_ms).clamp(0, 3_600_000).unsigned_abs();
@@ -181,14 +192,13 @@ impl ReplyAddress {
 
     /// The headers of the answer.
     pub(super) fn answer_headers(&self, kind: &str, rules: &Rules) -> OwnedHeaders {
-        let id = format!("{}/{}", self.partition, self.offset);
         let mut headers = OwnedHeaders::new();
         for (key, value) in &self.echoed {
             headers = headers.insert(Header { key, value: value.as_deref() });
         }
         let ours = [
             ("ce_specversion", "1.0"),
-            ("ce_id", id.as_str()),
+            (ID, self.id.as_str()),
             ("ce_source", rules.source.as_str()),
             ("ce_type", kind),
             ("content-type", "application/json"),
@@ -197,6 +207,27 @@ impl ReplyAddress {
     }
 }
 
+/// The headers of a question that is forwarded: those that it has, its id, its deadline, and that it
+/// was forwarded. `unix_ms` is now, in milliseconds since 1970.
+pub(super) fn forwarded_headers(
+    headers: &[(String, Option<Vec<u8>>)],
+    request: &Request,
+    unix_ms: i64,
+) -> OwnedHeaders {
+    let left = request.deadline.saturating_duration_since(Instant::now());
+    let deadline = unix_ms.saturating_add(i64::try_from(left.as_millis()).unwrap_or(i64::MAX)).to_string();
+    let kept = headers.iter().filter(|(key, _)| ![ID, DEADLINE, FORWARDED].contains(&key.as_str()));
+    let all = kept.fold(OwnedHeaders::new(), |all, (key, value)| all.insert(Header { key, value: value.as_deref() }));
+    let ours = [(ID, request.address.id.as_str()), (DEADLINE, &deadline), (FORWARDED, "1")];
+    ours.iter().fold(all, |all, (key, value)| all.insert(Header { key, value: Some(*value) }))
+}
+
+/// The id of a question and of its answer.
+const ID: &str = "ce_id";
+/// When a question is refused.
+const DEADLINE: &str = "ripplemem_deadline";
+/// Marks a question that another instance forwarded.
+const FORWARDED: &str = "ripplemem_forwarded";
 /// The type of an answer (`schemas/topics/answers.v1.json`).
 pub(super) const ANSWER: &str = "ripplemem.answer.v1";
 /// The type of a refusal (`schemas/topics/refusals.v1.json`).
@@ -269,6 +300,28 @@ mod tests {
         assert_eq!(value("kafka_correlationId").unwrap(), correlation);
         assert_eq!(value("traceparent").unwrap(), b"00-x-y-01");
         assert_eq!(value("ce_id").unwrap(), b"2/9");
+    }
+
+    #[test]
+    fn a_forwarded_question_keeps_its_headers_its_id_and_its_deadline() {
+        use rdkafka::message::Headers;
+        let headers: Vec<(String, Option<Vec<u8>>)> = [("kafka_correlationId", &[0xff][..]), ("ce_id", b"theirs")]
+            .map(|(key, value)| (key.to_owned(), Some(value.to_vec())))
+            .into();
+        let asked =
+            IncomingQuestion { partition: 2, offset: 9, key: b"k", value: QUESTION.as_bytes(), headers: &headers };
+        let first = Request::read(&asked, &rules(), Instant::now(), 1_000_000);
+        assert!(!first.is_forwarded && first.address.id == "2/9", "an id counts only where it was forwarded");
+        let sent = forwarded_headers(&headers, &first, 1_000_000);
+        let sent: Vec<_> = sent.iter().map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect();
+        let asked = IncomingQuestion { partition: 0, offset: 4, headers: &sent, ..asked };
+        // Three of the ten seconds have passed there.
+        let second = Request::read(&asked, &rules(), Instant::now(), 1_003_000);
+        assert!(second.is_forwarded);
+        assert_eq!((second.address.id.as_str(), second.address.partition, second.address.offset), ("2/9", 0, 4));
+        assert_eq!(second.address.echoed, first.address.echoed);
+        let left = second.deadline - second.address.arrived;
+        assert!(left <= Duration::from_secs(7) && left > Duration::from_millis(6_500), "{left:?}");
     }
 
     #[test]

@@ -14,10 +14,11 @@ use std::{
 use crossbeam_channel::unbounded;
 
 use super::{
-    admin, edges, error::ServeError, extraction::extract, follow, http, questions, replay, snapshots, state::State,
+    admin, edges, error::ServeError, extraction::extract, follow, hold, http, questions, replay, snapshots,
+    state::State,
 };
 use crate::{
-    config::{LLM, Pipeline, Role},
+    config::{Hold, LLM, Pipeline, Role},
     llm::{Contract, Llm},
     log::{KafkaLog, Log},
     model::Usage,
@@ -41,6 +42,9 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     log.notices().iter().for_each(|notice| say(notice));
     if pipeline.serve.edges && roles(Role::Serve) {
         log.ensure_edges()?;
+    }
+    if pipeline.serve.hold == Hold::Assigned && roles(Role::Serve) {
+        hold::check(&log)?;
     }
     check_sources(pipeline)?;
     #[cfg(feature = "live")]
@@ -76,6 +80,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     let (edges_out, edges_in) = unbounded();
     let edge_changes = (pipeline.serve.edges && roles(Role::Serve)).then_some(edges_out);
     let beginning = AnswererOptions {
+        hold: pipeline.serve.hold,
         edges: edge_changes,
         record: true,
         turns: None,
@@ -102,7 +107,11 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             scope.spawn(move || ended(extract(pipeline, log, state, reextractions, stopping, say)));
         }
         if let Some(answerer) = &answerer {
-            scope.spawn(move || ended(follow::follow(log, answerer, state, stopping, started, say)));
+            let hold = pipeline.serve.hold;
+            scope.spawn(move || ended(follow::follow(log, answerer, hold, state, stopping, started, say)));
+            if hold == Hold::Assigned {
+                scope.spawn(move || ended(hold::hold(log, answerer, state, stopping, say)));
+            }
             scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, shared, stopping)));
             if !pipeline.snapshot.directory.is_empty() {
                 scope.spawn(move || snapshots::write(pipeline, answerer, state, &requests, stopping, say));

@@ -37,12 +37,15 @@ pub enum Membership {
     Revoked(Vec<u32>),
 }
 
-struct Context {
-    watch: Watch,
-    events: Sender<Membership>,
+/// The context of a member: notes what its group decides.
+pub(crate) struct MemberContext {
+    pub(crate) watch: Watch,
+    pub(crate) events: Sender<Membership>,
+    /// Whether it reads the records of what it is assigned.
+    pub(crate) reads: bool,
 }
 
-impl ClientContext for Context {
+impl ClientContext for MemberContext {
     fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
         self.watch.log(level, facility, message);
     }
@@ -56,17 +59,22 @@ impl ClientContext for Context {
     }
 }
 
-impl ConsumerContext for Context {
+impl ConsumerContext for MemberContext {
     fn pre_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        if let Rebalance::Revoke(list) = rebalance {
+        // One that is replaced speaks for nobody any more.
+        if let Rebalance::Revoke(list) = rebalance
+            && !self.watch.stranded()
+        {
             drop(self.events.send(Membership::Revoked(partitions(list))));
         }
     }
 
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(list) = rebalance {
-            // Saves the memory of fetched records that nobody reads; a failure is harmless.
-            drop(consumer.pause(list));
+            if !self.reads {
+                // Saves the memory of fetched records that nobody reads; a failure is harmless.
+                drop(consumer.pause(list));
+            }
             drop(self.events.send(Membership::Assigned(partitions(list))));
         }
     }
@@ -98,7 +106,7 @@ impl Group {
 /// A member of a group. Dropping it leaves the group.
 pub struct Member {
     topic: String,
-    consumer: Arc<Mutex<Arc<BaseConsumer<Context>>>>,
+    consumer: Arc<Mutex<Arc<BaseConsumer<MemberContext>>>>,
     events: Receiver<Membership>,
     stop: Arc<AtomicBool>,
     polling: Option<JoinHandle<()>>,
@@ -111,11 +119,12 @@ fn join_group(
     group: &str,
     topic: &str,
     events: &Sender<Membership>,
-) -> Result<(Watch, BaseConsumer<Context>), LogError> {
+) -> Result<(Watch, BaseConsumer<MemberContext>), LogError> {
     let watch = Watch::default();
     let failed = |e: &KafkaError| cluster.failed(&watch, format!("joining the group {group}"), e);
-    let context = Context { watch: watch.clone(), events: events.clone() };
-    let consumer: BaseConsumer<Context> = cluster.member(group).create_with_context(context).map_err(|e| failed(&e))?;
+    let context = MemberContext { watch: watch.clone(), events: events.clone(), reads: false };
+    let made = cluster.member(group).create_with_context(context);
+    let consumer: BaseConsumer<MemberContext> = made.map_err(|e| failed(&e))?;
     consumer.subscribe(&[topic]).map_err(|e| failed(&e))?;
     Ok((watch, consumer))
 }

@@ -203,9 +203,9 @@ pub(super) fn ensure(
         let found = count(&metadata, &topic.name).unwrap_or_default();
         if found != topic.partitions && !(topic.may_grow && found > topic.partitions) {
             let remedy = if topic.may_grow {
-                "add partitions to it"
+                format!("kafka-topics.sh --alter --topic {} --partitions {}", topic.name, topic.partitions)
             } else {
-                "set log.partitions to the topic's partition count, or choose another log.kafka.prefix"
+                "set log.partitions to the topic's partition count, or choose another log.kafka.prefix".to_owned()
             };
             let TopicSpec { name, partitions, .. } = topic;
             differences.push(format!("topic {name}: it has {found} partition(s), {partitions} are needed; {remedy}"));

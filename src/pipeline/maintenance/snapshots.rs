@@ -4,7 +4,7 @@
 //! bank between two points of its past. Extracts nothing.
 
 use crate::{
-    config::{LogKind, Pipeline},
+    config::{Hold, LogKind, Pipeline},
     log::{self, Log, Topic},
     model::Bank,
     snapshot::{AsOf, BankDiff, Manifest},
@@ -60,7 +60,7 @@ fn up_to_date(
     let restoring = &mut |done, total| {
         progress(Progress { doing: "restoring", done, total: Some(total), unit: "bytes" });
     };
-    let options = AnswererOptions { edges: None, record, turns: None, say, progress: restoring };
+    let options = AnswererOptions { hold: Hold::All, edges: None, record, turns: None, say, progress: restoring };
     let answerer = Answerer::open(pipeline, &*log, options)?;
     for partition in 0..log.partitions() {
         while answerer.follow(&*log, partition, |_, _, at| {

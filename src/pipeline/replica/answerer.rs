@@ -15,7 +15,7 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::{
-    config::{LLM, LogKind, Pipeline},
+    config::{Hold, LLM, LogKind, Pipeline},
     embed::EmbedderPool,
     llm::Llm,
     log::{Log, Topic, memory_name, partition_of},
@@ -78,6 +78,8 @@ pub type OnRestoredTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowT
 
 /// How a memory is opened.
 pub struct AnswererOptions<'b> {
+    /// Which partitions it holds from the beginning: all, or none before [`Answerer::assign`].
+    pub hold: Hold,
     /// Receives every change of the graph's edges.
     pub edges: Option<Sender<EdgeChanges>>,
     /// Whether to write snapshots, where the pipeline names a place for them.
@@ -98,12 +100,15 @@ impl Answerer {
     /// when the place cannot be read, or its snapshots are of another log,
     /// [`PipelineError::Llm`] when the language model that the pipeline names cannot be used.
     pub fn open(pipeline: &Pipeline, log: &dyn Log, options: AnswererOptions<'_>) -> Result<Self, PipelineError> {
-        let AnswererOptions { edges, record, turns, say, progress } = options;
+        let AnswererOptions { hold, edges, record, turns, say, progress } = options;
         let place = &pipeline.snapshot.directory;
         let record = record && !place.is_empty();
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
         let shards = Shards::new(pipeline, log.partitions(), threads, edges, record);
         let mut answerer = Self::new(pipeline, log.generation(), shards)?;
+        if hold == Hold::Assigned {
+            return Ok(answerer);
+        }
         for partition in 0..log.partitions() {
             answerer.shards.put(answerer.shards.make(partition)?);
         }
@@ -288,10 +293,51 @@ impl Answerer {
         self.shards.get(partition).is_none_or(|shard| shard.memory.has_room())
     }
 
-    /// Whether a bank's shard is loading: its questions then wait in the front.
+    /// Notes partitions that a group has assigned to this process, and returns at once: questions to
+    /// their banks wait until [`Self::take`] and [`Self::follow`] have loaded them. `anew`: it has these
+    /// only, whatever it had before.
+    pub fn assign(&self, partitions: &[u32], anew: bool) {
+        let known = partitions.iter().filter(|partition| **partition < self.shards.partitions());
+        self.shards.assign(|assigned| {
+            if anew {
+                assigned.clear();
+            }
+            assigned.extend(known);
+        });
+    }
+
+    /// Notes partitions that a group has revoked; they are answered until [`Self::leave`].
+    pub fn revoke(&self, partitions: &[u32]) {
+        self.shards.assign(|assigned| assigned.retain(|partition| !partitions.contains(partition)));
+    }
+
+    /// Partitions that are assigned and not taken yet.
+    #[must_use]
+    pub fn awaited(&self) -> Vec<u32> {
+        self.shards.awaited().unwrap_or_default()
+    }
+
+    /// Partitions that are held and were revoked.
+    #[must_use]
+    pub fn revoked(&self) -> Vec<u32> {
+        self.shards.revoked()
+    }
+
+    /// Whether every partition that this process should hold is loaded, but for shards that have
+    /// panicked. `hold` is that of [`AnswererOptions`].
+    #[must_use]
+    pub fn is_loaded(&self, hold: Hold) -> bool {
+        let awaits = hold == Hold::Assigned && self.shards.awaited().is_none_or(|awaited| !awaited.is_empty());
+        !awaits && self.shards.all().iter().all(|shard| !shard.is_loading() || shard.memory.is_stopped())
+    }
+
+    /// Whether a bank's shard is loading, or will be: its questions then wait in the front.
     #[must_use]
     pub fn is_loading(&self, bank: &Bank) -> bool {
-        self.shards.of(bank).is_ok_and(|shard| shard.is_loading() && !shard.memory.is_stopped())
+        match self.shards.of(bank) {
+            Ok(shard) => shard.is_loading() && !shard.memory.is_stopped(),
+            Err(_) => self.shards.is_awaited(self.shards.partition_of(bank)),
+        }
     }
 
     /// Whether any question can be answered: not every shard that is held has panicked.

@@ -40,6 +40,8 @@ pub(super) struct Shards {
     /// Whether changes of choices are recorded.
     records: bool,
     held: RwLock<BTreeMap<u32, Arc<Shard>>>,
+    /// Those that a group has assigned to this process; None before its first decision.
+    assigned: RwLock<Option<BTreeSet<u32>>>,
     falls: Mutex<BTreeMap<u32, Falls>>,
 }
 
@@ -62,8 +64,8 @@ impl Shards {
     ) -> Self {
         let semantic_threshold = Score::from_f64(pipeline.model().semantic_threshold);
         let settings = pipeline.memory.clone();
-        let (held, falls) = (RwLock::default(), Mutex::default());
-        Self { partitions, threads, settings, semantic_threshold, edges, records, held, falls }
+        let (held, assigned, falls) = (RwLock::default(), RwLock::default(), Mutex::default());
+        Self { partitions, threads, settings, semantic_threshold, edges, records, held, assigned, falls }
     }
 
     /// The number of partitions of the memory.
@@ -95,6 +97,31 @@ impl Shards {
     pub(super) fn remove(&self, partition: u32) -> bool {
         let removed = sync::write(&self.held).remove(&partition);
         removed.is_some()
+    }
+
+    /// Notes what a group has decided.
+    pub(super) fn assign(&self, change: impl FnOnce(&mut BTreeSet<u32>)) {
+        change(sync::write(&self.assigned).get_or_insert_default());
+    }
+
+    /// Assigned partitions without a shard; None before the group's first decision.
+    pub(super) fn awaited(&self) -> Option<Vec<u32>> {
+        let (assigned, held) = (sync::read(&self.assigned), sync::read(&self.held));
+        let awaited = assigned.as_ref()?.iter().filter(|partition| !held.contains_key(partition));
+        Some(awaited.copied().collect())
+    }
+
+    /// Whether a partition is assigned and has no shard yet.
+    pub(super) fn is_awaited(&self, partition: u32) -> bool {
+        let assigned = sync::read(&self.assigned);
+        assigned.as_ref().is_some_and(|assigned| assigned.contains(&partition)) && self.get(partition).is_none()
+    }
+
+    /// Shards whose partition is assigned no more.
+    pub(super) fn revoked(&self) -> Vec<u32> {
+        let (assigned, held) = (sync::read(&self.assigned), sync::read(&self.held));
+        let stays = |partition: &u32| assigned.as_ref().is_none_or(|assigned| assigned.contains(partition));
+        held.keys().filter(|partition| !stays(partition)).copied().collect()
     }
 
     /// The shard of a partition.

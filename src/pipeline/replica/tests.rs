@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    config::Pipeline,
+    config::{Hold, Pipeline},
     log::{
         self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
         partition_of,
@@ -58,8 +58,14 @@ fn ingest(pipeline: &Pipeline, events: &[TurnEvent]) {
 }
 
 fn open(pipeline: &Pipeline, log: &dyn Log) -> Answerer {
-    let options =
-        AnswererOptions { edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    let options = AnswererOptions {
+        hold: Hold::All,
+        edges: None,
+        record: true,
+        turns: None,
+        say: &mut |_| {},
+        progress: &mut |_, _| {},
+    };
     let answerer = Answerer::open(pipeline, log, options).expect("a memory");
     follow(&answerer, log);
     answerer

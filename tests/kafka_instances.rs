@@ -1,0 +1,318 @@
+//! Several instances on Kafka that divide the memory among them (`serve.hold = "assigned"`), under turns
+//! and questions: killed, added and rolled. Every acknowledged turn is remembered once, every question
+//! is answered, each answer reflects the turn that it was asked after, and the memory is that of one
+//! instance.
+
+use std::{
+    sync::mpsc::{self, RecvTimeoutError},
+    time::Duration,
+};
+
+use rdkafka::admin::NewPartitions;
+use ripplemem::{
+    log::{KafkaLog, Log, Topic, Transaction, partition_of},
+    memory::Census,
+    model::{Bank, Question, TurnEvent},
+    pipeline::Service,
+};
+
+use super::{
+    broker_process::{Broker, skip},
+    kafka::{Home, Running, administer, turn, wait},
+    oracle::Dice,
+    question_client::Client,
+    support::{census, fails, open, pipeline, ripplemem},
+};
+
+/// Every partition has a bank.
+const BANKS: [&str; 8] = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"];
+const PARTITIONS: u32 = 4;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An instance on the topics of a prefix, with more in its `[serve]`.
+fn instance(broker: &Broker, prefix: &str, extra: &str) -> Home {
+    let home = Home::with(broker, prefix, extra, "[serve]\nhold = \"assigned\"\n");
+    home.change("partitions = 2", &format!("partitions = {PARTITIONS}"));
+    home
+}
+
+fn home_of(bank: &str) -> u32 {
+    partition_of(&Bank::parse(bank).unwrap(), PARTITIONS)
+}
+
+/// How often an instance was assigned a shard.
+fn assigned(home: &Home) -> usize {
+    home.told().lines().filter(|line| line.contains("shard ") && line.contains(": assigned to this")).count()
+}
+
+fn ready(home: &Home, starts: usize) {
+    wait(&|| home.told(), || home.told().matches("ready: ").count() >= starts);
+}
+
+/// The fact of a turn, and the question after it.
+fn fact(number: usize) -> (String, String) {
+    (format!("The token{number} is stored in the boathouse."), format!("Where is the token{number}?"))
+}
+
+fn event(bank: &str, number: usize) -> TurnEvent {
+    let time = format!("2024-05-06T{:02}:{:02}:{:02}Z", number / 3_600 % 24, number / 60 % 60, number % 60);
+    let turn = serde_json::json!({"bank": bank, "turn": number.to_string(), "speaker": "Ann", "text": fact(number).0,
+        "time": time, "session": "s"});
+    TurnEvent::from_json(turn.to_string().as_bytes()).unwrap()
+}
+
+/// Turns and questions, one after the other, and what must become of them.
+struct Traffic {
+    log: KafkaLog,
+    client: Client,
+    dice: Dice,
+    events: Vec<TurnEvent>,
+}
+
+impl Traffic {
+    fn new(broker: &Broker, home: &Home, prefix: &str) -> Self {
+        Self { log: home.log(), client: Client::new(broker, prefix), dice: Dice(7), events: Vec::new() }
+    }
+
+    /// Writes a turn and asks for it, until `stopped`; then every question must be answered, with its
+    /// turn. Returns how many there were.
+    fn run(&mut self, stopped: mpsc::Receiver<()>) -> usize {
+        let far = (jiff::Timestamp::now().as_millisecond() + 600_000).to_string();
+        let mut asked = Vec::new();
+        while stopped.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+            let number = self.events.len();
+            let bank = BANKS[self.dice.below(BANKS.len() as u64) as usize];
+            self.events.push(event(bank, number));
+            self.log.append_turns(&self.events[number..]).unwrap();
+            let next = self.log.end(Topic::Turns, home_of(bank)).unwrap();
+            let after = format!("{}:{}", home_of(bank), next - 1);
+            let headers = [("ripplemem_deadline", far.as_str()), ("ripplemem_after", after.as_str())];
+            asked.push((self.client.ask(bank, &fact(number).1, &headers), bank, number, next));
+        }
+        let count = asked.len();
+        for (id, bank, number, next) in asked {
+            let answer = self.client.reply(id, PATIENCE);
+            let reflects = answer["reflects"].as_array().unwrap_or_else(|| panic!("question {number}: {answer}"));
+            let turns = reflects.iter().find(|p| p["topic"] == "turns" && p["partition"] == home_of(bank)).unwrap();
+            assert!(turns["next_offset"].as_u64().unwrap() >= next, "question {number}: {answer}");
+            assert!(answer["context"].as_str().unwrap().contains(&fact(number).0), "question {number}: {answer}");
+        }
+        count
+    }
+
+    /// What one instance remembers of the turns.
+    fn expected(&self) -> Census {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let mut service = open(&pipeline(elsewhere.path(), "embed.read_turns = 16"));
+        service.log().append_turns(&self.events).unwrap();
+        service.catch_up().unwrap();
+        census(&service)
+    }
+
+    /// The memory is that of one instance, and so are the answers.
+    fn check(&mut self, home: &Home, what: &str) {
+        home.extracted();
+        let whole = Service::open(&home.pipeline(), &mut |_| {}).unwrap();
+        assert_eq!(census(&whole), self.expected(), "{what}: {}", home.told());
+        for bank in BANKS.into_iter().filter(|bank| self.events.iter().any(|e| e.bank().as_str() == *bank)) {
+            let text = "What is in the boathouse?";
+            let id = self.client.ask(bank, text, &[]);
+            let question = Question { bank: Bank::parse(bank).unwrap(), text: text.to_owned(), asked_at: None };
+            let expected = serde_json::to_value(whole.ask(&question).unwrap()).unwrap();
+            let answer = self.client.reply(id, PATIENCE);
+            assert_eq!(answer["units"], expected["units"], "{what}: bank {bank}: {answer}");
+        }
+    }
+
+    /// Runs beside `changes`.
+    fn beside(&mut self, changes: impl FnOnce()) -> usize {
+        let (stop, stopped) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let running = scope.spawn(move || self.run(stopped));
+            changes();
+            drop(stop);
+            running.join().unwrap()
+        })
+    }
+}
+
+/// In every round one instance is killed, and starts again at once or once the others have its shards;
+/// two instances, and three from the middle on.
+#[test]
+fn killed_instances_lose_nothing_and_answer_every_question() {
+    let _turn = turn();
+    let test = "kafka_instances::killed_instances_lose_nothing_and_answer_every_question";
+    let Some(broker) = Broker::shared(test) else { return };
+    let rounds = std::env::var("RIPPLEMEM_INSTANCE_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(8);
+    let homes: Vec<Home> = (0..3).map(|_| instance(&broker, "divided", "")).collect();
+    let mut running: Vec<Option<Running>> = vec![Some(homes[0].run()), None, None];
+    let mut starts = [1, 0, 0];
+    ready(&homes[0], 1);
+    let mut traffic = Traffic::new(&broker, &homes[0], "divided");
+    let mut asked = 0;
+    for round in 0..rounds {
+        let mut dice = Dice(round);
+        let all = if round < rounds / 2 { 2 } else { 3 };
+        asked += traffic.beside(|| {
+            for n in 0..all {
+                if running[n].is_none() {
+                    running[n] = Some(homes[n].run());
+                    starts[n] += 1;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(dice.below(1_500)));
+            let killed = dice.below(all as u64) as usize;
+            running[killed].take().unwrap().kill();
+            if dice.below(2) == 0 {
+                running[killed] = Some(homes[killed].run());
+                starts[killed] += 1;
+            }
+        });
+        traffic.check(&homes[0], &format!("round {round}"));
+    }
+    for (home, starts) in homes.iter().zip(starts) {
+        ready(home, usize::from(starts > 0));
+    }
+    println!("{rounds} kills of one of two or three instances; {asked} turns, each asked for and answered");
+}
+
+#[test]
+fn instances_are_added_and_rolled_and_refuse_nothing() {
+    let _turn = turn();
+    let test = "kafka_instances::instances_are_added_and_rolled_and_refuse_nothing";
+    let Some(broker) = Broker::shared(test) else { return };
+    rolled(&broker, "rolled", env!("CARGO_BIN_EXE_ripplemem"));
+}
+
+/// `RIPPLEMEM_BEFORE` names the binary of an earlier version.
+#[test]
+fn instances_are_rolled_from_the_version_before() {
+    let _turn = turn();
+    let test = "kafka_instances::instances_are_rolled_from_the_version_before";
+    let Ok(before) = std::env::var("RIPPLEMEM_BEFORE") else {
+        return skip(test, "RIPPLEMEM_BEFORE does not name the binary of an earlier version");
+    };
+    let Some(broker) = Broker::shared(test) else { return };
+    rolled(&broker, "upgraded", &before);
+}
+
+/// Two instances of a build; one of this build is added, then each of the two is stopped and started as
+/// this build.
+fn rolled(broker: &Broker, prefix: &str, before: &str) {
+    let homes: Vec<Home> = (0..3).map(|_| instance(broker, prefix, "")).collect();
+    let mut running: Vec<Running> = homes[..2].iter().map(|home| home.run_build(before)).collect();
+    homes[..2].iter().for_each(|home| ready(home, 1));
+    let mut traffic = Traffic::new(broker, &homes[0], prefix);
+    let asked = traffic.beside(|| {
+        running.push(homes[2].run());
+        ready(&homes[2], 1);
+        for n in 0..2 {
+            running.remove(0).stop();
+            running.push(homes[n].run());
+            ready(&homes[n], 2);
+        }
+    });
+    assert!(assigned(&homes[2]) > 0, "the added instance has shards: {}", homes[2].told());
+    traffic.check(&homes[0], "rolled");
+    println!("two instances added to and rolled; {asked} turns, each asked for and answered");
+}
+
+#[test]
+fn a_question_in_another_partition_than_its_banks_is_forwarded_once() {
+    let _turn = turn();
+    let test = "kafka_instances::a_question_in_another_partition_than_its_banks_is_forwarded_once";
+    let Some(broker) = Broker::shared(test) else { return };
+    let homes: Vec<Home> = (0..2).map(|_| instance(&broker, "strays", "")).collect();
+    let _running: Vec<Running> = homes.iter().map(Home::run).collect();
+    homes.iter().for_each(|home| ready(home, 1));
+    let mut traffic = Traffic::new(&broker, &homes[0], "strays");
+    traffic.events = BANKS.iter().enumerate().map(|(number, bank)| event(bank, number)).collect();
+    traffic.log.append_turns(&traffic.events).unwrap();
+    homes[0].extracted();
+    let client = &mut traffic.client;
+    let far = (jiff::Timestamp::now().as_millisecond() + 600_000).to_string();
+    let far = ("ripplemem_deadline", far.as_str());
+    let mut asked = Vec::new();
+    for (number, bank) in BANKS.into_iter().enumerate() {
+        let partition = (home_of(bank) + 1) % PARTITIONS;
+        let id = client.ask_in(Some(partition as i32), bank, &fact(number).1, &[far]);
+        asked.push((id, number, format!("{partition}/")));
+    }
+    for (id, number, from) in asked {
+        let (asked_as, answer) = client.reply_with_id(id, PATIENCE);
+        assert!(answer["context"].as_str().is_some_and(|text| text.contains(&fact(number).0)), "{answer}");
+        assert!(asked_as.starts_with(&from), "{asked_as} is the question's first place, in partition {from}");
+    }
+    // What was forwarded already is not forwarded again, which ends a loop.
+    let stray = ((home_of(BANKS[0]) + 1) % PARTITIONS) as i32;
+    let id = client.ask_in(Some(stray), BANKS[0], &fact(0).1, &[far, ("ripplemem_forwarded", "1"), ("ce_id", "9/9")]);
+    let (asked_as, refusal) = client.reply_with_id(id, PATIENCE);
+    assert_eq!((asked_as.as_str(), refusal["code"].as_str()), ("9/9", Some("failed")), "{refusal}");
+    assert!(refusal["message"].as_str().unwrap().contains("log.partitions"), "{refusal}");
+    // The command line asks as any client does.
+    let asked = ripplemem(&["ask", &fact(2).1, "--bank", BANKS[2], "--pipeline", homes[1].path()]);
+    assert!(String::from_utf8_lossy(&asked.stdout).contains(&fact(2).0), "{asked:?}");
+    // Each shard has one holder.
+    let told = homes.iter().map(Home::told).collect::<String>();
+    let held = |partition| told.contains(&format!("shard {partition}: assigned to this instance"));
+    assert!((0..PARTITIONS).all(held), "{told}");
+    assert!(homes.iter().all(|home| assigned(home) > 0), "the instances divide them: {told}");
+}
+
+/// A record with a key that no build reads: its shard waits before it and answers as of before.
+#[test]
+fn poison_in_one_partition_stops_no_other() {
+    let _turn = turn();
+    let test = "kafka_instances::poison_in_one_partition_stops_no_other";
+    let Some(broker) = Broker::shared(test) else { return };
+    let homes: Vec<Home> = (0..2).map(|_| instance(&broker, "poisoned", "")).collect();
+    let running: Vec<Running> = homes.iter().map(Home::run).collect();
+    homes.iter().for_each(|home| ready(home, 1));
+    let mut traffic = Traffic::new(&broker, &homes[0], "poisoned");
+    traffic.events = BANKS.iter().enumerate().map(|(number, bank)| event(bank, number)).collect();
+    traffic.log.append_turns(&traffic.events).unwrap();
+    homes[0].extracted();
+    running.into_iter().for_each(Running::stop);
+    let sick = home_of(BANKS[0]);
+    let log = homes[0].log();
+    log.own(sick).unwrap();
+    let next_offset = log.read_position(sick).unwrap();
+    let memory = vec![(b"no key".to_vec(), Some(b"{}".to_vec()))];
+    log.commit(&Transaction { partition: sick, next_offset, memory, ..Transaction::default() }).unwrap();
+    let _running: Vec<Running> = homes.iter().map(Home::run).collect();
+    homes.iter().for_each(|home| ready(home, 2));
+    let (well, first) = (0..BANKS.len()).partition::<Vec<_>, _>(|n| home_of(BANKS[*n]) != sick);
+    assert!(!well.is_empty() && first.contains(&0));
+    for number in first.into_iter().chain(well.iter().copied()) {
+        let id = traffic.client.ask(BANKS[number], &fact(number).1, &[]);
+        let answer = traffic.client.reply(id, PATIENCE);
+        assert!(answer["context"].as_str().is_some_and(|text| text.contains(&fact(number).0)), "{answer}");
+    }
+    let number = traffic.events.len();
+    let bank = BANKS[well[0]];
+    traffic.log.append_turns(&[event(bank, number)]).unwrap();
+    let after = format!("{}:{}", home_of(bank), traffic.log.end(Topic::Turns, home_of(bank)).unwrap() - 1);
+    let id = traffic.client.ask(bank, &fact(number).1, &[("ripplemem_after", &after)]);
+    let answer = traffic.client.reply(id, PATIENCE);
+    assert!(answer["context"].as_str().is_some_and(|text| text.contains(&fact(number).0)), "{answer}");
+    let told = homes.iter().map(Home::told).collect::<String>();
+    assert!(told.contains(&format!("memory partition {sick} waits before offset")), "{told}");
+}
+
+#[test]
+fn instances_that_divide_the_memory_need_as_many_partitions_of_questions() {
+    let _turn = turn();
+    let test = "kafka_instances::instances_that_divide_the_memory_need_as_many_partitions_of_questions";
+    let Some(broker) = Broker::shared(test) else { return };
+    let home = instance(&broker, "uneven", "");
+    drop(home.log());
+    administer(&broker, async |admin, options| {
+        let more = [NewPartitions::new("uneven.questions", 6)];
+        admin.create_partitions(&more, options).await.unwrap().into_iter().for_each(|made| drop(made.unwrap()));
+    });
+    let refused = ["uneven.questions", "it has 6 partition(s)", "kafka-topics.sh --delete --topic uneven.questions"];
+    fails(&ripplemem(&["run", home.path()]), 1, &refused);
+    home.change("hold = \"assigned\"", "hold = \"all\"");
+    let _running = home.run();
+    ready(&home, 1);
+}
