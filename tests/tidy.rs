@@ -99,8 +99,8 @@ fn rooms_import_in_the_datas_direction() {
         (
             "eval",
             &[
-                "model", "config", "language", "source", "log", "embed", "memory", "recall", "snapshot", "pipeline",
-                "llm", "sync",
+                "model", "config", "language", "source", "log", "window", "embed", "memory", "recall", "snapshot",
+                "pipeline", "llm", "sync",
             ],
         ),
         ("schema", &["model", "config", "eval"]),

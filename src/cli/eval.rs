@@ -15,6 +15,7 @@ use ripplemem::{
 };
 
 use super::{
+    conversations::Conversations,
     fit::Fit,
     output::{print, say},
     pipeline_file::read_pipeline,
@@ -93,12 +94,15 @@ pub(crate) struct Eval {
 #[derive(clap::Subcommand)]
 enum EvalCommand {
     Fit(Fit),
+    Conversations(Conversations),
 }
 
 impl Eval {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        if let Some(EvalCommand::Fit(fit)) = self.command {
-            return fit.run();
+        match self.command {
+            Some(EvalCommand::Fit(fit)) => return fit.run(),
+            Some(EvalCommand::Conversations(conversations)) => return conversations.run(),
+            None => {}
         }
         // Read first: the evaluation takes minutes, and a wrong file fails at once.
         let calibration = self.calibration.as_deref().map(read_calibration).transpose()?;

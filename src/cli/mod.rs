@@ -25,6 +25,8 @@ mod usage_table;
 mod ask;
 #[cfg(feature = "eval")]
 mod calibrate;
+#[cfg(feature = "eval")]
+mod conversations;
 mod cost;
 mod diff;
 mod digest;

@@ -22,16 +22,25 @@ pub struct WindowSettings {
     /// `true` keeps windows within a session. `false` counts turns across the whole bank, as the
     /// paper does.
     pub sessions: bool,
+    /// Banks in which several conversations cross in one room, as on IRC, by name or by their leading
+    /// segments. Turns without a thread are told apart by reply, mention, pause and wording, and each
+    /// conversation is a session of its own; a turn never moves to another one.
+    pub crossing: Vec<String>,
 }
 
 impl WindowSettings {
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.overlap < self.turns {
-            return Ok(());
+        if self.overlap >= self.turns {
+            return Err(format!(
+                "window.overlap: {} leaves no new turn in a window of {}; write less than window.turns",
+                self.overlap, self.turns
+            ));
         }
-        Err(format!(
-            "window.overlap: {} leaves no new turn in a window of {}; write less than window.turns",
-            self.overlap, self.turns
-        ))
+        match self.crossing.iter().find(|bank| bank.split('/').any(str::is_empty)) {
+            Some(bank) => {
+                Err(format!("window.crossing: {bank:?} is no bank; write its name or its first segments, such as irc"))
+            }
+            None => Ok(()),
+        }
     }
 }

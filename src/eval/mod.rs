@@ -8,13 +8,14 @@
 //! From the bottom up: `result`, `problems` and `dataset` are nouns; `delivery`, `score`,
 //! `answer_metrics`, `generated_answer` and `intervals` score; `recording_source` feeds the memory; `bench` is
 //! the built memory that is asked; `comparisons` work on a bench; `evaluate` runs it all.
-//! `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
+//! `conversations` measures how the window tells crossing ones apart, on its own data. `calibration` sets a model's thresholds, `fit` chooses weights and the cutoff; `table` and `report` show results beside `paper`.
 
 mod ablation;
 pub mod answer_metrics;
 mod bench;
 mod calibration;
 mod comparisons;
+mod conversations;
 mod dataset;
 mod delivery;
 mod error;
@@ -35,6 +36,7 @@ pub mod tokens;
 
 pub use ablation::Ablation;
 pub use calibration::{CHANCE, CalibrateError, Calibration, Sample, SampleError, SweepRow, calibrate, samples};
+pub use conversations::{ConversationScore, CorpusError, Found, fit_conversations, score_conversations};
 pub use dataset::{BenchmarkFormat, DatasetError};
 pub use error::EvalError;
 pub use evaluate::evaluate;

@@ -43,6 +43,12 @@ impl Bank {
         &self.0
     }
 
+    /// Whether this is `prefix`, or begins with its segments.
+    #[must_use]
+    pub fn is_within(&self, prefix: &str) -> bool {
+        self.0.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// The bank's identity in the dataflow: 128 bits of BLAKE3 of its name.
     #[must_use]
     pub fn key(&self) -> BankKey {

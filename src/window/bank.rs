@@ -12,7 +12,8 @@ use super::{
     auto::AutoSessions,
     change::{UNSEEN_SESSION, WindowChange},
     closing::Rules,
-    session::{Session, TurnVersion},
+    conversations::{self, Conversations},
+    session::{Session, TurnPosition, TurnVersion},
 };
 use crate::model::{Bank, Deletion, EventTime, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
 
@@ -27,6 +28,7 @@ pub(super) struct BankWindows {
     pub(super) sessions: Vec<Session>,
     pub(super) names: HashMap<SessionId, usize>,
     pub(super) autos: AutoSessions,
+    pub(super) conversations: Conversations,
     /// By turn id. An edit does not move a turn.
     pub(super) positions: HashMap<String, TurnPosition>,
     /// Deletions of turns that have not arrived, by turn id.
@@ -44,13 +46,6 @@ pub(super) struct BankWindows {
     pub(super) reach: u32,
     /// The turns of restored records, until [`Self::reconcile`].
     pub(super) restored: Vec<RestoredTurn>,
-}
-
-/// The position of a turn: the index of its session, and its ordinal there.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TurnPosition {
-    pub(super) session: usize,
-    pub(super) ordinal: u32,
 }
 
 /// A turn in one restored record, to find records that hold a replaced version.
@@ -79,6 +74,7 @@ impl BankWindows {
             sessions: Vec::new(),
             names: HashMap::new(),
             autos: AutoSessions::new(rules.gap_ms),
+            conversations: Conversations::default(),
             positions: HashMap::new(),
             unseen: BTreeMap::new(),
             changed_unseen: BTreeSet::new(),
@@ -100,6 +96,7 @@ impl BankWindows {
                         self.close(session);
                     }
                 }
+                self.close_conversations(&end.session);
             }
             TurnEvent::Idle(idle) => {
                 self.close_while(|rules, last_ms| rules.closes_at_idle(last_ms, idle.time.unix_ms));
@@ -232,6 +229,7 @@ impl BankWindows {
         }
         let (old_time, time) = (current.turn.time.unix_ms, new.turn.time);
         let is_text = !new.deleted;
+        self.conversations.revise(&session.id, current, &new);
         self.revised.insert(new.turn.turn.clone());
         *current = new;
         if old_time != time.unix_ms
@@ -265,8 +263,12 @@ impl BankWindows {
         }
     }
 
-    /// The session of a turn (decision 5): the caller's thread or session, else by event time.
+    /// The session of a turn (decision 5): the caller's thread or session, else by event time; where
+    /// conversations cross, the one that it belongs to.
     fn session_of(&mut self, turn: &Turn) -> usize {
+        if self.rules.sessions && self.rules.crossing && turn.thread.is_none() {
+            return self.conversation_of(turn);
+        }
         let name = match (self.rules.sessions, &turn.thread, &turn.session) {
             (false, _, _) => "bank".to_owned(),
             (true, Some(thread), _) => format!("thread:{thread}"),
@@ -274,6 +276,22 @@ impl BankWindows {
             (true, None, None) => format!("auto:{}", self.autos.session_at(turn.time.unix_ms)),
         };
         self.session(&SessionId(name))
+    }
+
+    /// The conversation of the turn that a turn answers, as far as its caller or its words say which.
+    fn conversation_of(&mut self, turn: &Turn) -> usize {
+        let room = turn.session.as_deref();
+        let named = turn.reply_to.as_ref().and_then(|id| self.positions.get(id)).map(|position| position.session);
+        let is_here = |index: &usize| {
+            self.sessions.get(*index).is_some_and(|s| conversations::is_of(&s.id, room.unwrap_or_default()))
+        };
+        if let Some(index) = named.filter(is_here) {
+            return index;
+        }
+        match self.conversations.joined(turn, &self.sessions, self.rules.gap_ms) {
+            Some(index) => index,
+            None => self.session(&self.conversations.begin(room)),
+        }
     }
 
     /// The index of a session by its name; adds a session that is new.
@@ -294,7 +312,9 @@ impl BankWindows {
             self.autos.add(number, version.turn.time.unix_ms);
         }
         let ordinal = session.next_ordinal();
-        self.positions.insert(version.turn.turn.clone(), TurnPosition { session: index, ordinal });
+        let position = TurnPosition { session: index, ordinal };
+        self.conversations.add(&session.id, &version, position);
+        self.positions.insert(version.turn.turn.clone(), position);
         if let Some(span) = session.open().and_then(|start| session.windows.get(&start)) {
             self.open.remove(&(span.last_ms, index));
         }
@@ -317,6 +337,13 @@ impl BankWindows {
             self.open.remove(&(span.last_ms, index));
             self.changed.insert((index, start));
         }
+    }
+
+    /// Closes the open windows of a room's conversations.
+    fn close_conversations(&mut self, room: &str) {
+        let is_of = |index: &usize| self.sessions.get(*index).is_some_and(|s| conversations::is_of(&s.id, room));
+        let open: Vec<usize> = self.open.iter().map(|(_, index)| *index).filter(is_of).collect();
+        open.into_iter().for_each(|index| self.close(index));
     }
 
     /// Closes the open windows of the bank that a text of this time closes.

@@ -12,7 +12,10 @@
 //! and at nothing else. Times are event times; no rule reads a clock. Without `sessions` only the
 //! first and the last rule apply.
 
-use crate::{config::WindowSettings, model::SessionId};
+use crate::{
+    config::WindowSettings,
+    model::{Bank, SessionId},
+};
 
 /// The settings in the units that the rules compute with.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +26,8 @@ pub(super) struct Rules {
     pub(super) gap_ms: i64,
     /// Whether a bank is divided into sessions.
     pub(super) sessions: bool,
+    /// Whether the bank's conversations cross.
+    pub(super) crossing: bool,
 }
 
 impl Rules {
@@ -32,7 +37,13 @@ impl Rules {
             overlap: settings.overlap,
             gap_ms: i64::from(settings.gap_minutes) * 60_000,
             sessions: settings.sessions,
+            crossing: false,
         }
+    }
+
+    /// The rules of a bank.
+    pub(super) fn of(self, bank: &Bank, crossing: &[String]) -> Self {
+        Self { crossing: crossing.iter().any(|prefix| bank.is_within(prefix)), ..self }
     }
 
     /// Rule 1. `turns` counts the window's context and its own turns.

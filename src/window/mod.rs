@@ -11,21 +11,28 @@
 //! - `bank`: the events of one bank.
 //! - `session`: the ordinals and windows of one session.
 //! - `auto`: the session of a turn that names none.
+//! - `conversations`: the session of a turn where conversations cross; `antecedent` says which turn
+//!   it answers, by `words` and what else tells.
 //! - `restore`: memory records back to the state that wrote them.
 //! - `change`: what a drain hands out.
 
+mod antecedent;
 mod auto;
 mod bank;
 mod change;
 mod closing;
+mod conversations;
 mod restore;
 mod session;
 mod windower;
+mod words;
 
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod tests;
 
+pub use antecedent::{FEATURES, Features, REACH, Said, WEIGHTS, antecedent, choices};
 pub use change::{UNSEEN_SESSION, WindowChange};
 pub use windower::Windower;
+pub use words::Words;

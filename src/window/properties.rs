@@ -106,9 +106,16 @@ fn any_log(variants: u8) -> impl Strategy<Value = Vec<TurnEvent>> {
 }
 
 fn any_settings() -> impl Strategy<Value = WindowSettings> {
-    (1..6u32, 0..5u32, 10..90u32, prop::bool::weighted(0.8)).prop_map(|(turns, overlap, gap_minutes, sessions)| {
-        WindowSettings { turns, overlap: overlap.min(turns - 1), gap_minutes, sessions }
-    })
+    let crossing = prop::option::weighted(0.3, Just("b".to_owned()));
+    (1..6u32, 0..5u32, 10..90u32, prop::bool::weighted(0.8), crossing).prop_map(
+        |(turns, overlap, gap_minutes, sessions, crossing)| WindowSettings {
+            turns,
+            overlap: overlap.min(turns - 1),
+            gap_minutes,
+            sessions,
+            crossing: crossing.into_iter().collect(),
+        },
+    )
 }
 
 fn apply_all(windower: &mut Windower, from: u64, log: &[TurnEvent]) {

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use super::{
-    bank::{BankWindows, RestoredTurn, TurnPosition, UnseenDeletion},
+    bank::{BankWindows, RestoredTurn, UnseenDeletion},
     change::UNSEEN_SESSION,
     closing::Rules,
-    session::{Session, TurnVersion},
+    session::{Session, TurnPosition, TurnVersion},
 };
 use crate::model::{Deletion, MemoryKey, WindowTurn};
 
@@ -85,6 +85,9 @@ impl BankWindows {
             for version in session.turns.values() {
                 self.autos.add(number, version.turn.time.unix_ms);
             }
+        }
+        for (ordinal, version) in &session.turns {
+            self.conversations.add(&session.id, version, TurnPosition { session: index, ordinal: *ordinal });
         }
         let starts: Vec<u32> = session.windows.keys().copied().collect();
         for start in starts {

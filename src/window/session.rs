@@ -12,6 +12,13 @@ use std::{
 use super::{change::WindowChange, closing::Rules};
 use crate::model::{Bank, SessionId, Turn, Window, WindowId, WindowTurn};
 
+/// The position of a turn: the index of its session, and its ordinal there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TurnPosition {
+    pub(super) session: usize,
+    pub(super) ordinal: u32,
+}
+
 /// The winning version of a turn.
 #[derive(Debug, Clone)]
 pub(super) struct TurnVersion {

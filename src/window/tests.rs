@@ -59,7 +59,7 @@ impl Ledger {
 }
 
 pub(super) fn settings(turns: u32, overlap: u32) -> WindowSettings {
-    WindowSettings { turns, overlap, gap_minutes: 60, sessions: true }
+    WindowSettings { turns, overlap, gap_minutes: 60, sessions: true, crossing: Vec::new() }
 }
 
 pub(super) fn minutes(minutes: i64) -> EventTime {
@@ -70,7 +70,7 @@ pub(super) fn bank() -> Bank {
     Bank::parse("b").unwrap()
 }
 
-/// `turn a v1 @10 s=S t=T "text"`, `delete a v1`, `end S` or `idle @10`; all but the
+/// `turn a v1 @10 s=S t=T by=Bo to=b "text"`, `delete a v1`, `end S` or `idle @10`; all but the
 /// kind and the name may be left out.
 fn event(line: &str) -> TurnEvent {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -81,12 +81,12 @@ fn event(line: &str) -> TurnEvent {
             bank: bank(),
             turn: words[1].to_owned(),
             version: field("v").map_or(0, |v| v.parse().unwrap()),
-            speaker: "Ann".to_owned(),
+            speaker: field("by=").unwrap_or("Ann").to_owned(),
             text: line.split('"').nth(1).unwrap_or(words[1]).to_owned(),
             time: time(field("@")),
             session: field("s=").map(str::to_owned),
             thread: field("t=").map(str::to_owned),
-            reply_to: None,
+            reply_to: field("to=").map(str::to_owned),
             attachments: Vec::new(),
         }),
         "delete" => TurnEvent::Deletion(Deletion {
@@ -652,4 +652,74 @@ fn a_deletion_reaches_a_context_that_was_made_under_a_larger_overlap() {
     let mut windower = ledger.restart(&settings(2, 0));
     windower.apply(3, &event("delete b"));
     assert_eq!(drained(&mut windower), "caller:S/0 closed a b-\ncaller:S/2 closed (b-) c");
+}
+
+/// A log of two rooms in which conversations cross, and a thread.
+const CROSSING: &str = "turn a @0 s=S by=Ann \"hello, how do I mount a usb stick?\"
+    turn b @0 s=S by=Cy \"anyone here with a broken network card?\"
+    turn c @1 s=S by=Bo \"Ann: mount /dev/sdb1 /mnt\"
+    turn d @1 s=R by=Eve \"Ann: elsewhere\"
+    turn e @2 s=S by=Dee \"Cy: which network card is it?\"
+    turn f @3 s=S t=T by=Eve \"in a thread\"
+    turn g @3 s=S by=Eve to=b \"the stick is nice\"
+    turn h @100 s=S by=Ann \"Bo: permission denied\"
+    end S";
+
+fn crossing() -> WindowSettings {
+    WindowSettings { crossing: vec!["b".to_owned()], ..settings(9, 0) }
+}
+
+#[test]
+fn conversations_that_cross_in_a_room_are_sessions_of_their_own() {
+    check(
+        &crossing(),
+        CROSSING,
+        "talk:0:S/0 closed a c
+         talk:1:S/0 closed b e g
+         talk:2:R/0 closed d
+         talk:3:S/0 closed h
+         thread:T/0 closed f",
+    );
+}
+
+#[test]
+fn conversations_go_on_after_a_restart_as_if_there_had_been_none() {
+    let log: Vec<TurnEvent> = CROSSING.lines().map(|line| event(line.trim())).collect();
+    for stop in 0..log.len() {
+        let mut windower = Windower::new(&crossing());
+        let mut ledger = Ledger::default();
+        for (offset, event) in (0..).zip(&log) {
+            if offset == stop as u64 {
+                ledger.write(&windower.drain());
+                windower = ledger.restart(&crossing());
+            }
+            windower.apply(offset, event);
+        }
+        ledger.write(&windower.drain());
+        let sessions: Vec<String> =
+            ledger.0.keys().map(|key| format!("{}/{}", key.window.session.0, key.window.start)).collect();
+        assert_eq!(sessions, ["talk:0:S/0", "talk:1:S/0", "talk:2:R/0", "talk:3:S/0", "thread:T/0"], "{stop}");
+    }
+}
+
+#[test]
+fn an_edit_moves_no_turn_to_another_conversation() {
+    let log = "turn a @0 by=Ann \"hello, how do I mount a usb stick?\"
+        turn b @0 by=Cy \"anyone here with a broken network card?\"
+        --
+        turn b v1 @0 by=Cy \"the usb stick, too, Ann\"
+        delete a
+        --
+        turn c @1 by=Bo \"Ann: mount /dev/sdb1 /mnt\"";
+    check(
+        &crossing(),
+        log,
+        "talk:0:/0 open a wrote a
+         talk:1:/0 open b wrote b
+         --
+         talk:0:/0 open a- wrote a
+         talk:1:/0 open b wrote b
+         --
+         talk:0:/0 open a- c wrote c",
+    );
 }

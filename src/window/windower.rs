@@ -16,6 +16,8 @@ use super::{bank::BankWindows, change::WindowChange, closing::Rules};
 #[derive(Debug)]
 pub struct Windower {
     rules: Rules,
+    /// The banks in which conversations cross, by whole segments.
+    crossing: Vec<String>,
     pub(super) banks: HashMap<Bank, BankWindows>,
     /// Banks with something to drain.
     changed: BTreeSet<Bank>,
@@ -33,6 +35,7 @@ impl Windower {
     pub fn new(settings: &WindowSettings) -> Self {
         Self {
             rules: Rules::new(settings),
+            crossing: settings.crossing.clone(),
             banks: HashMap::new(),
             changed: BTreeSet::new(),
             revised: Vec::new(),
@@ -44,7 +47,7 @@ impl Windower {
     /// Restores the turns of one live record of the partition's memory log. All records, in any
     /// order, come before the first event.
     pub fn restore(&mut self, key: &MemoryKey, turns: &[WindowTurn]) {
-        let rules = self.rules;
+        let rules = self.rules.of(&key.bank, &self.crossing);
         let bank = self.banks.entry(key.bank.clone()).or_insert_with(|| BankWindows::new(key.bank.clone(), rules));
         bank.restore(key, turns);
         self.unreconciled = true;
@@ -62,7 +65,7 @@ impl Windower {
             if matches!(event, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)) {
                 return;
             }
-            self.banks.insert(name.clone(), BankWindows::new(name.clone(), self.rules));
+            self.banks.insert(name.clone(), BankWindows::new(name.clone(), self.rules.of(name, &self.crossing)));
         }
         let Some(bank) = self.banks.get_mut(name) else { return };
         bank.apply(offset, event);

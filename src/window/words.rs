@@ -1,0 +1,56 @@
+//! What the words of a turn say of the conversation that it belongs to.
+//!
+//! In: a text. Out: whom it may address, which words it shares with others, and whether it asks or
+//! greets. Nothing here looks anything up.
+
+use std::collections::BTreeSet;
+
+/// Words that say nothing of the topic.
+const COMMON: [&str; 40] = [
+    "about", "also", "been", "can't", "could", "does", "don't", "dont", "from", "have", "here", "i'm", "into", "it's",
+    "just", "know", "like", "more", "much", "need", "only", "should", "some", "that", "that's", "them", "then",
+    "there", "they", "think", "this", "very", "want", "well", "what", "when", "will", "with", "would", "your",
+];
+/// Words that begin a conversation.
+const GREETINGS: [&str; 11] =
+    ["anybody", "anyone", "evening", "greetings", "guys", "hallo", "hello", "hey", "hi", "morning", "yo"];
+/// The least characters of a word that says something of the topic.
+const LEAST_TOPIC: usize = 4;
+
+/// The words of a turn, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Words {
+    /// The first word: where it is a name, whom the turn addresses.
+    pub(super) first: Option<String>,
+    pub(super) all: BTreeSet<String>,
+    /// Those that say something of the topic.
+    pub(super) topic: BTreeSet<String>,
+    pub(super) asks: bool,
+    pub(super) greets: bool,
+}
+
+impl Words {
+    /// The words of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let lower = text.to_lowercase();
+        // What may stand in a nick stays: `_|` and the like.
+        let is_edge = |c: char| !c.is_alphanumeric() && !"_|[]^`{}\\".contains(c);
+        let mut words = Self { asks: text.contains('?'), ..Self::default() };
+        for (at, token) in lower.split_whitespace().enumerate() {
+            let word = token.trim_matches(is_edge);
+            if at == 0 {
+                words.first = Some(word.to_owned());
+                words.greets = GREETINGS.contains(&word);
+            }
+            if word.is_empty() {
+                continue;
+            }
+            words.all.insert(word.to_owned());
+            if word.chars().count() >= LEAST_TOPIC && !COMMON.contains(&word) {
+                words.topic.insert(word.to_owned());
+            }
+        }
+        words
+    }
+}
