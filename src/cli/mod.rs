@@ -40,6 +40,8 @@ mod health;
 mod import;
 mod ingest;
 mod lag;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod reembed;
 mod reextract;
 mod replay;
@@ -58,6 +60,8 @@ command::commands! {
     run::Run,
     ingest::Ingest,
     ask::Ask,
+    #[cfg(feature = "mcp")]
+    mcp::Mcp,
     snapshot::Snapshot,
     diff::Diff,
     reextract::Reextract,

@@ -9,6 +9,7 @@ use std::{
     time::Instant,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -22,7 +23,7 @@ use super::context::{day_name, one_line, quote};
 const NOTHING: &str = "Nothing in memory supports an answer.";
 
 /// An answer in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Answer {
     /// The answer, concise.
     pub text: String,
@@ -37,7 +38,7 @@ pub struct Answer {
 }
 
 /// A line of the context that an answer cites.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Citation {
     /// The line, as the model read it.
     pub line: String,

@@ -11,7 +11,7 @@
 //! (with `webhooks`, what platforms send), `http` (how the service is, and how a route is added), `admin`
 //! (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
 //! running service, `tap` shows records to people. `without_kafka` stands in for the service in a build
-//! without the feature `kafka`.
+//! without the feature `kafka`. `mcp` gives agents tools on a memory in a directory.
 
 #[cfg(feature = "kafka")]
 mod admin;
@@ -32,6 +32,8 @@ mod follow;
 mod hold;
 #[cfg(feature = "kafka")]
 mod http;
+#[cfg(feature = "mcp")]
+mod mcp;
 #[cfg(feature = "kafka")]
 mod questions;
 #[cfg(feature = "kafka")]
@@ -61,6 +63,8 @@ pub use admin_token::{AdminAccess, AdminError, admin_access};
 pub use client::{AskError, ask};
 #[cfg(feature = "kafka")]
 pub use error::ServeError;
+#[cfg(feature = "mcp")]
+pub use mcp::{McpError, McpOptions, serve_stdio};
 #[cfg(feature = "kafka")]
 pub use service::run;
 pub use tap::{Lag, TOPICS, Tapped, lag, tap};

@@ -1,0 +1,45 @@
+//! `ripplemem mcp`.
+//!
+//! In: the messages of a client of the Model Context Protocol on stdin. Out: the answers on stdout, and
+//! nothing else there.
+
+use std::{process::ExitCode, sync::Arc};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::{
+    model::Bank,
+    serve::{McpOptions, serve_stdio},
+};
+use tokio::sync::Notify;
+
+use super::{memory_arguments::MemoryArguments, output::say};
+
+/// Give an agent the memory as tools (Model Context Protocol on stdin and stdout).
+///
+/// A client starts this command itself; docs/mcp.md has the lines for those that people use. It ends when the client
+/// closes stdin.
+#[derive(Args)]
+pub(crate) struct Mcp {
+    /// The bank of calls that name none, such as a user or a project.
+    #[arg(long)]
+    bank: Option<String>,
+    /// Offer no tool that changes the memory.
+    #[arg(long)]
+    read_only: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Mcp {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let bank = self.bank.as_deref().map(Bank::parse).transpose().context("--bank")?;
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
+        ctrlc::set_handler(move || stopped.notify_one()).context("signals cannot be handled")?;
+        let pipeline = self.memory.pipeline()?;
+        let options = McpOptions { pipeline, bank, read_only: self.read_only, say: Arc::new(say) };
+        serve_stdio(options, &stop)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

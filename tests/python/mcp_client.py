@@ -1,0 +1,210 @@
+"""Drives a server of tools with the official client of the Model Context Protocol, and checks what it sees.
+
+    mcp_client.py CHECK SERVER
+
+SERVER is JSON: {"command": …, "args": […]} for a server on stdin and stdout, {"url": …} for one over HTTP. It holds a
+memory of its own with the default bank `me`. Ends with exit code 0 when the check holds.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+from mcp import Client, MCPError, StdioServerParameters
+
+# `initialize` and sessions; `server/discover` and neither.
+REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+TOOLS = ["remember", "recall", "answer", "evidence", "forget", "status"]
+READ_ONLY = ["recall", "answer", "evidence", "status"]
+FORMATS = {"date-time", "uri"}
+
+
+def connect(server, mode="auto"):
+    return Client(server["url"] if "url" in server else StdioServerParameters(**server), mode=mode)
+
+
+class Tools:
+    """A connected client whose calls are checked against the tools' schemas."""
+
+    def __init__(self, client, tools):
+        self.client, self.tools = client, {tool.name: tool for tool in tools}
+
+    async def call(self, name, **arguments):
+        result = await self.client.call_tool(name, arguments)
+        text = result.content[0].text
+        assert not result.is_error, f"{name}: {text}"
+        tool = self.tools[name]
+        Draft202012Validator(tool.input_schema).validate(arguments)
+        Draft202012Validator(tool.output_schema).validate(result.structured_content)
+        if name == "recall":
+            assert text == (result.structured_content["context"] or text), text
+        else:
+            assert json.loads(text) == result.structured_content, "the text repeats the structured result"
+        return result.structured_content
+
+    async def fails(self, name, *words, **arguments):
+        result = await self.client.call_tool(name, arguments)
+        text = result.content[0].text
+        assert result.is_error and result.structured_content is None, result
+        for word in words:
+            assert word in text, f"{word!r} is not in: {text}"
+
+
+async def open_tools(client):
+    return Tools(client, (await client.list_tools()).tools)
+
+
+def formats(schema):
+    if isinstance(schema, dict):
+        yield from [schema["format"]] if isinstance(schema.get("format"), str) else []
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from formats(part)
+
+
+def keys(schema):
+    if isinstance(schema, dict):
+        yield from schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from keys(part)
+
+
+async def each_tool(server):
+    """Every tool does what it says, in both revisions."""
+    for mode, revision in REVISIONS.items():
+        async with connect(server, mode) as client:
+            assert client.protocol_version == revision, client.protocol_version
+            assert client.server_info.name == "ripplemem" and "recall" in client.instructions
+            tools = await open_tools(client)
+            assert list(tools.tools) == TOOLS, list(tools.tools)
+            turns = [
+                {"speaker": "Ann", "text": "I moved to Lisbon in May.", "turn": f"{mode}-1", "time": "2024-05-06T09:00:00+01:00"},
+                {"speaker": "Bo", "text": "Is your piano in Lisbon already?", "turn": f"{mode}-2", "session": "move"},
+                {"speaker": "Ann", "text": "The piano arrives on Friday with the red sofa."},
+            ]
+            stored = await tools.call("remember", turns=turns)
+            assert stored["bank"] == "me" and stored["included"] and stored["turns"][:2] == [f"{mode}-1", f"{mode}-2"], stored
+            assert stored["turns"][2].startswith("mcp-"), stored
+            recalled = await tools.call("recall", question="When does the piano arrive?", after=stored["after"])
+            assert "The piano arrives on Friday" in recalled["context"], recalled
+            evidence = await tools.call("evidence", question="Who moved to Lisbon?", asked_at="2024-06-01T00:00:00Z")
+            assert f"{mode}-1" in str(evidence["units"]) and evidence["trace"]["first_hop"], evidence
+            status = await tools.call("status", bank="me")
+            assert status["banks"] == ["me"] and status["counts"]["units"] >= 3 and not status["read_only"], status
+            assert status["default_bank"] == "me" and status["problem"] is None and status["behind"] == 0, status
+            forgotten = await tools.call("forget", turn=stored["turns"][2])
+            assert forgotten["included"], forgotten
+            recalled = await tools.call("recall", question="When does the piano arrive?")
+            assert "Friday" not in recalled["context"], recalled
+            again = await tools.call("forget", turn=stored["turns"][2], wait_seconds=0)
+            assert again["turn"] == stored["turns"][2], again
+            for turn in stored["turns"]:
+                await tools.call("forget", turn=turn)
+
+
+async def descriptions(server):
+    """What a client shows to its model is plain, small and true."""
+    async with connect(server) as client:
+        tools = (await client.list_tools()).tools
+        for tool in tools:
+            for schema in [tool.input_schema, tool.output_schema]:
+                Draft202012Validator.check_schema(schema)
+                assert schema["type"] == "object" and "properties" in schema, tool.name
+                assert set(formats(schema)) <= FORMATS, (tool.name, set(formats(schema)))
+            # Some models and clients read no references and no alternatives.
+            assert not {"$ref", "$defs", "anyOf", "oneOf", "$schema"} & set(keys(tool.input_schema)), tool.name
+            assert "null" not in str(tool.input_schema), tool.name
+            for name, field in tool.input_schema["properties"].items():
+                assert field.get("description"), (tool.name, name)
+            hints, writes = tool.annotations, tool.name not in READ_ONLY
+            assert hints.title and hints.open_world_hint is False and hints.read_only_hint is not writes, tool
+            if writes:
+                assert hints.destructive_hint is (tool.name == "forget"), tool
+                assert hints.idempotent_hint is (tool.name == "forget"), tool
+        shown = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
+        # About 1,500 tokens.
+        assert len(json.dumps(shown)) < 6_000, len(json.dumps(shown))
+
+
+async def errors(server):
+    """What goes wrong is a result that says what to do, and the server goes on."""
+    async with connect(server) as client:
+        tools = await open_tools(client)
+        good = {"speaker": "Ann", "text": "I keep bees."}
+        await tools.fails("recall", "nothing is stored", "remember", question="Who keeps bees?", bank="nobody")
+        await tools.fails("recall", "missing field `question`")
+        await tools.fails("recall", "unknown field `query`", "`question`", query="Who keeps bees?")
+        await tools.fails("recall", "bank", "..", question="Who keeps bees?", bank="../other")
+        await tools.call("remember", turns=[good])
+        await tools.fails("recall", "empty", question=" ")
+        await tools.fails("recall", "after", "remember or forget", question="Bees?", after="yesterday")
+        await tools.fails("recall", "as_of", "RFC 3339", question="Bees?", as_of="yesterday")
+        await tools.fails("remember", "turns", "1 to 1000", turns=[])
+        await tools.fails("remember", "speaker", turns=[{**good, "speaker": " "}])
+        await tools.fails("remember", "time", turns=[{**good, "time": "noon"}])
+        await tools.fails("remember", "unknown field `role`", turns=[{**good, "role": "user"}])
+        await tools.fails("forget", "turn", turn="")
+        await tools.fails("answer", "no language model", "llm.endpoint", "recall", question="Who keeps bees?")
+        for name in ["nothing", "", "Recall"]:
+            try:
+                await client.call_tool(name, {})
+                raise AssertionError(f"{name} is a tool")
+            except MCPError as error:
+                assert error.error.code == -32602, error
+        assert "bees" in (await tools.call("recall", question="Who keeps bees?"))["context"]
+
+
+async def read_only(server):
+    """A read-only server offers and takes nothing that changes the memory."""
+    async with connect(server) as client:
+        tools = await open_tools(client)
+        assert list(tools.tools) == READ_ONLY, list(tools.tools)
+        for name in ["remember", "forget"]:
+            try:
+                await client.call_tool(name, {"turns": [{"speaker": "Ann", "text": "Hello"}], "turn": "1"})
+                raise AssertionError(f"{name} is a tool")
+            except MCPError as error:
+                assert "read-only" in str(error), error
+        assert (await tools.call("status"))["read_only"]
+
+
+async def answers(server):
+    """With a language model, the tool `answer` answers and cites."""
+    async with connect(server) as client:
+        tools = await open_tools(client)
+        await tools.call("remember", turns=[{"speaker": "Ann", "text": "I keep bees in Porto.", "turn": "1"}])
+        answered = await tools.call("answer", question="Where does Ann keep bees?")
+        assert answered["answer"]["text"] and answered["bank"] == "me", answered
+        assert (await tools.call("status"))["language_model"], answered
+
+
+async def without_bank(server):
+    """Without a default bank, a call must name one."""
+    async with connect(server) as client:
+        tools = await open_tools(client)
+        await tools.fails("recall", "bank: missing", "--bank", question="Who keeps bees?")
+        stored = await tools.call("remember", bank="a/b", turns=[{"speaker": "Ann", "text": "I keep bees."}])
+        assert stored["bank"] == "a/b", stored
+        assert (await tools.call("recall", bank="a/b", question="Who keeps bees?"))["units"] == 1
+
+
+async def many_at_once(server):
+    """Calls that run side by side are all answered, and what was stored is found."""
+    async with connect(server) as client:
+        tools = await open_tools(client)
+        said = [{"speaker": "Ann", "text": f"Hive {n} stands in garden {n}.", "turn": str(n)} for n in range(20)]
+        await asyncio.gather(*[tools.call("remember", turns=[turn]) for turn in said])
+        found = await asyncio.gather(*[tools.call("recall", question=f"Where does hive {n} stand?") for n in range(20)])
+        assert all(f"garden {n}." in one["context"] for n, one in enumerate(found)), found
+
+
+CHECKS = [each_tool, descriptions, errors, read_only, answers, without_bank, many_at_once]
+
+if __name__ == "__main__":
+    (check,) = [check for check in CHECKS if check.__name__ == sys.argv[1]]
+    asyncio.run(asyncio.wait_for(check(json.loads(sys.argv[2])), 120))
