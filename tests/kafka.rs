@@ -21,7 +21,7 @@ use ripplemem::{
     config::{LogKind, Pipeline, Role, SourceSettings},
     log::{KafkaLog, Log, Record, Topic, partition_of},
     memory::Census,
-    model::{Bank, DeadLetter, MemoryKey, TurnEvent},
+    model::{Bank, DeadLetter, TurnEvent},
     pipeline::Service,
     source, sync,
 };
@@ -707,34 +707,6 @@ fn a_flood_is_read_in_bounded_memory() {
     let arguments = ["ask", "What is green?", "--bank", "flood/1", "--after", &after, "--pipeline", home.path()];
     let answered = ripplemem(&arguments);
     assert!(String::from_utf8_lossy(&answered.stdout).contains("lighthouse"), "{answered:?}{}", home.told());
-}
-
-/// A window whose record is larger than a topic allows is written as several records.
-#[test]
-fn long_documents_are_split_into_several_records() {
-    let _turn = turn();
-    let Some(broker) = Broker::shared("kafka::long_documents_are_split_into_several_records") else { return };
-    let home = Home::new(&broker, "pasted", "");
-    let line = "Harbour report counts in this line some blue boats. ";
-    let turns: String = (0..40)
-        .map(|n| {
-            let text = format!("{n} {}", line.repeat(1_200));
-            let turn = serde_json::json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": text,
-                "time": format!("2024-05-06T09:{n:02}:00Z"), "session": "s"});
-            format!("{turn}\n")
-        })
-        .collect();
-    let file = write(&home.directory.path().join("turns.jsonl"), turns);
-    let output = ripplemem(&["ingest", "jsonl", file.to_str().unwrap(), "--pipeline", home.path()]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let _service = home.run();
-    home.extracted();
-    let elsewhere = tempfile::tempdir().unwrap();
-    let mut service = open(&pipeline(elsewhere.path(), "embed.read_turns = 16"));
-    ingest(&mut service, &file);
-    assert_eq!(home.census(), census(&service));
-    let memory = home.log().read(Topic::Memory, partition_of(&Bank::parse("b").unwrap(), 2), 0, 1_000).unwrap().records;
-    assert!(memory.iter().any(|r| MemoryKey::from_bytes(&r.key).unwrap().part > 0), "several records");
 }
 
 #[test]

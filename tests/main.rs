@@ -16,6 +16,7 @@ mod eval;
 mod imports;
 mod kafka;
 mod kafka_instances;
+mod kafka_oversize;
 mod kafka_questions;
 mod kafka_reading;
 mod kafka_snapshots;
