@@ -39,7 +39,7 @@
 //! | [`recall`] | Which evidence answers a question? |
 //! | [`snapshot`] | How is the memory restored, and what was it in the past? |
 //! | [`pipeline`] | How do the rooms work together, from a turn to an answer? |
-//! | [`serve`] | How does all this run as a service on Kafka? |
+//! | [`serve`] | How does all this run as a service, over HTTP or on Kafka? |
 //! | [`telemetry`] | Which metrics does a service have? |
 //! | [`eval`] | How good is it, beside the baselines? |
 //! | [`schema`] | Which JSON Schema does each record have? |

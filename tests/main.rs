@@ -13,6 +13,8 @@ mod containers;
 mod docs;
 mod dry_run;
 mod eval;
+mod http;
+mod http_service;
 mod imports;
 mod kafka;
 mod kafka_instances;

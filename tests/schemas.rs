@@ -63,6 +63,11 @@ fn the_schema_of_a_pipeline_file_has_not_drifted() {
     check("schemas/pipeline.v1.json", &schema::text(&schema::pipeline()));
 }
 
+#[test]
+fn the_openapi_document_has_not_drifted() {
+    check("schemas/openapi.v1.json", ripplemem::serve::openapi());
+}
+
 /// Every key of a pipeline file is on the page, described as its doc comment says.
 #[test]
 fn the_page_of_configuration_has_not_drifted() {

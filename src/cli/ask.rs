@@ -7,6 +7,7 @@
 
 use std::{
     io::IsTerminal,
+    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -19,7 +20,7 @@ use ripplemem::{
     model::{Bank, EventTime, Evidence, Question, Usage},
     pipeline,
     recall::{self, Answer, Citation},
-    serve,
+    serve::{self, api},
     snapshot::AsOf,
 };
 use serde::Serialize;
@@ -27,8 +28,9 @@ use serde::Serialize;
 use super::{
     as_of_argument::parse_as_of,
     memory_arguments::MemoryArguments,
-    open_memory::{open_memory, print_warnings},
+    open_memory::print_warnings,
     output::{print, say},
+    reached::{Memory, Reached, open_or_reach},
 };
 
 /// Retrieve the evidence for a question.
@@ -63,6 +65,9 @@ pub(crate) struct Ask {
     memory: MemoryArguments,
 }
 
+/// How long another process may take for an answer, in milliseconds.
+const ANSWER_TIMEOUT_MS: u64 = 600_000;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputFormat {
     Context,
@@ -91,16 +96,16 @@ impl Ask {
         let as_of = self.as_of.as_deref().map(|text| parse_as_of("--as-of", text));
         let (after, as_of) = (after.transpose()?, as_of.transpose()?);
         let pipeline = self.memory.pipeline()?;
-        let evidence = evidence(&pipeline, &question, after, as_of)?;
+        let (evidence, cache) = evidence(&pipeline, &question, after, as_of)?;
         match format {
             OutputFormat::AnswerJson if pipeline.llm.is_set() => {
-                let answer = answer(&pipeline, &evidence, &mut |_| {})?;
+                let answer = answer(&pipeline, cache, &evidence, &mut |_| {})?;
                 print_json(&AnsweredEvidence { evidence: &evidence, answer: &answer })?;
             }
             OutputFormat::Json | OutputFormat::AnswerJson => print_json(&evidence)?,
             OutputFormat::Trace => print(&recall::trace(&evidence))?,
             OutputFormat::Answer if pipeline.llm.is_set() => {
-                let mut usage = print_answer(&pipeline, &evidence)?;
+                let mut usage = print_answer(&pipeline, cache, &evidence)?;
                 print_summary(&evidence);
                 usage += evidence.trace.llm.unwrap_or_default();
                 print_usage(&pipeline, usage);
@@ -130,25 +135,50 @@ impl Ask {
     }
 }
 
-/// Asks the running service, or the memory of an embedded log.
+/// Asks the running service, or the memory of an embedded log. Also gives the cache of the language model's
+/// responses, where this process may use it: one that does not see later deletions must not, and the one
+/// that has the log open has the cache open, too.
 fn evidence(
     pipeline: &Pipeline,
     question: &Question,
     after: Option<(u32, u64)>,
     as_of: Option<AsOf>,
-) -> Result<Evidence> {
+) -> Result<(Evidence, Option<PathBuf>)> {
     if pipeline.log.kind == LogKind::Kafka {
-        return Ok(serve::ask(pipeline, question, after, as_of)?);
+        return Ok((serve::ask(pipeline, question, after, as_of)?, None));
     }
-    let mut service = open_memory(pipeline)?;
+    let mut service = match open_or_reach(pipeline)? {
+        Memory::Here(service) => service,
+        Memory::There(reached) => return Ok((ask_there(&reached, question, after, as_of)?, None)),
+    };
     // This process ends with the answer: a window that it started to read would be paid for in vain.
     service.pause_model();
     service.catch_up()?;
     print_warnings(&mut service);
-    Ok(match as_of {
+    let evidence = match as_of {
         Some(at) => service.ask_as_of(question, at)?,
         None => service.ask(question)?,
-    })
+    };
+    Ok((evidence, Some(pipeline.llm_directory())))
+}
+
+/// Asks the process that has the memory open; like an answer here, it reflects every turn that is durable.
+fn ask_there(
+    reached: &Reached,
+    question: &Question,
+    after: Option<(u32, u64)>,
+    as_of: Option<AsOf>,
+) -> Result<Evidence> {
+    let Question { bank, text, asked_at } = question.clone();
+    let after = match after {
+        Some((partition, offset)) => Some(format!("{partition}:{offset}")),
+        None => reached.end_of(&bank)?,
+    };
+    let as_of = as_of.map(|at| match at {
+        AsOf::Offset(offset) => offset.to_string(),
+        AsOf::Time(ms) => jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default(),
+    });
+    reached.post("/v1/ask", &api::Ask { bank, text, asked_at, after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS) })
 }
 
 /// How good the evidence is, and which offsets it reflects.
@@ -175,19 +205,22 @@ fn print_usage(pipeline: &Pipeline, usage: Usage) {
 }
 
 /// The model's answer; `show` receives its words while they are generated.
-fn answer(pipeline: &Pipeline, evidence: &Evidence, show: &mut dyn FnMut(Streamed<'_>)) -> Result<Answer> {
-    // On Kafka this process does not see later deletions, so it must not cache responses.
-    let directory = (pipeline.log.kind == LogKind::Embedded).then(|| pipeline.llm_directory());
-    let llm = Llm::open(&pipeline.llm, directory)?;
+fn answer(
+    pipeline: &Pipeline,
+    cache: Option<PathBuf>,
+    evidence: &Evidence,
+    show: &mut dyn FnMut(Streamed<'_>),
+) -> Result<Answer> {
+    let llm = Llm::open(&pipeline.llm, cache)?;
     let until = Instant::now() + Duration::from_secs(pipeline.llm.timeout_seconds);
     Ok(recall::answer(&llm, evidence, Some(until), show)?)
 }
 
 /// Prints the answer, then the lines that support it. Returns its usage.
-fn print_answer(pipeline: &Pipeline, evidence: &Evidence) -> Result<Usage> {
+fn print_answer(pipeline: &Pipeline, cache: Option<PathBuf>, evidence: &Evidence) -> Result<Usage> {
     let terminal = std::io::stdout().is_terminal();
     let (mut printed, mut shown) = (Ok(()), false);
-    let answer = answer(pipeline, evidence, &mut |piece| {
+    let answer = answer(pipeline, cache, evidence, &mut |piece| {
         let text = match piece {
             Streamed::Text(text) => text,
             // The text so far is void: the answer starts over on a new line.

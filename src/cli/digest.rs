@@ -7,9 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ripplemem::{model::Bank, pipeline::Service};
+use ripplemem::{model::Bank, pipeline::Service, serve::api::Digest as Counts};
 
-use super::{memory_arguments::MemoryArguments, open_memory::open_memory, output::print};
+use super::{
+    memory_arguments::MemoryArguments,
+    output::print,
+    reached::{Memory, open_or_reach},
+};
 
 /// Count units and edges, with a hash that depends only on the set.
 #[derive(Args)]
@@ -27,26 +31,34 @@ pub(crate) struct Digest {
 impl Digest {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
-        let service = open_memory(&self.memory.pipeline()?)?;
-        print(&digest_text(&service, bank.as_ref(), self.json)?)?;
+        let digest = match open_or_reach(&self.memory.pipeline()?)? {
+            Memory::Here(service) => digest_of(&service, bank.as_ref())?,
+            Memory::There(reached) => {
+                let bank = bank.as_ref().map(|bank| format!("?bank={bank}")).unwrap_or_default();
+                reached.get(&format!("/v1/digest{bank}"))?
+            }
+        };
+        print(&digest_text(&digest, self.json))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// Counts a memory, or a bank of it.
+pub(crate) fn digest_of(service: &Service, bank: Option<&Bank>) -> Result<Counts> {
+    Ok(Counts::of(bank.cloned(), service.digest(bank)?))
+}
+
 /// The digest of a memory, as a line or as JSON.
-pub(crate) fn digest_text(service: &Service, bank: Option<&Bank>, json: bool) -> Result<String> {
-    let census = service.digest(bank)?.value;
-    let hash = format!("{:032x}", census.hash);
-    Ok(if json {
+pub(crate) fn digest_text(counts: &Counts, json: bool) -> String {
+    let Counts { units, semantic_edges, structural_edges, hash, .. } = counts;
+    if json {
         let value = serde_json::json!({
-            "units": census.units, "semantic_edges": census.semantic_edges,
-            "structural_edges": census.structural_edges, "hash": hash,
+            "units": units, "semantic_edges": semantic_edges, "structural_edges": structural_edges, "hash": hash,
         });
         format!("{value}\n")
     } else {
         format!(
-            "memory: {} units, {} semantic edges, {} structural edges, hash {hash}\n",
-            census.units, census.semantic_edges, census.structural_edges
+            "memory: {units} units, {semantic_edges} semantic edges, {structural_edges} structural edges, hash {hash}\n"
         )
-    })
+    }
 }

@@ -4,7 +4,7 @@
 //! which a running service takes them; with `--dry-run`, only what would come. Exit code 3 when
 //! something was rejected.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -12,19 +12,27 @@ use ripplemem::{
     config::{LogKind, Pipeline, SourceSettings},
     log::{self, Topic},
     pipeline::{Finished, Ingested, Progress},
+    serve::api::{Digest, Put, WrittenTurns},
     source::{self, Source, Summary},
 };
+use serde_json::value::to_raw_value;
 
 use super::{
-    digest::digest_text,
+    digest::{digest_of, digest_text},
     exit_code::REJECTED,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
-    open_memory::{open_memory, print_warnings},
+    open_memory::print_warnings,
     output::{print, say},
     progress_bar::with_progress,
+    reached::{Memory, Reached, open_or_reach},
     source_arguments::SourceArguments,
 };
+
+/// A request to another process holds at most this and one turn more, in bytes.
+const SENT_BYTES: usize = 4 << 20;
+/// Time between two looks what the language model has read in another process.
+const MODEL_LOOK: Duration = Duration::from_millis(100);
 
 /// Read turns from a file or from standard input into the memory.
 #[derive(Args)]
@@ -77,7 +85,10 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     if pipeline.log.kind == LogKind::Kafka {
         return append_to_kafka(pipeline, &mut *source);
     }
-    let mut service = open_memory(pipeline)?;
+    let mut service = match open_or_reach(pipeline)? {
+        Memory::Here(service) => service,
+        Memory::There(reached) => return send(&reached, pipeline, &mut *source),
+    };
     let ingested = with_progress(|progress| service.ingest(&mut *source, progress));
     print_warnings(&mut service);
     print_left_out(&*source);
@@ -93,7 +104,12 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
     let finished = finished?;
     let finished = Finished { read: finished.read + by_model, refused: finished.refused + refused, ..finished };
     let all_usable = print_reading(pipeline, &finished, "these windows keep the rules' units; the next run continues")?;
-    print(&digest_text(&service, None, false)?)?;
+    print(&digest_text(&digest_of(&service, None)?, false))?;
+    finish(pipeline, rejects, all_usable)
+}
+
+/// Says what was rejected or not usable; the exit code.
+fn finish(pipeline: &Pipeline, rejects: u64, all_usable: bool) -> Result<ExitCode> {
     if !all_usable {
         say("some responses of the language model could not be used; the dead-letter topic says why");
     }
@@ -105,6 +121,59 @@ pub(crate) fn ingest(pipeline: &Pipeline, settings: &SourceSettings) -> Result<E
         return Ok(ExitCode::from(REJECTED));
     }
     Ok(if all_usable { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
+}
+
+/// Sends a source to the process that has the memory open, and waits until that reflects it. Windows, units
+/// and rejected turns are those of that process meanwhile, whoever sent them.
+fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
+    let before = reached.status()?;
+    let (mut events, mut rejects) = (0, 0);
+    with_progress(|progress| -> Result<()> {
+        while let Some(batch) = source.next(pipeline.embed.read_turns).with_context(|| source.describe())? {
+            events += batch.events.len();
+            rejects += batch.rejects.len() as u64;
+            let mut put = Put { turns: Vec::new(), dead_letters: batch.rejects };
+            let mut bytes = 0;
+            for event in &batch.events {
+                let turn = to_raw_value(event)?;
+                bytes += turn.get().len();
+                put.turns.push(turn);
+                if bytes > SENT_BYTES {
+                    let _: WrittenTurns = reached.post("/v1/turns", &std::mem::take(&mut put))?;
+                    bytes = 0;
+                }
+            }
+            let _: WrittenTurns = reached.post("/v1/turns", &put)?;
+            let at = source.progress();
+            progress(Progress { doing: "sending", done: at.done, total: at.total, unit: at.unit });
+        }
+        Ok(())
+    })?;
+    print_left_out(source);
+    let after = reached.status()?.after;
+    let wait = if after.is_empty() { String::new() } else { format!("?after={after}&wait_ms=600000") };
+    let _: Digest = reached.get(&format!("/v1/digest{wait}"))?;
+    let mut now = reached.status()?;
+    while now.waiting_for_model > 0 && now.problem.is_none() {
+        std::thread::sleep(MODEL_LOOK);
+        now = reached.status()?;
+    }
+    rejects += now.rejected - before.rejected;
+    print(&format!(
+        "{}: {events} events, {} windows closed, {} units written, {rejects} rejected\n",
+        source.describe(),
+        now.windows - before.windows,
+        now.units - before.units,
+    ))?;
+    let finished = Finished {
+        read: now.read_by_model - before.read_by_model,
+        refused: now.refused_by_model - before.refused_by_model,
+        left: now.waiting_for_model,
+        problem: now.problem,
+    };
+    let all_usable = print_reading(pipeline, &finished, "these windows keep the rules' units until it is over")?;
+    print(&digest_text(&reached.get("/v1/digest")?, false))?;
+    finish(pipeline, rejects, all_usable)
 }
 
 /// Says what the source left out or changed; `--dry-run` says more.

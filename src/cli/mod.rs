@@ -6,7 +6,7 @@
 //!
 //! Shared: `command` (the enum and its dispatch), `exit_code`, `output` (stdout and stderr),
 //! `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `as_of_argument`,
-//! `open_memory`, `model_reading` (what the language model has read), `usage_table`,
+//! `open_memory`, `reached` (a memory opened here, or in the process that serves it), `model_reading` (what the language model has read), `usage_table`,
 //! `service_request` (HTTP to a running service).
 
 mod as_of_argument;
@@ -18,6 +18,7 @@ mod open_memory;
 mod output;
 mod pipeline_file;
 mod progress_bar;
+mod reached;
 mod service_request;
 mod source_arguments;
 mod usage_table;
@@ -36,6 +37,7 @@ mod eval;
 mod export;
 #[cfg(feature = "eval")]
 mod fit;
+mod forget;
 mod health;
 mod import;
 mod ingest;
@@ -47,6 +49,7 @@ mod reextract;
 mod replay;
 mod run;
 mod schema;
+mod serve;
 mod snapshot;
 mod synonyms;
 mod tap;
@@ -58,8 +61,10 @@ pub(crate) use output::say;
 // In the order of the help.
 command::commands! {
     run::Run,
+    serve::Serve,
     ingest::Ingest,
     ask::Ask,
+    forget::Forget,
     #[cfg(feature = "mcp")]
     mcp::Mcp,
     snapshot::Snapshot,

@@ -14,7 +14,7 @@ use ripplemem::{
 };
 
 use super::{
-    digest::digest_text,
+    digest::{digest_of, digest_text},
     exit_code::REJECTED,
     memory_arguments::MemoryArguments,
     model_reading::print_reading,
@@ -65,6 +65,6 @@ fn reextract(pipeline: &Pipeline, bank: &Bank) -> Result<ExitCode> {
     let finished = finished?;
     let all_usable =
         print_reading(pipeline, &finished, "the windows that are left keep their units; run reextract again")?;
-    print(&digest_text(&service, Some(bank), false)?)?;
+    print(&digest_text(&digest_of(&service, Some(bank))?, false))?;
     Ok(if all_usable && finished.left == 0 { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
 }

@@ -1,13 +1,9 @@
 //! `ripplemem run`.
 //!
-//! In: a pipeline file. Out: with an embedded log, its source read to the end; with the log on
-//! Kafka, a service that runs until it is stopped.
+//! In: a pipeline file. Out: with an embedded log, its source read to the end; with `http.listen`, or
+//! with the log on Kafka, a service that runs until it is stopped.
 
-use std::{
-    path::PathBuf,
-    process::ExitCode,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -16,10 +12,15 @@ use ripplemem::{
     serve,
 };
 
-use super::{ingest::ingest, output::say, pipeline_file::read_pipeline};
+use super::{
+    ingest::ingest,
+    output::say,
+    pipeline_file::read_pipeline,
+    serve::{serve_embedded, stop_by_signal},
+};
 
 /// Run a pipeline. With an embedded log: read its source to the end, then print what the memory
-/// holds. With its log on Kafka: run until stopped.
+/// holds. With http.listen, or with its log on Kafka: run until stopped.
 #[derive(Args)]
 pub(crate) struct Run {
     /// The pipeline file.
@@ -32,7 +33,13 @@ impl Run {
         if pipeline.log.kind == LogKind::Kafka {
             return run_service(&pipeline);
         }
-        let settings = pipeline.source.clone().context("source: missing; name a [source], or use `ingest`")?;
+        if !pipeline.http.listen.is_empty() {
+            return serve_embedded(&pipeline);
+        }
+        let settings = pipeline
+            .source
+            .clone()
+            .context("source: missing; name a [source], or use `ingest`; or http.listen, to run until stopped")?;
         ingest(&pipeline, &settings)
     }
 }
@@ -40,8 +47,7 @@ impl Run {
 fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
     #[cfg(target_os = "linux")]
     limit_arenas()?;
-    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
+    let stop = stop_by_signal()?;
     serve::run(pipeline, stop, &|text| say(text))?;
     say("stopped");
     Ok(ExitCode::SUCCESS)

@@ -11,6 +11,7 @@ mod embed;
 mod error;
 mod extract;
 mod familiarity;
+mod http;
 mod live;
 mod llm;
 mod log;
@@ -33,6 +34,7 @@ pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettin
 pub use error::ConfigError;
 pub use extract::ExtractSettings;
 pub use familiarity::{FamiliaritySettings, FamiliarityWeights};
+pub use http::HttpSettings;
 pub use live::{Delivery, LiveSettings, Platform};
 pub use llm::{LLM, LlmSettings, RULES};
 pub use log::{ExpiredPolicy, Fsync, KafkaSettings, LogKind, LogSettings, SecuritySettings};

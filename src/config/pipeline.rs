@@ -17,6 +17,7 @@ use super::{
     embed::{EmbedSettings, ModelSettings},
     error::ConfigError,
     extract::ExtractSettings,
+    http::HttpSettings,
     live::LiveSettings,
     llm::LlmSettings,
     log::{LogKind, LogSettings, check_kind},
@@ -72,6 +73,8 @@ pub struct Pipeline {
     pub replay: ReplaySettings,
     /// Snapshots of the memory.
     pub snapshot: SnapshotSettings,
+    /// The HTTP interface of a running service: turns in, questions answered.
+    pub http: HttpSettings,
     /// The HTTP address of a running service.
     pub metrics: MetricsSettings,
     /// The administration of a running service, over HTTP.
@@ -182,6 +185,14 @@ impl Pipeline {
         self.replay.check()?;
         SnapshotSettings::check(&self.snapshot.directory)
             .map_err(|problem| format!("snapshot.directory: {problem}"))?;
+        HttpSettings::check(&self.http.listen).map_err(|problem| format!("http.listen: {problem}"))?;
+        if self.log.kind == LogKind::Kafka && !self.http.listen.is_empty() {
+            return Err(
+                "http.listen: a service on Kafka answers over its topics so far; remove it, or set log.kind = \
+                        \"embedded\""
+                    .to_owned(),
+            );
+        }
         self.metrics.check()?;
         self.admin.check()?;
         self.llm.check_choice("extract.extractor", &self.extract.extractor)?;

@@ -116,7 +116,7 @@ impl Written {
     }
 
     /// Adds what was written to a partition.
-    pub(super) fn extend(&mut self, partition: u32, next_offset: u64) {
+    pub(crate) fn extend(&mut self, partition: u32, next_offset: u64) {
         let next = self.next.entry(partition).or_default();
         *next = next_offset.max(*next);
     }

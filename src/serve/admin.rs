@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use super::{
     admin_token::{service_token, write_address},
     error::ServeError,
+    hosts::Hosts,
     http,
     state::State,
 };
@@ -34,8 +35,8 @@ use crate::{config::Pipeline, model::Bank, pipeline::ReextractRequest};
 pub(super) fn start(pipeline: &Pipeline, state: Arc<State>) -> Result<SocketAddr, ServeError> {
     let listen = &pipeline.admin.listen;
     let token = service_token(pipeline)?;
-    let listener = TcpListener::bind(listen).map_err(|e| http::cannot_listen("admin.listen", listen, &e))?;
-    let address = listener.local_addr().map_err(|e| http::cannot_listen("admin.listen", listen, &e))?;
+    let listener = TcpListener::bind(listen).map_err(|e| ServeError::cannot_listen("admin.listen", listen, &e))?;
+    let address = listener.local_addr().map_err(|e| ServeError::cannot_listen("admin.listen", listen, &e))?;
     if listen.ends_with(":0") {
         write_address(pipeline, &address.to_string())?;
     }
@@ -45,38 +46,27 @@ pub(super) fn start(pipeline: &Pipeline, state: Arc<State>) -> Result<SocketAddr
 
 /// Every route below `/v1/admin`, behind the check.
 fn routes(address: SocketAddr, token: &str) -> Router<Arc<State>> {
-    let names = [address.ip().to_string(), "localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
-    let hosts = names.map(|name| format!("{name}:{}", address.port())).to_vec();
-    let check = Arc::new(Check { hosts, token: blake3::hash(token.as_bytes()) });
+    let check = Arc::new(Check { hosts: Hosts::of(address), token: blake3::hash(token.as_bytes()) });
     let routes = Router::new().route("/snapshot", post(snapshot)).route("/reextract", post(reextract));
     Router::new().nest("/v1/admin", routes).layer(middleware::from_fn_with_state(check, checked))
 }
 
 /// What a request must show.
 struct Check {
-    /// The names under which this address is reached: another name is another site's, which a browser
-    /// was made to resolve to this machine.
-    hosts: Vec<String>,
+    hosts: Hosts,
     /// Two hashes compare in constant time.
     token: blake3::Hash,
 }
 
 impl Check {
-    fn refusal(&self, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+    fn refusal(&self, headers: &HeaderMap) -> Option<(StatusCode, String)> {
+        if let Some(problem) = self.hosts.refusal(headers) {
+            return Some((StatusCode::FORBIDDEN, format!("{problem}\n")));
+        }
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        let ours = |host: &str| self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host));
-        if !text(header::HOST).is_some_and(ours) {
-            return Some((
-                StatusCode::FORBIDDEN,
-                "the Host header names another host; use the address of admin.listen\n",
-            ));
-        }
-        if text(header::ORIGIN).is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(ours)) {
-            return Some((StatusCode::FORBIDDEN, "pages of other sites may not ask this\n"));
-        }
         let shown = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
         if blake3::hash(shown.trim().as_bytes()) != self.token {
-            return Some((StatusCode::UNAUTHORIZED, "show the token: Authorization: Bearer TOKEN\n"));
+            return Some((StatusCode::UNAUTHORIZED, "show the token: Authorization: Bearer TOKEN\n".to_owned()));
         }
         None
     }

@@ -1,5 +1,7 @@
 //! Why a service stopped that nobody stopped.
 
+use std::{fmt, io, path::PathBuf};
+
 use super::admin_token::AdminError;
 use crate::{
     embed::EmbedError,
@@ -25,6 +27,14 @@ pub enum ServeError {
         listen: String,
         /// Why.
         problem: String,
+    },
+    /// The address of the service cannot be written beside the log.
+    #[error("{directory}: the address of this service cannot be written there: {problem}; check the directory")]
+    Address {
+        /// `log.directory`.
+        directory: PathBuf,
+        /// Why.
+        problem: io::Error,
     },
     /// The administration has no token.
     #[error(transparent)]
@@ -63,5 +73,12 @@ impl From<LogError> for ServeError {
 impl From<EmbedError> for ServeError {
     fn from(error: EmbedError) -> Self {
         Self::Pipeline(error.into())
+    }
+}
+
+impl ServeError {
+    /// The address of a setting cannot be listened on.
+    pub(super) fn cannot_listen(key: &'static str, listen: &str, problem: &dyn fmt::Display) -> Self {
+        Self::Listen { key, listen: listen.to_owned(), problem: problem.to_string() }
     }
 }

@@ -24,7 +24,7 @@ use super::{error::ServeError, state::State};
 /// # Errors
 /// [`ServeError::Listen`] when the address is taken or not of this machine.
 pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
-    let listener = TcpListener::bind(listen).map_err(|e| cannot_listen("metrics.listen", listen, &e))?;
+    let listener = TcpListener::bind(listen).map_err(|e| ServeError::cannot_listen("metrics.listen", listen, &e))?;
     serve("http", "metrics.listen", listener, routes().with_state(state))
 }
 
@@ -47,7 +47,7 @@ pub(super) fn routes() -> Router<Arc<State>> {
 /// [`ServeError::Listen`].
 pub(super) fn serve(thread: &str, key: &'static str, listener: TcpListener, router: Router) -> Result<(), ServeError> {
     let listen = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    let failed = |e: &dyn std::fmt::Display| cannot_listen(key, &listen, e);
+    let failed = |e: &dyn std::fmt::Display| ServeError::cannot_listen(key, &listen, e);
     listener.set_nonblocking(true).map_err(|e| failed(&e))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
     let serving = move || {
@@ -59,10 +59,6 @@ pub(super) fn serve(thread: &str, key: &'static str, listener: TcpListener, rout
     };
     std::thread::Builder::new().name(thread.to_owned()).spawn(serving).map_err(|e| failed(&e))?;
     Ok(())
-}
-
-pub(super) fn cannot_listen(key: &'static str, listen: &str, problem: &dyn std::fmt::Display) -> ServeError {
-    ServeError::Listen { key, listen: listen.to_owned(), problem: problem.to_string() }
 }
 
 async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {

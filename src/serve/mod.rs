@@ -1,4 +1,8 @@
-//! A running service on Kafka: turns in, memory kept, questions answered, until stopped.
+//! A running service: turns in, memory kept, questions answered, until stopped.
+//!
+//! `embedded` is the service on a log in a directory, which is reached over HTTP: `api` has the calls,
+//! whatever carries them, `v1` carries them over HTTP, `hosts` checks for whom a request is, and `address`
+//! tells the commands of the same directory where it listens. `mcp` gives agents tools on such a memory. All other files are the service on Kafka.
 //!
 //! In: a pipeline whose log is on Kafka. Out: what its roles say. `extract` makes memory records of
 //! the partitions that the group assigns to it; `serve` follows the memory topic of every partition
@@ -11,18 +15,20 @@
 //! (with `webhooks`, what platforms send), `http` (how the service is, and how a route is added), `admin`
 //! (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
 //! running service, `tap` shows records to people. `without_kafka` stands in for the service in a build
-//! without the feature `kafka`. `mcp` gives agents tools on a memory in a directory.
+//! without the feature `kafka`.
 
+mod address;
 #[cfg(feature = "kafka")]
 mod admin;
 mod admin_token;
+pub mod api;
 #[cfg(feature = "kafka")]
 mod backoff;
 #[cfg(feature = "kafka")]
 mod client;
 #[cfg(feature = "kafka")]
 mod edges;
-#[cfg(feature = "kafka")]
+mod embedded;
 mod error;
 #[cfg(feature = "kafka")]
 mod extraction;
@@ -30,6 +36,7 @@ mod extraction;
 mod follow;
 #[cfg(feature = "kafka")]
 mod hold;
+mod hosts;
 #[cfg(feature = "kafka")]
 mod http;
 #[cfg(feature = "mcp")]
@@ -53,20 +60,23 @@ mod sources;
 #[cfg(feature = "kafka")]
 mod state;
 mod tap;
+mod v1;
 #[cfg(all(feature = "kafka", feature = "live"))]
 mod webhooks;
 #[cfg(not(feature = "kafka"))]
 mod without_kafka;
 
+pub use address::address_of;
 pub use admin_token::{AdminAccess, AdminError, admin_access};
 #[cfg(feature = "kafka")]
 pub use client::{AskError, ask};
-#[cfg(feature = "kafka")]
+pub use embedded::run_embedded;
 pub use error::ServeError;
 #[cfg(feature = "mcp")]
 pub use mcp::{McpError, McpOptions, serve_stdio};
 #[cfg(feature = "kafka")]
 pub use service::run;
 pub use tap::{Lag, TOPICS, Tapped, lag, tap};
+pub use v1::openapi;
 #[cfg(not(feature = "kafka"))]
 pub use without_kafka::{ask, run};

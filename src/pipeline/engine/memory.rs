@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 use super::{Answerer, Asked, Front, PipelineError, Progress, Service, status::MemoryStatus, upkeep::Upkeep};
 use crate::{
     config::{LogKind, Pipeline},
-    log::{Log, Written},
+    log::{Log, Topic, Written},
     memory::{Answered, Census, EdgeChanges},
     model::{Bank, DeadLetter, Deletion, Evidence, TurnEvent},
     snapshot::Manifest,
@@ -122,6 +122,21 @@ impl Memory {
     #[must_use]
     pub fn wait_for(&self, written: &Written, until: Instant) -> bool {
         written.places().all(|(partition, next)| self.answerer.wait_for(partition, next, until))
+    }
+
+    /// Where everything lies that is durable now.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn end(&self) -> Result<Written, PipelineError> {
+        let mut end = Written::nothing(self.log.partitions());
+        for partition in 0..self.log.partitions() {
+            match self.log.end(Topic::Turns, partition)? {
+                0 => {}
+                next => end.extend(partition, next),
+            }
+        }
+        Ok(end)
     }
 
     /// The banks that hold something, by name.

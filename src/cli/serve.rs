@@ -1,0 +1,64 @@
+//! `ripplemem serve`.
+//!
+//! In: a directory, or a pipeline file with an embedded log. Out: a service that takes turns and answers
+//! questions over HTTP until it is stopped.
+
+use std::{
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ripplemem::{
+    config::{HttpSettings, LogKind, Pipeline},
+    serve,
+};
+
+use super::{memory_arguments::MemoryArguments, output::say, progress_bar::with_progress};
+
+/// Where a memory is served that names no address.
+const LISTEN: &str = "127.0.0.1:8321";
+
+/// Keep a memory open: take turns and answer questions over HTTP (docs/http.md) until stopped. Other
+/// commands on the same directory reach this process.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// Loopback address and port, instead of the pipeline's http.listen; 127.0.0.1:8321 without both.
+    #[arg(long)]
+    listen: Option<String>,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let mut pipeline = self.memory.pipeline()?;
+        if pipeline.log.kind == LogKind::Kafka {
+            anyhow::bail!("log.kind is \"kafka\": start `ripplemem run FILE`, which serves it over its topics");
+        }
+        if let Some(listen) = self.listen {
+            HttpSettings::check(&listen).map_err(|problem| anyhow::anyhow!("--listen: {problem}"))?;
+            pipeline.http.listen = listen;
+        }
+        if pipeline.http.listen.is_empty() {
+            LISTEN.clone_into(&mut pipeline.http.listen);
+        }
+        serve_embedded(&pipeline)
+    }
+}
+
+/// Serves an embedded log until a signal stops it.
+pub(crate) fn serve_embedded(pipeline: &Pipeline) -> Result<ExitCode> {
+    let stop = stop_by_signal()?;
+    with_progress(|progress| serve::run_embedded(pipeline, stop, say, progress))?;
+    say("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Set by a signal to end.
+pub(crate) fn stop_by_signal() -> Result<&'static AtomicBool> {
+    let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    ctrlc::set_handler(|| stop.store(true, Ordering::Relaxed)).context("signals cannot be handled")?;
+    Ok(stop)
+}

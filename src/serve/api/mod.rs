@@ -1,0 +1,16 @@
+//! What every interface of a memory offers, whatever carries it: put, ask, forget, banks, digest, status.
+//!
+//! In: requests as typed values. Out: answers as typed values, each with the offsets that it reflects, or
+//! a [`Problem`]. Nothing here knows HTTP's framing, or who asks. No problem names another bank.
+//!
+//! - `calls`: the calls.
+//! - `forms`: what goes in and what comes out, each with one JSON form; an answer is [`crate::model::Evidence`].
+//! - `problem`: why there is no answer (RFC 9457).
+
+mod calls;
+mod forms;
+mod problem;
+
+pub use calls::Api;
+pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns};
+pub use problem::{Code, Problem};

@@ -1,0 +1,108 @@
+//! Why there is no answer: a problem as RFC 9457 writes it.
+//!
+//! In: an error of the pipeline, or what is wrong with a request. Out: a code for programs, a status of
+//! HTTP, and words for people. Never: the name of another bank.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::{Refusal, RefusalCode},
+    pipeline::{PipelineError, refusal},
+};
+
+/// A problem (RFC 9457).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// `urn:ripplemem:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The code in words.
+    pub title: String,
+    /// The status of HTTP.
+    pub status: u16,
+    /// What is wrong, where, and what to do.
+    pub detail: String,
+    /// For programs.
+    pub code: Code,
+}
+
+/// What kind of problem it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The request is wrong.
+    Invalid,
+    /// The request comes from elsewhere.
+    Forbidden,
+    /// There is no such path.
+    NotFound,
+    /// The path does not take this method.
+    Method,
+    /// The request did not arrive in time.
+    Slow,
+    /// The request is too large.
+    TooLarge,
+    /// The bank holds nothing.
+    UnknownBank,
+    /// A record of the bank cannot be read; the bank answers nothing until that is mended.
+    Quarantined,
+    /// The deadline passed before the answer was ready.
+    Deadline,
+    /// Too much waits already; a retry in a moment may succeed.
+    Busy,
+    /// The service failed; a retry may succeed.
+    Failed,
+}
+
+impl Code {
+    /// Its JSON form, its status and its title.
+    fn parts(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::Invalid => ("invalid", 400, "The request is wrong"),
+            Self::Forbidden => ("forbidden", 403, "The request comes from elsewhere"),
+            Self::NotFound => ("not_found", 404, "There is no such path"),
+            Self::Method => ("method", 405, "The path does not take this method"),
+            Self::Slow => ("slow", 408, "The request did not arrive in time"),
+            Self::TooLarge => ("too_large", 413, "The request is too large"),
+            Self::UnknownBank => ("unknown_bank", 404, "The bank holds nothing"),
+            Self::Quarantined => ("quarantined", 409, "The bank is quarantined"),
+            Self::Deadline => ("deadline", 504, "The deadline passed"),
+            Self::Busy => ("busy", 429, "Too much waits already"),
+            Self::Failed => ("failed", 500, "The service failed"),
+        }
+    }
+}
+
+impl Problem {
+    /// A problem.
+    #[must_use]
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let (name, status, title) = code.parts();
+        Self { kind: format!("urn:ripplemem:{name}"), title: title.to_owned(), status, detail: detail.into(), code }
+    }
+
+    /// What is wrong with a request.
+    #[must_use]
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(Code::Invalid, detail)
+    }
+}
+
+impl From<PipelineError> for Problem {
+    fn from(error: PipelineError) -> Self {
+        if matches!(error, PipelineError::Turn { .. }) {
+            return Self::invalid(error.to_string());
+        }
+        let Refusal { code, message, .. } = refusal(&error);
+        let code = match code {
+            RefusalCode::Invalid | RefusalCode::ReplyTopic => Code::Invalid,
+            RefusalCode::UnknownBank => Code::UnknownBank,
+            RefusalCode::Quarantined => Code::Quarantined,
+            RefusalCode::Deadline => Code::Deadline,
+            RefusalCode::Busy => Code::Busy,
+            RefusalCode::Failed => Code::Failed,
+        };
+        Self::new(code, message)
+    }
+}

@@ -1,0 +1,119 @@
+//! Connections: accepted up to a limit, each with a time for its headers, ended gracefully.
+//!
+//! In: a listener and routes. Out: a thread that serves them until it is told to end. Then no connection
+//! is accepted, requests that have begun get some seconds to end, and the rest is cut off.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    pin::pin,
+    sync::Arc,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use axum::Router;
+use futures_util::future::{Either, select};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::sync::{Semaphore, watch};
+
+use crate::serve::ServeError;
+
+/// Most connections at once; more wait to be accepted.
+const CONNECTIONS: usize = 512;
+/// A request's headers are whole after this time; an idle connection ends after it.
+const HEADERS: Duration = Duration::from_secs(15);
+/// Largest headers.
+const HEADER_BYTES: usize = 64 << 10;
+/// How long requests that have begun may take at the end.
+const DRAIN: Duration = Duration::from_secs(10);
+/// The pause after a connection could not be accepted, such as when too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A running listener; it ends when it is dropped.
+pub(in crate::serve) struct Listening {
+    /// Its address.
+    pub(in crate::serve) address: SocketAddr,
+    stop: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Listens on an address, and serves the routes that `routes` makes for it. `key` names the setting.
+///
+/// # Errors
+/// [`ServeError::Listen`] when the address is taken or not of this machine.
+pub(in crate::serve) fn listen(
+    key: &'static str,
+    listen: &str,
+    routes: impl FnOnce(SocketAddr) -> Router,
+) -> Result<Listening, ServeError> {
+    let failed = |e: std::io::Error| ServeError::cannot_listen(key, listen, &e);
+    let listener = TcpListener::bind(listen).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let (router, (stop, stopped)) = (routes(address), watch::channel(()));
+    let serving = move || {
+        runtime.block_on(async move {
+            if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
+                serve(listener, router, stopped).await;
+            }
+        });
+        // A blocking call that still runs is left to itself.
+        runtime.shutdown_background();
+    };
+    let thread = std::thread::Builder::new().name("http-v1".to_owned()).spawn(serving).map_err(failed)?;
+    Ok(Listening { address, stop: Some(stop), thread: Some(thread) })
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Serves until the other end of `stopped` is dropped.
+async fn serve(listener: tokio::net::TcpListener, router: Router, stopped: watch::Receiver<()>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut ended = stopped.clone();
+    let mut stop = pin!(async move { while ended.changed().await.is_ok() {} });
+    loop {
+        let next = pin!(async {
+            let room = Arc::clone(&room).acquire_owned().await;
+            (room, listener.accept().await)
+        });
+        let (room, accepted) = match select(next, &mut stop).await {
+            Either::Left((next, _)) => next,
+            Either::Right(_) => break,
+        };
+        let (Ok(room), Ok((stream, _))) = (room, accepted) else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        // Small answers leave at once.
+        drop(stream.set_nodelay(true));
+        let service = TowerToHyperService::new(router.clone());
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        let mut ended = stopped.clone();
+        tokio::spawn(async move {
+            let mut connection = pin!(connection);
+            let stop = pin!(async move { while ended.changed().await.is_ok() {} });
+            if let Either::Right(_) = select(&mut connection, stop).await {
+                connection.as_mut().graceful_shutdown();
+                drop(tokio::time::timeout(DRAIN, connection).await);
+            }
+            drop(room);
+        });
+    }
+    drop(listener);
+    // All places are free again once every connection has ended.
+    drop(tokio::time::timeout(DRAIN, room.acquire_many(CONNECTIONS as u32)).await);
+}

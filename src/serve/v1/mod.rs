@@ -1,0 +1,19 @@
+//! HTTP below `/v1`: the calls of [`super::api`] as JSON.
+//!
+//! In: a loopback listener and an [`super::api::Api`]. Out: answers; problems as `application/problem+json`.
+//! A client that is slow, stays silent, or sends without end costs a bounded time and memory, and holds up
+//! no other. Nothing here decides what a call means.
+//!
+//! - `listener`: connections, and their graceful end.
+//! - `routes`: which path is which call.
+//! - `body`: a request's body, within limits of size, time, and of all bodies together.
+//! - `openapi`: the document (`schemas/openapi.v1.json`), from the types of the calls.
+
+mod body;
+mod listener;
+mod openapi;
+mod routes;
+
+pub(super) use listener::listen;
+pub use openapi::openapi;
+pub(super) use routes::routes;
