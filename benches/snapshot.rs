@@ -19,11 +19,11 @@ use std::{
 use ripplemem::{
     config::{Fsync, Hold, Pipeline},
     embed::EmbedderPool,
-    log::{self, Log, Transaction},
+    log::{self, Log, Transaction, partition_of},
     memory::Census,
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, Question},
     pipeline::{Answerer, AnswererOptions, Cancellation},
-    snapshot::{LogRead, Manifest, Snapshots, UpdateTable},
+    snapshot::{ClaimRule, LogRead, Manifest, Snapshots, UpdateTable},
 };
 
 #[allow(dead_code, reason = "the other benches use the rest")]
@@ -169,7 +169,7 @@ fn most_memory(banks: usize, size: usize) {
     let taken = answerer.snapshot().expect("a snapshot").expect("the first");
     drop(answerer);
     shown("from the log, with the first snapshot", begun.elapsed().as_secs_f64());
-    let bytes: u64 = taken.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
+    let bytes: u64 = taken.manifests.iter().map(Manifest::bytes).sum();
     println!("the snapshot has {:.0} bytes a unit on disk", bytes as f64 / units);
     let (restored, took) = start(&pipeline, &*log);
     assert_eq!(restored, census, "the digest of a full replay");
@@ -184,7 +184,7 @@ fn measure(name: &str, banks: usize, size: usize) {
     let (replayed, replaying) = start(&pipeline, &*log);
     pipeline.snapshot.directory = home.path().join("snapshots").to_string_lossy().into_owned();
     let (answerer, _) = start_with(&pipeline, &*log);
-    let taken = answerer.snapshot().expect("a snapshot").expect("the first");
+    let taken = answerer.snapshot().expect("a snapshot").expect("the first").manifests.remove(0);
     drop(answerer);
     let (restored, restoring) = start(&pipeline, &*log);
     assert_eq!(restored, replayed, "the digest of a full replay");
@@ -245,10 +245,11 @@ fn start(pipeline: &Pipeline, log: &dyn Log) -> (Census, f64) {
 fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: usize, home: &Path) {
     let (log, partitions) = ("an embedded log", taken.partitions);
     let open = |place: &Path| {
-        Snapshots::open(&place.to_string_lossy(), log, partitions, taken.settings.clone()).expect("a place")
+        let settings = taken.settings.clone();
+        Snapshots::open(&place.to_string_lossy(), log, partitions, settings, partition_of).expect("a place")
     };
     let before = open(Path::new(&pipeline.snapshot.directory));
-    let restored = before.newest(false, &mut |_| {}, &mut |_, _| {}).expect("a snapshot").expect("there is one");
+    let restored = before.newest(0, false, &mut |_| {}, &mut |_, _| {}).expect("a snapshot").expect("there is one");
     let mut updates: Vec<LogRead> = Vec::new();
     let mut at = 0;
     let all: Vec<_> = records(banks, size).collect();
@@ -263,7 +264,8 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
     drop(restored);
     let each = choices.len().div_ceil(updates.len());
     let ours = home.join("ours");
-    let mut writer = open(&ours).writer(None, "bench".to_owned(), 0).expect("a place");
+    let rule = ClaimRule::AtOnce;
+    let mut writer = open(&ours).writer(0, None, None, "bench".to_owned(), 0, rule).expect("a place");
     let units = (banks * size) as f64;
     let took = seconds(|| {
         for update in &updates {
@@ -271,7 +273,7 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
             let from = choices.len().saturating_sub(each);
             writer.add(update, &choices.split_off(from)).expect("rows");
         }
-        writer.snapshot(1).expect("a snapshot");
+        writer.snapshot(1, rule).expect("a snapshot");
     });
     print!("{name}: {:.0} units/s written with edges and checksums", units / took);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python_packages.py");
@@ -284,7 +286,7 @@ fn write(name: &str, pipeline: &Pipeline, taken: &Manifest, banks: usize, size: 
     let rewrite = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/rewrite.py");
     let output = Command::new("python3")
         .arg(rewrite)
-        .arg(&ours)
+        .arg(ours.join("shard-00000"))
         .arg(PathBuf::from(home).join("theirs"))
         .env("PYTHONPATH", packages)
         .output()

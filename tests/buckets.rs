@@ -68,7 +68,7 @@ fn a_memory_in_a_bucket() {
     }
     let listed = server.ask("GET", "/memory?list-type=2&prefix=of/mine/", b"");
     for table in ["turns", "units", "manifests"] {
-        assert!(listed.contains(&format!("<Key>of/mine/{table}/")), "{table}: {listed}");
+        assert!(listed.contains(&format!("<Key>of/mine/shard-00000/{table}/")), "{table}: {listed}");
     }
     // From the bucket, and from the log alone.
     let restored = told(at, &["digest", "--pipeline", path]);
@@ -87,12 +87,12 @@ fn a_memory_in_a_bucket() {
         false => Fate::Passes,
     });
     let output = say(home.path(), proxy.address, path, 4);
-    fails(&output, 1, &["s3://memory/of/mine", "another process writes snapshots there"]);
-    let newest = server.ask("GET", "/memory/of/mine/manifests/000000000006.json", b"");
+    fails(&output, 1, &["s3://memory/of/mine", "another process writes these snapshots"]);
+    let newest = server.ask("GET", "/memory/of/mine/shard-00000/manifests/00000005-000000000006.json", b"");
     assert!(newest.ends_with("the other's"), "{newest}");
     // That is not a manifest: it is skipped and named, and the memory is restored from the one before it.
     let output = run(at, &["digest", "--pipeline", path]);
-    fails(&output, 0, &["000000000006.json", "skipped"]);
+    fails(&output, 0, &["00000005-000000000006.json", "skipped"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("5 units"), "{output:?}");
 }
 
@@ -187,7 +187,7 @@ fn a_service_outlives_its_store() {
         with_credentials(&mut command, proxy.address).args(["run", home.path()]).stdout(Stdio::null()).stderr(told);
         Running(command.spawn().unwrap())
     };
-    let manifests = || server.ask("GET", "/memory?list-type=2&prefix=service/manifests/", b"");
+    let manifests = || server.ask("GET", "/memory?list-type=2&prefix=service/shard-", b"");
     let service = start();
     wait(&|| home.told(), || home.told().contains("ready: "));
     wait(&|| home.told(), || manifests().contains("/manifests/"));

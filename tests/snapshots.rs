@@ -9,7 +9,7 @@ use std::{
 
 use ripplemem::{
     config::{Pipeline, SnapshotSettings},
-    log::Topic,
+    log::{Topic, partition_of},
     memory::Census,
     model::{Bank, Question, TurnEvent},
     pipeline::Service,
@@ -178,7 +178,7 @@ fn a_question_about_the_past_writes_no_snapshot_that_it_does_not_need() {
     let question =
         Question { bank: Bank::parse("b").unwrap(), text: "Where is the red kayak?".to_owned(), asked_at: None };
     let newest = || {
-        let names = fs::read_dir(home.path().join("snapshots/manifests")).unwrap();
+        let names = fs::read_dir(home.path().join("snapshots/shard-00000/manifests")).unwrap();
         names.map(|entry| entry.unwrap().file_name()).max().unwrap()
     };
     let before = newest();
@@ -205,7 +205,7 @@ fn no_snapshot_has_a_deleted_turn() {
     append(&mut service, r#"{"type": "session_end", "bank": "b", "session": "s"}"#);
     service.snapshot().unwrap().unwrap();
     let everything = |python: &Python| -> String {
-        let tables = ["turns", "units"].map(|table| home.path().join("snapshots").join(table));
+        let tables = ["turns", "units"].map(|table| home.path().join("snapshots/shard-00000").join(table));
         tables.iter().flat_map(|table| rows(python, table.to_str().unwrap())).map(|row| row.to_string()).collect()
     };
     let then = AsOf::Offset(service.log().end(Topic::Memory, 0).unwrap() - 1);
@@ -220,7 +220,7 @@ fn no_snapshot_has_a_deleted_turn() {
     let after = everything(&python);
     assert!(!after.contains("xyzzy") && after.contains("harbour"), "{after}");
     assert_eq!(
-        fs::read_dir(home.path().join("snapshots/manifests")).unwrap().count(),
+        fs::read_dir(home.path().join("snapshots/shard-00000/manifests")).unwrap().count(),
         1,
         "older snapshots would restore it"
     );
@@ -286,7 +286,7 @@ fn killed_at_any_moment_with_snapshots() {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        let manifests = home.path().join("snapshots/manifests");
+        let manifests = home.path().join("snapshots/shard-00000/manifests");
         restored += usize::from(fs::read_dir(manifests).is_ok_and(|mut found| found.next().is_some()));
         let pipeline = Pipeline::read(&file).unwrap();
         let mut service = open(&pipeline);
@@ -358,29 +358,13 @@ fn a_restore_killed_at_any_moment() {
     println!("{unfinished} of {rounds} restores were killed before their end");
 }
 
-/// Every later build reads snapshots of version 1. `REWRITE=1` creates the test data, once.
+/// Every later build reads snapshots of version 1.
 #[test]
 fn a_frozen_snapshot_of_version_1_loads() {
     let frozen = data("snapshot-v1");
-    if std::env::var_os("REWRITE").is_some() && !frozen.exists() {
-        let home = tempfile::tempdir().unwrap();
-        let mut pipeline = with_snapshots(home.path(), "extract.unit_turns = 1");
-        pipeline.snapshot.directory = frozen.to_string_lossy().into_owned();
-        let mut service = open(&pipeline);
-        let said = [
-            ("1", "Ann", "We met Elias at the harbour"),
-            ("2", "Bo", "Which boat did you take?"),
-            ("3", "Ann", "The red kayak"),
-        ];
-        append(&mut service, &lines("b", "s", &said));
-        service.snapshot().unwrap().unwrap();
-        append(&mut service, r#"{"type": "session_end", "bank": "b", "session": "s"}"#);
-        append(&mut service, r#"{"type": "deletion", "bank": "b", "turn": "2"}"#);
-        service.snapshot().unwrap().unwrap();
-    }
     let settings = String::new();
-    let snapshots = Snapshots::open(frozen.to_str().unwrap(), "an embedded log", 1, settings).unwrap();
-    let restored = snapshots.newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
+    let snapshots = Snapshots::open(frozen.to_str().unwrap(), "an embedded log", 1, settings, partition_of).unwrap();
+    let restored = snapshots.newest(0, true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
     let texts = |restored: &Restored| -> Vec<String> {
         let units = restored.records.iter().flat_map(|record| &record.extraction.units);
         let mut texts: Vec<String> =
@@ -397,4 +381,67 @@ fn a_frozen_snapshot_of_version_1_loads() {
     assert_eq!(turns[0].turn.time.to_string(), "2024-05-01T10:00:00Z");
     assert_eq!(restored.choices.values().flatten().count() as u64, restored.manifest.live.choices);
     assert!(restored.manifest.live.choices > 0);
+}
+
+/// A copy of a memory of three partitions with its snapshots of version 1, written by the last build that
+/// wrote those.
+fn memory_of_version_1(home: &Path) -> Pipeline {
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let (path, to) = (entry.path(), to.join(entry.file_name()));
+            if path.is_dir() {
+                copy(&path, &to);
+            } else {
+                fs::copy(&path, &to).unwrap();
+            }
+        }
+    }
+    copy(&data("memory-snapshot-v1"), home);
+    // Empty directories and locks are in no repository.
+    fs::write(home.join("log/store/lock"), "").unwrap();
+    for keyspace in fs::read_dir(home.join("log/store/keyspaces")).unwrap() {
+        fs::create_dir_all(keyspace.unwrap().path().join("tables")).unwrap();
+    }
+    Pipeline::read(&home.join("p.toml")).unwrap()
+}
+
+/// A memory goes on from snapshots of version 1: its first snapshot is of version 2, history included.
+#[test]
+fn snapshots_of_version_1_are_continued() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = memory_of_version_1(home.path());
+    let mut without = settings.clone();
+    without.snapshot.directory.clear();
+    let replayed = census(&open(&without));
+    let (a, b) = (Bank::parse("a").unwrap(), Bank::parse("b").unwrap());
+    let units = |service: &Service, bank: &Bank, at: u64| {
+        service.answerer().past(bank, AsOf::Offset(at)).map(|past| past.digest(None).unwrap().value.units)
+    };
+    let old = home.path().join("snapshots/manifests");
+    for round in 0..3 {
+        let mut service = Service::open(&settings, &mut |_| {}).unwrap();
+        assert_eq!(service.take_warnings(), Vec::<String>::new(), "round {round}");
+        assert_eq!(census(&service), replayed, "round {round}");
+        // Before and after windows were added, and a deletion; what no history has is refused by name.
+        assert_eq!((units(&service, &a, 1).unwrap(), units(&service, &a, 3).unwrap()), (3, 5), "round {round}");
+        assert_eq!((units(&service, &b, 1).unwrap(), units(&service, &b, 2).unwrap()), (1, 2), "round {round}");
+        assert!(units(&service, &a, 0).unwrap_err().to_string().contains("the oldest that can be asked for"));
+        let diff = service.answerer().diff(&a, AsOf::Offset(1), AsOf::Offset(3)).unwrap();
+        assert_eq!((diff.units_added.len(), diff.units_removed.len()), (2, 0), "round {round}");
+        if round == 2 {
+            append(&mut service, &lines("a", "more", &[("m", "Ann", "Elias bought a new boat")]));
+            let end = service.log().end(Topic::Memory, partition_of(&a, 3)).unwrap();
+            assert_eq!(units(&service, &a, end - 1).unwrap(), 6);
+            assert_eq!(units(&service, &a, 1).unwrap(), 3);
+        }
+        let left = fs::read_dir(&old).unwrap().count();
+        assert_eq!(left, 0, "round {round}: all shards have snapshots of their own");
+    }
+    for table in ["turns", "units", "edges"] {
+        assert_eq!(fs::read_dir(home.path().join("snapshots").join(table)).unwrap().count(), 0, "{table}");
+    }
+    let now = census(&open(&without));
+    assert_ne!(now, replayed);
+    assert_eq!(census(&open(&settings)), now);
 }

@@ -18,7 +18,7 @@ use crate::{
     log::{self, Log, Topic},
     memory::{Answered, Census, EdgeChanges},
     model::{Bank, Evidence, Question},
-    snapshot::{AsOf, Manifest},
+    snapshot::AsOf,
     source::Source,
     sync,
 };
@@ -26,7 +26,7 @@ use crate::{
 use super::{
     Asked, Finished, Front, Ingested, PipelineError, Progress,
     ingest::{Extractors, LiveTurns, Stage, Vectors},
-    replica::{Answerer, AnswererOptions},
+    replica::{Answerer, AnswererOptions, WrittenSnapshots},
 };
 
 /// Pause between two looks for results of the language model.
@@ -280,7 +280,7 @@ impl Service {
     ///
     /// # Errors
     /// [`PipelineError::Snapshot`]; the memory keeps answering.
-    pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
+    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
         self.answerer.snapshot()
     }
 

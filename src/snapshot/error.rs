@@ -118,12 +118,16 @@ pub enum SnapshotError {
         /// The version of this build.
         known: u64,
     },
-    /// Another process writes snapshots to the place.
-    #[error(
-        "{place}: another process writes snapshots there; stop it and start again, or name another snapshot.directory"
-    )]
+    /// Another process claimed a shard's snapshots.
+    #[error("{place}: another process writes these snapshots; this one writes them no more, and keeps answering")]
     Taken {
-        /// The place.
+        /// The place, and the shard's directory.
+        place: String,
+    },
+    /// Another process writes a shard's snapshots.
+    #[error("{place}: another process writes these snapshots; ask that one, or ask again after its next snapshot")]
+    Elsewhere {
+        /// The place, and the shard's directory.
         place: String,
     },
     /// The index of an archive is damaged.

@@ -1,7 +1,8 @@
 //! The manifest: a snapshot's files and how far it reaches, written last.
 //!
-//! In: the manifests of a place. Out: their contents, newest first, or why one is unusable. A manifest
-//! is never changed. Renamed Rust fields keep their JSON names.
+//! In: the manifests of a shard, and those of version 1, which are of all shards. Out: their contents,
+//! newest first, or why one is unusable. A manifest is never changed. Renamed Rust fields keep their
+//! JSON names.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,34 @@ use serde::{Deserialize, Serialize};
 use super::{SnapshotError, store::SnapshotStore, update::UpdateTable};
 use crate::model::{Bank, MemoryKey, ModelRef};
 
-/// Version of the manifest and of the update tables.
-const VERSION: u32 = 1;
+/// Version of the manifests that this build writes: one shard's.
+const VERSION: u32 = 2;
+/// The version before: of all shards, in the place itself.
+const VERSION_OF_ALL: u32 = 1;
 
-/// A snapshot: how far it reaches, and its files.
+/// Which snapshot of a shard: the epoch of its writer's claim, then its number. The greatest is the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ManifestId {
+    /// The epoch under which it was written; 0 in version 1, which has no claims.
+    pub epoch: u64,
+    /// Its number.
+    pub number: u64,
+}
+
+/// The directory of a shard's snapshots.
+pub(super) fn shard_directory(partition: u32) -> String {
+    format!("shard-{partition:05}")
+}
+
+/// A snapshot of a shard: how far it reaches, and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this format and of the tables: 1.
+    /// Version of this format: 2; 1 for a snapshot of all shards.
     pub version: u32,
-    /// The snapshot's number in its place, from 1.
+    /// The epoch that its writer had claimed; 0 in version 1.
+    #[serde(default)]
+    pub epoch: u64,
+    /// The snapshot's number, from 1; it grows with each snapshot of the shard.
     pub number: u64,
     /// When it was written, in milliseconds since 1970.
     pub taken_ms: i64,
@@ -26,7 +46,8 @@ pub struct Manifest {
     pub log: String,
     /// Partitions of the memory topic.
     pub partitions: u32,
-    /// How far it reaches, by partition of the memory topic.
+    /// How far it reaches: one entry, for the shard's partition of the memory topic; in version 1, one
+    /// for each partition.
     pub reached: Vec<Reached>,
     /// Read positions: (turns partition, first offset that it does not cover), where known.
     pub covers: Vec<(u32, u64)>,
@@ -129,6 +150,14 @@ pub struct LiveCounts {
     pub choices: u64,
 }
 
+impl std::ops::AddAssign for LiveCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.records += other.records;
+        self.units += other.units;
+        self.choices += other.choices;
+    }
+}
+
 /// Files that were written together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
@@ -141,7 +170,7 @@ pub struct Segment {
 pub struct TableFile {
     /// The table.
     pub table: UpdateTable,
-    /// Its path.
+    /// Its path, from the place on.
     pub path: String,
     /// Its number of rows.
     pub rows: u64,
@@ -160,12 +189,13 @@ struct Sealed {
 
 impl Manifest {
     /// The directory of the manifests.
-    pub(super) const DIRECTORY: &str = "manifests";
+    const DIRECTORY: &str = "manifests";
 
-    /// The manifest of an empty place.
+    /// The manifest of a shard without snapshots.
     pub(super) fn first(log: &str, partitions: u32, settings: &str) -> Self {
         Self {
             version: VERSION,
+            epoch: 0,
             number: 0,
             taken_ms: 0,
             log: log.to_owned(),
@@ -185,16 +215,36 @@ impl Manifest {
         }
     }
 
-    /// Its number and counts, as a line of text.
+    /// Its id.
     #[must_use]
-    pub fn summary(&self) -> String {
-        let bytes: u64 = self.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
-        let LiveCounts { records, units, choices } = self.live;
-        let megabytes = bytes as f64 / 1e6;
-        format!(
-            "snapshot {}: {records} records, {units} units, {choices} choices; {megabytes:.1} MB in all",
-            self.number
-        )
+    pub fn id(&self) -> ManifestId {
+        ManifestId { epoch: self.epoch, number: self.number }
+    }
+
+    /// Bytes of its files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum()
+    }
+
+    /// Whether it is of all shards.
+    pub(super) fn is_of_all(&self) -> bool {
+        self.version == VERSION_OF_ALL
+    }
+
+    /// What a manifest of all shards says of one; its files hold rows of the others too.
+    pub(super) fn of_shard(mut self, partition: u32, partition_of: &dyn Fn(&Bank) -> u32) -> Self {
+        self.reached.retain(|reached| reached.partition == partition);
+        self.covers.retain(|(turns, _)| *turns == partition);
+        self.gaps.retain(|gap| gap.partition == partition);
+        self.deleted.retain(|deleted| partition_of(&deleted.bank) == partition);
+        self.unreadable.retain(|record| partition_of(&record.key.bank) == partition);
+        self
+    }
+
+    /// The same, as the first of version 2 begins with it.
+    pub(super) fn continued(self) -> Self {
+        Self { version: VERSION, ..self }
     }
 
     /// Whether an as-of question can be answered for a read that ended at `offset`.
@@ -210,49 +260,84 @@ impl Manifest {
         self.segments.iter().flat_map(|segment| &segment.files).filter(move |file| file.table == table)
     }
 
-    /// Writes it; false when a manifest with its number exists.
-    pub(super) fn write(&self, store: &SnapshotStore) -> Result<bool, SnapshotError> {
+    /// Writes it into a shard's directory; false when a manifest with its id exists.
+    pub(super) fn write(&self, store: &SnapshotStore, partition: u32) -> Result<bool, SnapshotError> {
         let manifest = serde_json::to_value(self).unwrap_or_default();
         let sealed = Sealed { blake3: hash(&manifest), manifest };
         let json = serde_json::to_vec_pretty(&sealed).unwrap_or_default();
-        store.put_fresh(&Self::path(self.number), json.into())
+        store.put_fresh(&Self::path(partition, self.id()), json.into())
     }
 
-    /// The numbers of the manifests of a place, newest first.
-    pub(super) fn numbers(store: &SnapshotStore) -> Result<Vec<u64>, SnapshotError> {
-        let number =
-            |path: String| path.strip_prefix(Self::DIRECTORY)?.strip_prefix('/')?.strip_suffix(".json")?.parse().ok();
+    /// The directory of a shard's manifests.
+    pub(super) fn directory(partition: u32) -> String {
+        format!("{}/{}", shard_directory(partition), Self::DIRECTORY)
+    }
+
+    /// The manifests of a shard, newest first.
+    pub(super) fn ids(store: &SnapshotStore, partition: u32) -> Result<Vec<ManifestId>, SnapshotError> {
+        let directory = Self::directory(partition);
+        let id = |path: String| {
+            let (epoch, number) = name(&path, &directory)?.split_once('-')?;
+            Some(ManifestId { epoch: epoch.parse().ok()?, number: number.parse().ok()? })
+        };
+        let mut ids: Vec<ManifestId> = store.list(&directory)?.into_iter().filter_map(id).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    /// The numbers of the manifests of all shards, newest first.
+    pub(super) fn numbers_of_all(store: &SnapshotStore) -> Result<Vec<u64>, SnapshotError> {
+        let number = |path: String| name(&path, Self::DIRECTORY)?.parse().ok();
         let mut numbers: Vec<u64> = store.list(Self::DIRECTORY)?.into_iter().filter_map(number).collect();
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         Ok(numbers)
     }
 
-    /// The manifest of a number.
-    pub(super) fn read(store: &SnapshotStore, number: u64) -> Result<Self, SnapshotError> {
-        let path = Self::path(number);
+    /// A manifest of a shard.
+    pub(super) fn read(store: &SnapshotStore, partition: u32, id: ManifestId) -> Result<Self, SnapshotError> {
+        Self::read_path(store, &Self::path(partition, id), VERSION, id)
+    }
+
+    /// A manifest of all shards.
+    pub(super) fn read_of_all(store: &SnapshotStore, number: u64) -> Result<Self, SnapshotError> {
+        Self::read_path(store, &Self::path_of_all(number), VERSION_OF_ALL, ManifestId { epoch: 0, number })
+    }
+
+    fn read_path(store: &SnapshotStore, path: &str, known: u32, id: ManifestId) -> Result<Self, SnapshotError> {
         let damaged = |problem: String| SnapshotError::Unfit { place: format!("{}/{path}", store.place()), problem };
-        let bytes = store.get(&path)?.ok_or_else(|| damaged("it is missing".to_owned()))?;
+        let bytes = store.get(path)?.ok_or_else(|| damaged("it is missing".to_owned()))?;
         let sealed: Sealed = serde_json::from_slice(&bytes).map_err(|e| damaged(format!("not a manifest: {e}")))?;
         if sealed.blake3 != hash(&sealed.manifest) {
             return Err(damaged("it differs from what was written".to_owned()));
         }
         let found = sealed.manifest.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
-        if found != u64::from(VERSION) {
+        if found != u64::from(known) {
             let place = format!("{}/{path}", store.place());
-            return Err(SnapshotError::Version { place, found, known: VERSION.into() });
+            return Err(SnapshotError::Version { place, found, known: known.into() });
         }
         let manifest: Self =
             serde_json::from_value(sealed.manifest).map_err(|e| damaged(format!("not a manifest: {e}")))?;
-        if manifest.number != number {
-            return Err(damaged(format!("it is the manifest of snapshot {}", manifest.number)));
+        if manifest.id() != id {
+            let ManifestId { epoch, number } = manifest.id();
+            return Err(damaged(format!("it is the manifest of snapshot {number} of epoch {epoch}")));
         }
         Ok(manifest)
     }
 
-    /// The path of the manifest with a number.
-    pub(super) fn path(number: u64) -> String {
+    /// The path of a shard's manifest.
+    pub(super) fn path(partition: u32, id: ManifestId) -> String {
+        format!("{}/{:08}-{:012}.json", Self::directory(partition), id.epoch, id.number)
+    }
+
+    /// The path of a manifest of all shards.
+    pub(super) fn path_of_all(number: u64) -> String {
         format!("{}/{number:012}.json", Self::DIRECTORY)
     }
+}
+
+/// The name of a JSON file in a directory.
+fn name<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
+    path.strip_prefix(directory)?.strip_prefix('/')?.strip_suffix(".json")
 }
 
 impl TableFile {

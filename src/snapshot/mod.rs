@@ -7,12 +7,16 @@
 //! - `archive`: the files of a topic's table (`ripplemem replay`); `row` reads a record, `table` and
 //!   `columns` define the tables, `statement` describes them for `schemas/tables`
 //! - `update`: the update tables of a snapshot, whose rows carry +1 or -1
-//! - `writer`: writes snapshots; `segment_files` its files, `live_rows` what is live, `rewrite`
-//!   replaces files to delete turns, to trim history, and to merge small files
+//! - `writer`: writes snapshots of a shard; `claim`: who writes them; `segment_files` the files,
+//!   `live_rows` what is live, `rewrite` replaces files to delete turns, to trim history, and to merge
+//!   small files
 //! - `manifest`: the files of a snapshot, written last; `store`: the directory or bucket
 //! - `restore`: reads a snapshot; `restored`: what it returns
 
 mod archive;
+mod claim;
+#[cfg(test)]
+mod claim_tests;
 mod columns;
 mod error;
 mod live_rows;
@@ -31,9 +35,10 @@ mod update;
 mod writer;
 
 pub use archive::{Archive, ArchiveIndex, ArchivedFile};
+pub use claim::ClaimRule;
 pub use columns::Column;
 pub use error::SnapshotError;
-pub use manifest::{DeletedTurn, Gap, LiveCounts, Manifest, Reached, Segment, TableFile, UnreadableRecord};
+pub use manifest::{DeletedTurn, Gap, LiveCounts, Manifest, ManifestId, Reached, Segment, TableFile, UnreadableRecord};
 pub use restore::Snapshots;
 pub use restored::{AsOf, BankDiff, Restored, RestoredRecord};
 pub use row::TopicRow;

@@ -1,7 +1,8 @@
-//! Reads snapshots: the newest, or a bank as of an earlier offset.
+//! Reads snapshots of a shard: the newest, or a bank as of an earlier offset.
 //!
-//! In: the files that a manifest lists. Out: the live records, ready for the dataflow, and the choices
-//! of their units. A damaged snapshot is reported by name, and the one before it is used.
+//! In: the files that a manifest of the shard lists; before its first, one of version 1, which is of
+//! all shards. Out: the live records, ready for the dataflow, and the choices of their units. A damaged
+//! snapshot is reported by name, and the one before it is used. No file of another shard is read.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -12,7 +13,11 @@ use std::{
 };
 
 use super::{
-    AsOf, BankDiff, Manifest, Reached, Restored, RestoredRecord, Segment, SnapshotError, SnapshotWriter, TableFile,
+    AsOf, BankDiff, ClaimRule, LiveCounts, Manifest, ManifestId, Reached, Restored, RestoredRecord, Segment,
+    SnapshotError, SnapshotWriter, TableFile,
+    claim::Claim,
+    manifest::shard_directory,
+    segment_files::SegmentFiles,
     store::SnapshotStore,
     update::{ChoiceColumns, HeadColumns, TurnColumns, UnitColumns, UpdateTable, batches},
 };
@@ -21,17 +26,26 @@ use crate::{
     model::{Bank, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, UnitId, WindowState},
 };
 
+/// How often the newest snapshot is looked for again, where its writer has replaced it meanwhile.
+const ATTEMPTS: usize = 3;
+
 /// The snapshots of one log in one place.
 pub struct Snapshots {
-    store: SnapshotStore,
+    store: Arc<SnapshotStore>,
     log: String,
     partitions: u32,
     settings: String,
+    partition_of: PartitionOf,
 }
+
+/// The partition of a bank, of so many.
+type PartitionOf = fn(&Bank, u32) -> u32;
 
 /// The rows to read.
 #[derive(Default)]
 struct Scope<'s> {
+    /// The shard's partition: files of version 1 have rows of others too.
+    partition: u32,
     bank: Option<&'s Bank>,
     /// The last offset, inclusive.
     until: Option<u64>,
@@ -39,8 +53,10 @@ struct Scope<'s> {
 }
 
 impl Scope<'_> {
-    fn includes(&self, bank: &str, offset: u64) -> bool {
-        self.bank.is_none_or(|wanted| wanted.as_str() == bank) && self.until.is_none_or(|until| offset <= until)
+    fn includes(&self, partition: u32, bank: &str, offset: u64) -> bool {
+        self.partition == partition
+            && self.bank.is_none_or(|wanted| wanted.as_str() == bank)
+            && self.until.is_none_or(|until| offset <= until)
     }
 }
 
@@ -49,51 +65,96 @@ type RemovedVersions = HashSet<(RecordKey, u64)>;
 
 impl Snapshots {
     /// Opens a place: a directory, which is created, or the URL of a bucket. `settings` is a hash of the
-    /// settings that the choices depend on.
+    /// settings that the choices depend on; `partition_of` says where a bank lies.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
-    pub fn open(place: &str, log: &str, partitions: u32, settings: String) -> Result<Self, SnapshotError> {
-        Ok(Self { store: SnapshotStore::open(place)?, log: log.to_owned(), partitions, settings })
+    pub fn open(
+        place: &str,
+        log: &str,
+        partitions: u32,
+        settings: String,
+        partition_of: PartitionOf,
+    ) -> Result<Self, SnapshotError> {
+        let store = Arc::new(SnapshotStore::open(place)?);
+        Ok(Self { store, log: log.to_owned(), partitions, settings, partition_of })
     }
 
     #[cfg(test)]
     pub(super) fn over(objects: Box<dyn super::store::Objects>) -> Self {
         let (log, settings) = ("a test's log".to_owned(), "settings".to_owned());
-        Self { store: SnapshotStore::over(objects), log, partitions: 2, settings }
+        let partition_of = |bank: &Bank, _: u32| u32::from(bank.as_str() == "b/c");
+        Self { store: Arc::new(SnapshotStore::over(objects)), log, partitions: 2, settings, partition_of }
     }
 
-    /// The newest undamaged snapshot, if any. Calls `warn` for each damaged one, and `progress` with the
-    /// bytes that are read, and all bytes.
+    /// The newest undamaged snapshot of a shard, if any. Calls `warn` for each damaged one, and `progress`
+    /// with the bytes that are read, and all bytes.
     ///
     /// # Errors
     /// [`SnapshotError`] when the place cannot be reached, or holds snapshots of another log.
     pub fn newest(
         &self,
+        partition: u32,
         window_turns: bool,
         warn: &mut dyn FnMut(&str),
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<Restored>, SnapshotError> {
-        let scope = Scope { window_turns, ..Scope::default() };
-        for number in Manifest::numbers(&self.store)? {
-            let read = self.numbered(number).and_then(|manifest| self.read(manifest, &scope, progress));
-            match read {
-                Ok(restored) => return Ok(Some(restored)),
-                Err(unfit @ SnapshotError::Unfit { .. }) => {
-                    warn(&format!("{unfit}; this snapshot is skipped, the one before it is used"))
+        let scope = Scope { partition, window_turns, ..Scope::default() };
+        let mut damaged = Vec::new();
+        'again: for attempt in 1..=ATTEMPTS {
+            let candidates = self.candidates(partition)?;
+            damaged.clear();
+            for candidate in &candidates {
+                match self.listed(partition, *candidate).and_then(|manifest| self.read(manifest, &scope, progress)) {
+                    Ok(restored) => {
+                        damaged.iter().for_each(|what: &String| warn(what));
+                        return Ok(Some(restored));
+                    }
+                    Err(unfit @ SnapshotError::Unfit { .. }) => {
+                        // Its writer may have replaced it while it was read.
+                        if attempt < ATTEMPTS && self.candidates(partition)? != candidates {
+                            continue 'again;
+                        }
+                        damaged.push(format!("{unfit}; this snapshot is skipped, the one before it is used"));
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
             }
+            break;
         }
+        damaged.iter().for_each(|what| warn(what));
         Ok(None)
     }
 
-    /// The newest manifest, if any.
+    /// The newest manifest of a shard, if any.
     ///
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
-    pub fn manifest(&self) -> Result<Option<Manifest>, SnapshotError> {
-        Manifest::numbers(&self.store)?.first().map(|number| self.numbered(*number)).transpose()
+    pub fn manifest(&self, partition: u32) -> Result<Option<Manifest>, SnapshotError> {
+        self.candidates(partition)?.first().map(|candidate| self.listed(partition, *candidate)).transpose()
+    }
+
+    /// The newest snapshot that is listed, damaged or not: what a writer that continues from there must
+    /// still find. Ask for it before [`Self::newest`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when the place cannot be reached.
+    pub fn newest_id(&self, partition: u32) -> Result<Option<ManifestId>, SnapshotError> {
+        Ok(Manifest::ids(&self.store, partition)?.first().copied())
+    }
+
+    /// The error of a shard whose snapshots another process writes.
+    #[must_use]
+    pub fn elsewhere(&self, partition: u32) -> SnapshotError {
+        SnapshotError::Elsewhere { place: format!("{}/{}", self.store.place(), shard_directory(partition)) }
+    }
+
+    /// Whether a process may write a shard's snapshots now.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when the place cannot be reached.
+    pub fn may_claim(&self, partition: u32, run: &str, rule: ClaimRule, now_ms: i64) -> Result<bool, SnapshotError> {
+        Claim::allows(&self.store, partition, run, rule, now_ms)
     }
 
     /// Where the last read of a partition at or before a point ended: the offset to ask for.
@@ -101,7 +162,7 @@ impl Snapshots {
     /// # Errors
     /// [`SnapshotError::Before`] when no history is kept for that point.
     pub fn resolve(&self, partition: u32, at: AsOf) -> Result<u64, SnapshotError> {
-        match self.manifest()? {
+        match self.manifest(partition)? {
             Some(manifest) => self.resolve_in(&manifest, partition, at),
             None => {
                 Err(SnapshotError::Before { at: at.to_string(), oldest: "nothing: there is no snapshot".to_owned() })
@@ -114,8 +175,8 @@ impl Snapshots {
     /// # Errors
     /// [`SnapshotError`] when it cannot be read.
     pub fn as_of(&self, bank: &Bank, partition: u32, offset: u64) -> Result<Restored, SnapshotError> {
-        let manifest = self.manifest()?.ok_or(SnapshotError::None)?;
-        let scope = Scope { bank: Some(bank), until: Some(offset), window_turns: false };
+        let manifest = self.manifest(partition)?.ok_or(SnapshotError::None)?;
+        let scope = Scope { partition, bank: Some(bank), until: Some(offset), window_turns: false };
         let mut restored = self.read(manifest, &scope, &mut |_, _| {})?;
         restored.manifest.reached = vec![Reached { next_offset: offset + 1, ..Reached::nothing(partition) }];
         restored.manifest.covers = Vec::new();
@@ -144,35 +205,57 @@ impl Snapshots {
         })
     }
 
-    /// A writer that continues from what was restored, or from an empty memory. `run` must differ from
-    /// that of every other process that wrote here. `history_days` of history are kept; 0: all.
+    /// A writer of a shard's snapshots that continues from what was restored, or from an empty shard; `seen`
+    /// is [`Self::newest_id`] from before the restore. It claims them with its first snapshot, or by `rule`
+    /// when what waits for that grows too large. `run` must
+    /// differ from that of every other process that wrote here. `history_days` of history are kept; 0: all.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].
     pub fn writer(
-        self,
+        &self,
+        partition: u32,
+        seen: Option<ManifestId>,
         restored: Option<&Restored>,
         run: String,
         history_days: u64,
+        rule: ClaimRule,
     ) -> Result<SnapshotWriter, SnapshotError> {
-        self.store.sweep(&[&UpdateTable::ALL.map(UpdateTable::name)[..], &[Manifest::DIRECTORY]].concat())?;
-        let numbers = Manifest::numbers(&self.store)?;
+        let tables = UpdateTable::ALL.map(|table| SegmentFiles::directory(partition, table));
+        let others = [Manifest::directory(partition), Claim::directory(partition)];
+        self.store.sweep(&[&tables[..], &others].concat())?;
         let mut first = match restored {
-            Some(restored) => Manifest { settings: self.settings, ..restored.manifest.clone() },
+            Some(restored) => Manifest { settings: self.settings.clone(), ..restored.manifest.clone() },
             None => Manifest::first(&self.log, self.partitions, &self.settings),
         };
         // The number of a damaged snapshot is not used again.
-        first.number = numbers.first().copied().unwrap_or_default();
-        Ok(SnapshotWriter::new(self.store, first, restored, run, history_days))
+        first.number = first.number.max(seen.map_or(0, |seen| seen.number));
+        let files = SegmentFiles::new(Arc::clone(&self.store), partition, run);
+        Ok(SnapshotWriter::new(files, first, seen, restored, history_days, rule))
     }
 
-    fn numbered(&self, number: u64) -> Result<Manifest, SnapshotError> {
-        let manifest = Manifest::read(&self.store, number)?;
+    /// A shard's snapshots, newest first; those of version 1 are older than its own.
+    fn candidates(&self, partition: u32) -> Result<Vec<Candidate>, SnapshotError> {
+        let own: Vec<Candidate> = Manifest::ids(&self.store, partition)?.into_iter().map(Candidate::Own).collect();
+        if !own.is_empty() {
+            return Ok(own);
+        }
+        Ok(Manifest::numbers_of_all(&self.store)?.into_iter().map(Candidate::OfAll).collect())
+    }
+
+    fn listed(&self, partition: u32, candidate: Candidate) -> Result<Manifest, SnapshotError> {
+        let manifest = match candidate {
+            Candidate::Own(id) => Manifest::read(&self.store, partition, id)?,
+            Candidate::OfAll(number) => Manifest::read_of_all(&self.store, number)?,
+        };
         if (manifest.log.as_str(), manifest.partitions) != (self.log.as_str(), self.partitions) {
             let (place, found, ours) = (self.store.place().to_owned(), manifest.log, self.log.clone());
             return Err(SnapshotError::Other { place, found, ours });
         }
-        Ok(manifest)
+        if !manifest.is_of_all() {
+            return Ok(manifest);
+        }
+        Ok(manifest.of_shard(partition, &|bank| (self.partition_of)(bank, self.partitions)))
     }
 
     /// As [`Self::resolve`], for a manifest.
@@ -216,7 +299,8 @@ impl Snapshots {
         scope: &Scope<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Restored, SnapshotError> {
-        let total: u64 = manifest.segments.iter().flat_map(|segment| &segment.files).map(|file| file.bytes).sum();
+        let mut manifest = manifest;
+        let total = manifest.bytes();
         let removed = self.removed_versions(&manifest, scope)?;
         let next = AtomicUsize::new(0);
         let (done, finished) = crossbeam_channel::unbounded();
@@ -254,17 +338,19 @@ impl Snapshots {
             differential_dataflow::consolidation::consolidate(&mut changes);
             if let Some((choice, count)) = changes.iter().find(|(_, count)| *count != 1) {
                 let problem = format!("bank {bank}: {choice:?} has the count {count}, not 1");
-                let place = format!("{}: snapshot {}", self.store.place(), manifest.number);
+                let shard = shard_directory(scope.partition);
+                let place = format!("{}/{shard}: snapshot {}", self.store.place(), manifest.number);
                 return Err(SnapshotError::Unfit { place, problem });
             }
             live.insert(bank, changes.into_iter().map(|(choice, _)| choice).collect());
         }
-        Ok(Restored {
-            choices: live,
-            records: parts.into_values().flatten().collect(),
-            same_settings: manifest.settings == self.settings,
-            manifest,
-        })
+        let records: Vec<RestoredRecord> = parts.into_values().flatten().collect();
+        if manifest.is_of_all() {
+            let units = records.iter().map(|record| record.extraction.units.len() as u64).sum();
+            let choices = live.values().map(|of_bank: &Vec<_>| of_bank.len() as u64).sum();
+            manifest.live = LiveCounts { records: records.len() as u64, units, choices };
+        }
+        Ok(Restored { choices: live, records, same_settings: manifest.settings == self.settings, manifest })
     }
 
     /// The versions of records that were removed within the scope.
@@ -277,8 +363,8 @@ impl Snapshots {
                 let batch = batch.map_err(unfit)?;
                 let heads = HeadColumns::of(&batch).map_err(unfit)?;
                 for row in 0..batch.num_rows() {
-                    if !heads.added(row) && !heads.continues(row) && scope.includes(heads.bank(row), heads.offset(row))
-                    {
+                    let is_in = scope.includes(heads.partition(row), heads.bank(row), heads.offset(row));
+                    if is_in && !heads.added(row) && !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
                         removed.insert((RecordKey::from(&key), heads.since(row)));
                     }
@@ -308,7 +394,7 @@ impl Snapshots {
                 let (heads, turns) = (HeadColumns::of(&batch).map_err(unfit)?, TurnColumns::of(&batch).map_err(unfit)?);
                 let mut at = None;
                 for row in 0..batch.num_rows() {
-                    if !heads.added(row) || !scope.includes(heads.bank(row), heads.offset(row)) {
+                    if !heads.added(row) || !scope.includes(heads.partition(row), heads.bank(row), heads.offset(row)) {
                         at = None;
                         continue;
                     }
@@ -334,7 +420,7 @@ impl Snapshots {
                 let (heads, units) = (HeadColumns::of(&batch).map_err(unfit)?, UnitColumns::of(&batch).map_err(unfit)?);
                 let mut at: Option<Option<usize>> = None;
                 for row in 0..batch.num_rows() {
-                    if !heads.added(row) || !scope.includes(heads.bank(row), heads.offset(row)) {
+                    if !heads.added(row) || !scope.includes(heads.partition(row), heads.bank(row), heads.offset(row)) {
                         at = None;
                         continue;
                     }
@@ -373,7 +459,7 @@ impl Snapshots {
             let mut last: Option<Bank> = None;
             for row in 0..batch.num_rows() {
                 let name = choices.bank(row);
-                if !scope.includes(name, choices.offset(row)) {
+                if !scope.includes(choices.partition(row), name, choices.offset(row)) {
                     continue;
                 }
                 if last.as_ref().is_none_or(|bank| bank.as_str() != name) {
@@ -389,6 +475,15 @@ impl Snapshots {
         }
         Ok(())
     }
+}
+
+/// A snapshot that may hold a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Candidate {
+    /// One of the shard.
+    Own(ManifestId),
+    /// One of version 1, of all shards.
+    OfAll(u64),
 }
 
 /// The live records of a segment that were read so far: with their keys, the offsets that added

@@ -3,6 +3,8 @@
 //! In: batches of an update table. Out: files with unique names, and back. Two runs never write the
 //! same name, and a file is never overwritten.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parquet::{
@@ -11,23 +13,39 @@ use parquet::{
     file::properties::WriterProperties,
 };
 
-use super::{SnapshotError, TableFile, UpdateTable, store::SnapshotStore, update::batches};
+use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, store::SnapshotStore, update::batches};
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 8_192;
 
-/// The files of one writer.
+/// The files of the writer of one shard.
 pub(super) struct SegmentFiles {
     /// Where they are stored.
-    pub store: SnapshotStore,
+    pub store: Arc<SnapshotStore>,
+    partition: u32,
     /// A name that no other writer has.
     run: String,
     count: u64,
 }
 
 impl SegmentFiles {
-    pub(super) fn new(store: SnapshotStore, run: String) -> Self {
-        Self { store, run, count: 0 }
+    pub(super) fn new(store: Arc<SnapshotStore>, partition: u32, run: String) -> Self {
+        Self { store, partition, run, count: 0 }
+    }
+
+    /// The partition of the shard.
+    pub(super) fn partition(&self) -> u32 {
+        self.partition
+    }
+
+    /// The name that no other writer has.
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// The directory of a table.
+    pub(super) fn directory(partition: u32, table: UpdateTable) -> String {
+        format!("{}/{}", shard_directory(partition), table.name())
     }
 
     /// Writes rows of a table to a new file; `None` without rows.
@@ -51,7 +69,7 @@ impl SegmentFiles {
     /// A path that no file has.
     pub(super) fn new_path(&mut self, table: UpdateTable) -> String {
         self.count += 1;
-        format!("{}/{}-{:06}.parquet", table.name(), self.run, self.count)
+        format!("{}/{}-{:06}.parquet", Self::directory(self.partition, table), self.run, self.count)
     }
 }
 

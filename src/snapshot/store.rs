@@ -116,7 +116,7 @@ impl SnapshotStore {
 
     /// Deletes the leftovers of killed writes in these directories: no listing shows them, and they may
     /// hold turns that are deleted later.
-    pub(super) fn sweep(&self, directories: &[&str]) -> Result<(), SnapshotError> {
+    pub(super) fn sweep(&self, directories: &[String]) -> Result<(), SnapshotError> {
         let Some(place) = &self.directory else { return Ok(()) };
         for path in directories.iter().map(|directory| place.join(directory)) {
             let failed = |e| SnapshotError::disk(&path, "deleting the leftovers of a write", e);

@@ -23,10 +23,10 @@ use crate::{
 
 /// A store in memory whose calls fail as planned.
 #[derive(Clone, Default)]
-struct FaultyStore {
-    objects: Arc<Mutex<BTreeMap<String, Bytes>>>,
+pub(super) struct FaultyStore {
+    pub(super) objects: Arc<Mutex<BTreeMap<String, Bytes>>>,
     /// Calls until the next failures, their number, and whether failed calls take effect.
-    failures: Arc<Mutex<Vec<(u32, u32, bool)>>>,
+    pub(super) failures: Arc<Mutex<Vec<(u32, u32, bool)>>>,
 }
 
 impl FaultyStore {
@@ -151,26 +151,29 @@ fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRe
 
 /// The live records by key, and the live choices.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Model {
+pub(super) struct Model {
     records: BTreeMap<Vec<u8>, MemoryRecord>,
     choices: BTreeSet<(Bank, GraphChoice)>,
 }
 
 /// Records by key, with their turns and units; choices.
-type Contents = (BTreeMap<Vec<u8>, (Vec<WindowTurn>, Vec<u64>)>, BTreeSet<(Bank, GraphChoice)>);
+pub(super) type Contents = (BTreeMap<Vec<u8>, (Vec<WindowTurn>, Vec<u64>)>, BTreeSet<(Bank, GraphChoice)>);
 
 impl Model {
-    fn of(restored: &Restored) -> Contents {
-        let records = restored.records.iter().map(|record| {
-            let units = record.extraction.units.iter().map(|unit| unit.id.0).collect();
-            (record.key.to_bytes(), (record.window_turns.clone(), units))
-        });
-        let choices = restored.choices.iter().flat_map(|(bank, of)| of.iter().map(|c| (bank.clone(), *c)));
-        (records.collect(), choices.collect())
+    pub(super) fn of<'r>(shards: impl IntoIterator<Item = &'r Restored>) -> Contents {
+        let (mut records, mut choices) = Contents::default();
+        for restored in shards {
+            records.extend(restored.records.iter().map(|record| {
+                let units = record.extraction.units.iter().map(|unit| unit.id.0).collect();
+                (record.key.to_bytes(), (record.window_turns.clone(), units))
+            }));
+            choices.extend(restored.choices.iter().flat_map(|(bank, of)| of.iter().map(|c| (bank.clone(), *c))));
+        }
+        (records, choices)
     }
 
     /// The same of the expected state.
-    fn expected(&self) -> Contents {
+    pub(super) fn expected(&self) -> Contents {
         let records = self.records.iter().map(|(key, record)| {
             let mut units: Vec<u64> = record.units.iter().map(|unit| unit.id.0).collect();
             units.sort_unstable();
@@ -185,24 +188,30 @@ fn appended(offset: u64) -> i64 {
     (1 + offset as i64) * 6 * 3_600_000
 }
 
-struct History {
+pub(super) struct History {
     dice: u64,
     live: [Model; 2],
     offsets: [u64; 2],
     deleted: BTreeSet<String>,
     /// No turn is deleted.
     edits_only: bool,
+    /// Everything is in partition 0.
+    one_shard: bool,
 }
 
 impl History {
+    pub(super) fn new(dice: u64, edits_only: bool, one_shard: bool) -> Self {
+        Self { dice, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only, one_shard }
+    }
+
     fn below(&mut self, n: u64) -> u64 {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.dice >> 33) % n
     }
 
     /// A read of one partition with a few records, and some choices.
-    fn next(&mut self) -> (LogRead, ChoiceChanges) {
-        let partition = self.below(2);
+    pub(super) fn next(&mut self) -> (LogRead, ChoiceChanges) {
+        let partition = self.below(if self.one_shard { 1 } else { 2 });
         let at = partition as usize;
         let mut records = Vec::new();
         for _ in 0..1 + self.below(4) {
@@ -280,7 +289,7 @@ impl History {
         self.offsets.map(appended).into_iter().max().unwrap()
     }
 
-    fn all(&self) -> Model {
+    pub(super) fn all(&self) -> Model {
         let mut all = self.live[0].clone();
         all.records.extend(self.live[1].records.clone());
         all.choices.extend(self.live[1].choices.clone());
@@ -288,9 +297,24 @@ impl History {
     }
 }
 
-fn newest(faulty: &FaultyStore) -> Option<Restored> {
-    Snapshots::over(Box::new(faulty.clone())).newest(true, &mut |_| {}, &mut |_, _| {}).unwrap()
+/// The newest snapshots of both shards.
+pub(super) fn newest(faulty: &FaultyStore) -> Vec<Restored> {
+    let snapshots = Snapshots::over(Box::new(faulty.clone()));
+    (0..2).filter_map(|shard| snapshots.newest(shard, true, &mut |_| {}, &mut |_, _| {}).unwrap()).collect()
 }
+
+/// A writer of shard 0 that continues from its newest snapshot.
+pub(super) fn writer(snapshots: &Snapshots, run: &str, history_days: u64) -> SnapshotWriter {
+    writer_of(snapshots, 0, run, history_days)
+}
+
+fn writer_of(snapshots: &Snapshots, shard: u32, run: &str, history_days: u64) -> SnapshotWriter {
+    let seen = snapshots.newest_id(shard).unwrap();
+    let restored = snapshots.newest(shard, false, &mut |_| {}, &mut |_, _| {}).unwrap();
+    snapshots.writer(shard, seen, restored.as_ref(), run.to_owned(), history_days, AT_ONCE).unwrap()
+}
+
+pub(super) const AT_ONCE: ClaimRule = ClaimRule::AtOnce;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -308,57 +332,59 @@ proptest! {
         edits_only: bool,
     ) {
         let faulty = FaultyStore::default();
-        let mut history = History { dice: seed, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only };
-        let writer = |restored: Option<&Restored>, run: usize| {
-            Snapshots::over(Box::new(faulty.clone())).writer(restored, format!("run{run}"), history_days).unwrap()
-        };
-        let mut current = writer(None, 0);
+        let mut history = History::new(seed, edits_only, false);
+        let snapshots = Snapshots::over(Box::new(faulty.clone()));
+        let writers = |run: usize| [0, 1].map(|shard| writer_of(&snapshots, shard, &format!("run{run}"), history_days));
+        let mut current = writers(0);
         // After a restart, the reads since the last snapshot come again from the log.
-        let (mut since, mut taken) = (Vec::new(), vec![Model::default().expected()]);
+        let (mut since, mut taken) = (Vec::new(), [0, 1].map(|_| vec![Model::default().expected()]));
         let mut moments: Vec<(u32, u64, Model)> = Vec::new();
-        prop_assert!(current.snapshot(1).unwrap().is_some());
+        for writer in &mut current {
+            prop_assert!(writer.snapshot(1, AT_ONCE).unwrap().is_some());
+        }
         *faulty.failures.lock().unwrap() = failures;
         for n in 0..reads {
             if restarts.contains(&n) {
                 let paused = std::mem::take(&mut *faulty.failures.lock().unwrap());
-                let restored = newest(&faulty).unwrap();
-                current = writer(Some(&restored), n + 1);
-                let reached = |partition: u32| {
-                    let reached = restored.manifest.reached.iter().find(|reached| reached.partition == partition);
-                    reached.map_or(0, |reached| reached.next_offset)
-                };
+                let restored = newest(&faulty);
+                current = writers(n + 1);
+                let reached = |partition: u32| restored[partition as usize].manifest.reached[0].next_offset;
                 for (read, changes) in since.iter().filter(|(read, _): &&(LogRead, _)| read.next_offset > reached(read.partition)) {
-                    current.add(read, changes).unwrap();
+                    current[read.partition as usize].add(read, changes).unwrap();
                 }
                 *faulty.failures.lock().unwrap() = paused;
             }
             let (read, changes) = history.next();
-            current.add(&read, &changes).unwrap();
+            current[read.partition as usize].add(&read, &changes).unwrap();
             let partition = read.partition;
             moments.push((partition, read.offset, history.live[partition as usize].clone()));
             since.push((read, changes));
             if history.below(3) == 0 {
-                match current.snapshot(history.now()) {
-                    Ok(_) => {
-                        since.clear();
-                        taken = vec![history.all().expected()];
+                for (shard, writer) in current.iter_mut().enumerate() {
+                    match writer.snapshot(history.now(), AT_ONCE) {
+                        Ok(_) => taken[shard] = vec![history.live[shard].expected()],
+                        // It may exist: perhaps only the cleanup after it failed.
+                        Err(_) => taken[shard].push(history.live[shard].expected()),
                     }
-                    // It may exist: perhaps only the cleanup after it failed.
-                    Err(_) => taken.push(history.all().expected()),
                 }
             }
         }
         faulty.failures.lock().unwrap().clear();
-        prop_assert!(taken.contains(&Model::of(&newest(&faulty).unwrap())));
-        current.snapshot(history.now()).unwrap();
-        let restored = newest(&faulty).unwrap();
-        prop_assert_eq!(Model::of(&restored), history.all().expected());
-        prop_assert_eq!(restored.manifest.live.records, history.all().records.len() as u64);
+        for (taken, restored) in taken.iter().zip(newest(&faulty)) {
+            prop_assert!(taken.contains(&Model::of([&restored])));
+        }
+        for writer in &mut current {
+            writer.snapshot(history.now(), AT_ONCE).unwrap();
+        }
+        let whole = newest(&faulty);
+        prop_assert_eq!(Model::of(&whole), history.all().expected());
+        let records: u64 = whole.iter().map(|restored| restored.manifest.live.records).sum();
+        prop_assert_eq!(records, history.all().records.len() as u64);
 
-        let snapshots = Snapshots::over(Box::new(faulty.clone()));
         if history.deleted.is_empty() {
             for (partition, offset, model) in &moments {
-                let oldest = restored.manifest.reached.iter().find(|of| of.partition == *partition).unwrap().oldest.unwrap();
+                let restored = &whole[*partition as usize];
+                let oldest = restored.manifest.reached[0].oldest.unwrap();
                 if *offset < oldest.0 {
                     let error = snapshots.resolve(*partition, AsOf::Offset(*offset)).unwrap_err().to_string();
                     prop_assert!(error.contains(&format!("the oldest that can be asked for is offset {},", oldest.0)), "{error}");
@@ -386,14 +412,14 @@ proptest! {
                     let expected_units: BTreeMap<_, _> = expected.records.iter().map(|(key, r)| (key.clone(), r.units.len())).collect();
                     if (*partition == 1) == (n == 1) {
                         prop_assert_eq!(units(&past), expected_units);
-                        prop_assert_eq!(Model::of(&past).1, expected.choices);
+                        prop_assert_eq!(Model::of([&past]).1, expected.choices);
                     }
                 }
             }
         }
         // Versions removed before the oldest point have no rows, and each choice that existed then has one.
         let store = SnapshotStore::over(Box::new(faulty.clone()));
-        if restored.manifest.trimmed_ms > 0 {
+        for restored in whole.iter().filter(|restored| restored.manifest.trimmed_ms > 0) {
             let oldest: BTreeMap<u32, u64> = restored.manifest.reached.iter().map(|at| (at.partition, at.oldest.unwrap().0)).collect();
             let mut kept = BTreeSet::new();
             for file in restored.manifest.segments.iter().flat_map(|segment| &segment.files) {
@@ -419,7 +445,7 @@ proptest! {
             .values()
             .flat_map(|r| r.turns.iter().filter(|t| t.deleted).map(|t| (r.bank.clone(), t.turn.turn.clone())))
             .collect();
-        for file in restored.manifest.files(UpdateTable::Turns) {
+        for file in whole.iter().flat_map(|restored| restored.manifest.files(UpdateTable::Turns)) {
             for batch in batches(file.read(&store).unwrap(), &[]).unwrap() {
                 let batch = batch.unwrap();
                 let (heads, turns) = (HeadColumns::of(&batch).unwrap(), TurnColumns::of(&batch).unwrap());
@@ -438,9 +464,8 @@ proptest! {
 #[test]
 fn a_damaged_snapshot_is_named_and_the_one_before_is_used() {
     let faulty = FaultyStore::default();
-    let mut history =
-        History { dice: 9, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: true };
-    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
+    let mut history = History::new(9, true, true);
+    let mut writer = writer(&Snapshots::over(Box::new(faulty.clone())), "run", 0);
     let mut models = Vec::new();
     let mut paths = Vec::new();
     for n in 0..2 {
@@ -448,7 +473,7 @@ fn a_damaged_snapshot_is_named_and_the_one_before_is_used() {
             let (read, changes) = history.next();
             writer.add(&read, &changes).unwrap();
         }
-        writer.snapshot(n).unwrap().unwrap();
+        writer.snapshot(n, AT_ONCE).unwrap().unwrap();
         models.push(history.all().expected());
         paths.push(faulty.objects.lock().unwrap().keys().cloned().collect::<BTreeSet<String>>());
     }
@@ -463,21 +488,21 @@ fn a_damaged_snapshot_is_named_and_the_one_before_is_used() {
             let mut objects = whole.clone();
             match damaged {
                 Some(damaged) => drop(objects.insert(path.clone(), damaged)),
-                None if path.starts_with("manifests") => continue,
+                None if path.contains("/manifests/") => continue,
                 None => drop(objects.remove(path)),
             }
             let damaged = FaultyStore { objects: Arc::new(Mutex::new(objects)), ..FaultyStore::default() };
             let mut warnings = Vec::new();
             let snapshots = Snapshots::over(Box::new(damaged.clone()));
-            let restored = snapshots.newest(true, &mut |warning| warnings.push(warning.to_owned()), &mut |_, _| {});
+            let restored = snapshots.newest(0, true, &mut |warning| warnings.push(warning.to_owned()), &mut |_, _| {});
             let restored = restored.unwrap().unwrap();
-            assert_eq!(Model::of(&restored), models[0], "{path}");
+            assert_eq!(Model::of([&restored]), models[0], "{path}");
             assert!(warnings.len() == 1 && warnings[0].contains(path.as_str()), "{path}: {warnings:?}");
             // A writer that continues from there uses the next free number.
-            let mut next = snapshots.writer(Some(&restored), "later".to_owned(), 0).unwrap();
+            let mut next = writer_of(&snapshots, 0, "later", 0);
             let (read, changes) = history.next();
             next.add(&read, &changes).unwrap();
-            assert_eq!(next.snapshot(9).unwrap().unwrap().number, 3);
+            assert_eq!(next.snapshot(9, AT_ONCE).unwrap().unwrap().number, 3);
         }
     }
 }
@@ -486,15 +511,14 @@ fn a_damaged_snapshot_is_named_and_the_one_before_is_used() {
 #[test]
 fn history_is_trimmed_by_the_day() {
     let faulty = FaultyStore::default();
-    let mut history =
-        History { dice: 21, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: true };
-    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 2).unwrap();
-    writer.snapshot(0).unwrap().unwrap();
+    let mut history = History::new(21, true, true);
+    let mut writer = writer(&Snapshots::over(Box::new(faulty.clone())), "run", 2);
+    writer.snapshot(0, AT_ONCE).unwrap().unwrap();
     let (mut trims, mut taken) = (0, Vec::<Manifest>::new());
     for _ in 0..25 {
         let (read, changes) = history.next();
         writer.add(&read, &changes).unwrap();
-        let Some(now) = writer.snapshot(history.now()).unwrap() else { continue };
+        let Some(now) = writer.snapshot(history.now(), AT_ONCE).unwrap() else { continue };
         if let Some(last) = taken.last().cloned() {
             let kept = last.segments.iter().all(|segment| now.segments.contains(segment));
             assert!(kept || now.trimmed_ms > last.trimmed_ms);
@@ -508,7 +532,7 @@ fn history_is_trimmed_by_the_day() {
     assert!(old(last).iter().zip(old(first)).all(|(last, first)| *last > first), "{:?} {:?}", old(first), old(last));
     assert!(old(last).iter().all(|at| *at <= last.trimmed_ms));
     assert!((3..15).contains(&trims), "{trims}");
-    assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
+    assert_eq!(Model::of(&newest(&faulty)), history.all().expected());
 }
 
 const FULL_DISK: &str = "RIPPLEMEM_FULL_SNAPSHOT";
@@ -517,18 +541,17 @@ const FULL_DISK: &str = "RIPPLEMEM_FULL_SNAPSHOT";
 #[test]
 fn child_that_fills_the_disk() {
     let Some(home) = std::env::var_os(FULL_DISK) else { return };
-    let mut writer = on_disk(home.to_str().unwrap()).writer(None, "full".to_owned(), 0).unwrap();
-    let mut history =
-        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
+    let mut writer = writer(&on_disk(home.to_str().unwrap()), "full", 0);
+    let mut history = History::new(3, false, true);
     let (read, changes) = history.next();
     writer.add(&read, &changes).unwrap();
-    writer.snapshot(1).unwrap().unwrap();
+    writer.snapshot(1, AT_ONCE).unwrap().unwrap();
     for _ in 0..2_000 {
         let (read, changes) = history.next();
         writer.add(&read, &changes).unwrap();
     }
     for _ in 0..2 {
-        let error = writer.snapshot(2).unwrap_err().to_string();
+        let error = writer.snapshot(2, AT_ONCE).unwrap_err().to_string();
         assert!(
             error.contains("writing failed") && error.contains("room") && error.contains("nothing is lost"),
             "{error}"
@@ -537,7 +560,7 @@ fn child_that_fills_the_disk() {
 }
 
 fn on_disk(home: &str) -> Snapshots {
-    Snapshots::open(home, "a test's log", 2, "settings".to_owned()).unwrap()
+    Snapshots::open(home, "a test's log", 2, "settings".to_owned(), |_, _| 0).unwrap()
 }
 
 /// A full disk fails a snapshot with an error and leaves no partial file. The snapshot before it stays
@@ -555,28 +578,27 @@ fn a_full_disk_during_a_snapshot() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let left = |directory: &str| -> Vec<String> {
-        let entries = std::fs::read_dir(home.path().join(directory)).into_iter().flatten();
+        let entries = std::fs::read_dir(home.path().join("shard-00000").join(directory)).into_iter().flatten();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
     assert!(UpdateTable::ALL.iter().all(|table| left(table.name()).iter().all(|name| !name.contains('#'))));
-    assert_eq!(left("manifests"), ["000000000001.json"]);
+    assert_eq!(left("manifests"), ["00000001-000000000001.json"]);
 
-    let mut history =
-        History { dice: 3, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
+    let mut history = History::new(3, false, true);
     let (first, _) = history.next();
-    let restored = on_disk(place).newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
-    assert_eq!(Model::of(&restored), history.all().expected());
-    assert_eq!(restored.manifest.reached[first.partition as usize].next_offset, first.next_offset);
+    let restored = on_disk(place).newest(0, true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
+    assert_eq!(Model::of([&restored]), history.all().expected());
+    assert_eq!(restored.manifest.reached[0].next_offset, first.next_offset);
     // A killed write leaves a file that no listing shows.
-    std::fs::write(home.path().join("units/left.parquet#1"), "half").unwrap();
-    let mut writer = on_disk(place).writer(Some(&restored), "later".to_owned(), 0).unwrap();
+    std::fs::write(home.path().join("shard-00000/units/left.parquet#1"), "half").unwrap();
+    let mut writer = writer(&on_disk(place), "later", 0);
     for _ in 0..2_000 {
         let (read, changes) = history.next();
         writer.add(&read, &changes).unwrap();
     }
-    writer.snapshot(3).unwrap().unwrap();
-    let restored = on_disk(place).newest(true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
-    assert_eq!(Model::of(&restored), history.all().expected());
+    writer.snapshot(3, AT_ONCE).unwrap().unwrap();
+    let restored = on_disk(place).newest(0, true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
+    assert_eq!(Model::of([&restored]), history.all().expected());
     assert!(!left("units").iter().any(|name| name.contains('#') || name.starts_with("full-000004")));
 }
 
@@ -585,72 +607,50 @@ fn a_full_disk_during_a_snapshot() {
 #[test]
 fn a_lost_response_is_recognised() {
     let faulty = FaultyStore::default();
-    let mut history =
-        History { dice: 11, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
-    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
+    let mut history = History::new(11, false, true);
+    let mut writer = writer(&Snapshots::over(Box::new(faulty.clone())), "run", 0);
     let mut lost = 0;
     for calls in 0..60 {
         let (read, changes) = history.next();
         writer.add(&read, &changes).unwrap();
         *faulty.failures.lock().unwrap() = vec![(calls % 15, 1, true)];
-        lost += usize::from(writer.snapshot(calls.into()).is_err());
+        lost += usize::from(writer.snapshot(calls.into(), AT_ONCE).is_err());
         faulty.failures.lock().unwrap().clear();
-        writer.snapshot(100 + i64::from(calls)).unwrap();
-        assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
-        let manifests = Manifest::numbers(&SnapshotStore::over(Box::new(faulty.clone()))).unwrap();
+        writer.snapshot(100 + i64::from(calls), AT_ONCE).unwrap();
+        assert_eq!(Model::of(&newest(&faulty)), history.all().expected());
+        let manifests = Manifest::ids(&SnapshotStore::over(Box::new(faulty.clone())), 0).unwrap();
         assert!(manifests.len() <= 2, "{manifests:?}");
         let listed: BTreeSet<String> = manifests
             .iter()
-            .flat_map(|number| {
-                Manifest::read(&SnapshotStore::over(Box::new(faulty.clone())), *number).unwrap().segments
-            })
+            .flat_map(|id| Manifest::read(&SnapshotStore::over(Box::new(faulty.clone())), 0, *id).unwrap().segments)
             .flat_map(|segment| segment.files.into_iter().map(|file| file.path))
             .collect();
-        let files = faulty.objects.lock().unwrap().keys().filter(|path| !path.starts_with("manifests")).count();
+        let files = faulty.objects.lock().unwrap().keys().filter(|path| path.ends_with(".parquet")).count();
         assert_eq!(files, listed.len());
     }
     assert!(lost > 30, "{lost}");
-}
-
-/// The second writer in a place fails, and the first one's snapshot stays.
-#[test]
-fn a_second_writer_in_one_place_fails() {
-    let faulty = FaultyStore::default();
-    let mut history =
-        History { dice: 4, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
-    let mut writers: Vec<SnapshotWriter> =
-        (0..2).map(|n| Snapshots::over(Box::new(faulty.clone())).writer(None, format!("run{n}"), 0).unwrap()).collect();
-    let (read, changes) = history.next();
-    for writer in &mut writers {
-        writer.add(&read, &changes).unwrap();
-    }
-    writers[0].snapshot(1).unwrap().unwrap();
-    let error = writers[1].snapshot(2).unwrap_err().to_string();
-    assert!(error.contains("another process writes snapshots there"), "{error}");
-    assert_eq!(Model::of(&newest(&faulty).unwrap()), history.all().expected());
 }
 
 /// Many small segments become a few, with every row.
 #[test]
 fn small_segments_are_merged() {
     let faulty = FaultyStore::default();
-    let mut history =
-        History { dice: 5, live: Default::default(), offsets: [0; 2], deleted: BTreeSet::new(), edits_only: false };
-    let mut writer = Snapshots::over(Box::new(faulty.clone())).writer(None, "run".to_owned(), 0).unwrap();
+    let mut history = History::new(5, false, true);
+    let mut writer = writer(&Snapshots::over(Box::new(faulty.clone())), "run", 0);
     let mut rows = 0;
     for n in 0..80 {
         let (read, changes) = history.next();
         rows += changes.len() as u64;
         writer.add(&read, &changes).unwrap();
-        let manifest = writer.snapshot(n).unwrap().unwrap();
+        let manifest = writer.snapshot(n, AT_ONCE).unwrap().unwrap();
         assert!(manifest.segments.len() <= 33, "{}", manifest.segments.len());
     }
-    let restored = newest(&faulty).unwrap();
-    assert_eq!(Model::of(&restored), history.all().expected());
+    let restored = newest(&faulty).remove(0);
+    assert_eq!(Model::of([&restored]), history.all().expected());
     if history.deleted.is_empty() {
         assert_eq!(restored.manifest.files(UpdateTable::Edges).map(|file| file.rows).sum::<u64>(), rows);
     }
     let listed: usize = restored.manifest.segments.iter().map(|segment| segment.files.len()).sum();
-    let kept = faulty.objects.lock().unwrap().keys().filter(|path| !path.starts_with("manifests")).count();
+    let kept = faulty.objects.lock().unwrap().keys().filter(|path| path.ends_with(".parquet")).count();
     assert!(kept <= 2 * listed + 6, "{kept} files, {listed} listed");
 }

@@ -1,17 +1,24 @@
-//! Writes a memory's changes as update tables, and snapshots of them.
+//! Writes a shard's changes as update tables, and snapshots of them.
 //!
-//! In: the reads of the memory log in order, each with the choices that it changed. Out: segments of
+//! In: the reads of the shard's log in order, each with the choices that it changed. Out: segments of
 //! files as they fill, and on request a manifest that lists them all. A listed file is never changed;
 //! an unlisted one is deleted. The writer asks the memory nothing, so no question waits for a snapshot.
+//!
+//! It stores nothing before it has claimed the shard's snapshots, and then looks whether the snapshot
+//! that it continues is still the newest. It deletes in this order: it writes its manifest, lists what
+//! that one makes obsolete, looks for a newer claim, and only then deletes. Whoever claims later has
+//! read that manifest, so no file is deleted that the next writer needs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 
 use super::{
-    DeletedTurn, Gap, Manifest, Reached, Restored, Segment, SnapshotError, TableFile, UnreadableRecord,
+    ClaimRule, DeletedTurn, Gap, Manifest, ManifestId, Reached, Restored, Segment, SnapshotError, TableFile,
+    UnreadableRecord,
+    claim::Claim,
     live_rows::{LiveRow, LiveRows},
-    manifest::DeletedTurns,
+    manifest::{DeletedTurns, shard_directory},
     rewrite,
     segment_files::{SegmentFiles, encode, parquet_failed},
     store::SnapshotStore,
@@ -50,11 +57,20 @@ pub struct LogRead {
     pub unreadable: Vec<UnreadableRecord>,
 }
 
-/// Writes the snapshots of one memory to one place.
+/// Writes the snapshots of one shard to one place.
 pub struct SnapshotWriter {
     files: SegmentFiles,
     /// The manifest of the next snapshot.
     manifest: Manifest,
+    /// The newest snapshot that was listed before it began.
+    seen: Option<ManifestId>,
+    /// The newest snapshot, where it is readable and of this writer or continued by it.
+    newest: Option<Manifest>,
+    claim: Option<Claim>,
+    /// When it may claim where it runs out of room.
+    rule: ClaimRule,
+    /// Whether snapshots of version 1 may be left to delete.
+    of_all_left: bool,
     live: LiveRows,
     names: HashMap<BankKey, Bank>,
     /// Deleted turns of which rows may be left.
@@ -75,8 +91,6 @@ pub struct SnapshotWriter {
     last_changes: BTreeMap<u32, (u64, i64)>,
     /// Whether encoding failed and lost rows, which every later snapshot would lack.
     rows_lost: bool,
-    /// The last manifest that was sent; its write may have succeeded although the call failed.
-    last_sent: Option<Manifest>,
     /// Whether there may be unlisted files or old manifests to delete.
     cleanup_due: bool,
     /// Whether the place failed; pending segments then wait for the next snapshot.
@@ -84,14 +98,14 @@ pub struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// Continues from what was restored, or from an empty memory. `run` is part of the file names, so
-    /// that two runs never write the same file.
+    /// Continues from what was restored, or from an empty shard.
     pub(super) fn new(
-        store: SnapshotStore,
+        files: SegmentFiles,
         first: Manifest,
+        seen: Option<ManifestId>,
         restored: Option<&Restored>,
-        run: String,
         history_days: u64,
+        rule: ClaimRule,
     ) -> Self {
         let mut live = LiveRows::default();
         let mut names = HashMap::new();
@@ -103,9 +117,15 @@ impl SnapshotWriter {
         let deleted = deleted_turns(&first);
         let from = |last: Option<(u64, i64)>| last.map_or(0, |(offset, _)| offset + 1);
         let first_offsets = first.reached.iter().map(|reached| (reached.partition, from(reached.last))).collect();
+        let newest = restored.map(|restored| restored.manifest.clone()).filter(|of| seen == Some(of.id()));
         Self {
-            files: SegmentFiles::new(store, run),
+            files,
             manifest: first,
+            seen,
+            newest,
+            claim: None,
+            rule,
+            of_all_left: true,
             live,
             names,
             deleted,
@@ -119,7 +139,6 @@ impl SnapshotWriter {
             first_offsets: Some(first_offsets),
             last_changes: BTreeMap::new(),
             rows_lost: false,
-            last_sent: None,
             cleanup_due: true,
             unavailable: false,
         }
@@ -173,7 +192,7 @@ impl SnapshotWriter {
             let pending: usize = self.pending.iter().flatten().map(|(_, bytes)| bytes.len()).sum();
             // While the place is unavailable, each attempt may take long and would delay the memory.
             if (!self.unavailable || pending > PENDING_BYTES)
-                && let Err(failed) = self.store_pending()
+                && let Err(failed) = self.claim_and_store()
                 && pending > PENDING_BYTES
             {
                 return Err(failed);
@@ -183,24 +202,93 @@ impl SnapshotWriter {
     }
 
     /// Writes a snapshot of everything that was added; `None` when nothing has changed since the last.
-    /// Afterwards no stored file has the text of a deleted turn.
+    /// Afterwards no stored file of the shard has the text of a deleted turn.
     ///
     /// # Errors
-    /// [`SnapshotError`]; earlier snapshots are unchanged, and the next attempt continues.
-    pub fn snapshot(&mut self, now_ms: i64) -> Result<Option<Manifest>, SnapshotError> {
-        let before = Manifest::numbers(&self.files.store)?;
-        if let Some(newest) = before.first().filter(|newest| **newest > self.manifest.number) {
-            self.require_own(*newest)?;
-            self.manifest.number = *newest;
+    /// [`SnapshotError::Elsewhere`] while `rule` leaves the snapshots to another process;
+    /// [`SnapshotError::Taken`] once another process writes them: this writer is then of no more use. After
+    /// any other error earlier snapshots are unchanged, and the next attempt continues.
+    pub fn snapshot(&mut self, now_ms: i64, rule: ClaimRule) -> Result<Option<Manifest>, SnapshotError> {
+        let partition = self.files.partition();
+        let before = Manifest::ids(&self.files.store, partition)?;
+        match &self.claim {
+            Some(claim) if !claim.holds(&self.files.store, partition)? => return Err(self.taken()),
+            // The response to the last manifest may have been lost.
+            Some(claim) => {
+                let last = before.first().filter(|last| last.epoch == claim.epoch).map_or(0, |last| last.number);
+                self.manifest.number = self.manifest.number.max(last);
+            }
+            None if before.first().copied() != self.seen => return Err(self.taken()),
+            None => {}
         }
         self.close()?;
+        self.reach_ends();
+        let until_ms = now_ms.saturating_sub(self.history_ms);
+        let trims = self.history_ms > 0 && until_ms >= self.manifest.trimmed_ms + DAY_MS;
+        if !trims && self.is_unchanged() && (self.claim.is_some() || self.obsolete(&before)?.is_empty()) {
+            self.clean(&before)?;
+            if let Some(claim) = &mut self.claim {
+                claim.renew(&self.files.store, partition, now_ms)?;
+            }
+            return Ok(None);
+        }
+        self.claim_shard(now_ms, rule)?;
+        if self.manifest.is_of_all() {
+            rewrite::own_rows(&mut self.files, &mut self.manifest)?;
+            self.manifest = self.manifest.clone().continued();
+        }
         self.store_pending()?;
-        for partition in 0..self.manifest.partitions {
-            if !self.manifest.reached.iter().any(|reached| reached.partition == partition) {
-                self.manifest.reached.push(Reached::nothing(partition));
+        if rewrite::delete_turns(&mut self.files, &mut self.manifest, &self.live, &self.deleted)? {
+            self.manifest.last_deletion = self.manifest.number + 1;
+        }
+        if trims {
+            rewrite::trim_history(&mut self.files, &mut self.manifest, until_ms)?;
+            self.manifest.trimmed_ms = until_ms;
+        }
+        rewrite::merge_segments(&mut self.files, &mut self.manifest)?;
+        let mut manifest = self.manifest.clone();
+        manifest.epoch = self.claim.as_ref().map_or(0, |claim| claim.epoch);
+        manifest.number += 1;
+        manifest.taken_ms = now_ms;
+        self.cleanup_due = true;
+        if !manifest.write(&self.files.store, partition)? {
+            // The store may have repeated a request whose response was lost.
+            match Manifest::read(&self.files.store, partition, manifest.id()) {
+                Ok(found) if found == manifest => {}
+                Err(error @ SnapshotError::Place { .. }) => return Err(error),
+                _ => return Err(self.taken()),
             }
         }
-        self.manifest.reached.sort_unstable_by_key(|reached| reached.partition);
+        self.manifest = manifest.clone();
+        self.newest = Some(manifest.clone());
+        self.deleted = deleted_turns(&manifest);
+        if let Some(claim) = &mut self.claim {
+            claim.renew(&self.files.store, partition, now_ms)?;
+        }
+        self.clean(&before)?;
+        Ok(Some(manifest))
+    }
+
+    /// The newest snapshot, once this writer has written or continued one.
+    #[must_use]
+    pub fn newest(&self) -> Option<&Manifest> {
+        self.newest.as_ref()
+    }
+
+    /// Lets another process claim the shard's snapshots at once. Nothing is written afterwards.
+    pub fn give_up(mut self) {
+        if let Some(claim) = self.claim.as_mut().filter(|_| !self.unavailable) {
+            // Without it, others wait until the claim is old.
+            drop(claim.renew(&self.files.store, self.files.partition(), 0));
+        }
+    }
+
+    /// Completes the manifest with how far the partition was read.
+    fn reach_ends(&mut self) {
+        let partition = self.files.partition();
+        if self.manifest.reached.is_empty() {
+            self.manifest.reached.push(Reached::nothing(partition));
+        }
         for reached in &mut self.manifest.reached {
             // Before the first snapshot there is no history: compaction may have removed versions.
             let changed = self.last_changes.get(&reached.partition).copied();
@@ -214,78 +302,88 @@ impl SnapshotWriter {
         }
         self.manifest.live.records = self.live.record_count();
         self.manifest.live.units = self.live.unit_count();
-        if rewrite::delete_turns(&mut self.files, &mut self.manifest, &self.live, &self.deleted)? {
-            self.manifest.last_deletion = self.manifest.number + 1;
-        }
-        let until_ms = now_ms.saturating_sub(self.history_ms);
-        if self.history_ms > 0 && until_ms >= self.manifest.trimmed_ms + DAY_MS {
-            rewrite::trim_history(&mut self.files, &mut self.manifest, until_ms)?;
-            self.manifest.trimmed_ms = until_ms;
-        }
-        rewrite::merge_segments(&mut self.files, &mut self.manifest)?;
-        let mut manifest = self.manifest.clone();
-        if let Some(newest) = before.first() {
-            let same = |old: Manifest| Manifest { number: 0, taken_ms: 0, ..old };
-            let last = Manifest::read(&self.files.store, *newest).ok();
-            if last.is_some_and(|last| same(last) == same(manifest.clone())) {
-                // Only the process that wrote the newest manifest deletes; another must write one first.
-                if self.last_sent.is_some() || self.obsolete(&before)?.is_empty() {
-                    self.clean(&before)?;
-                    return Ok(None);
-                }
-            }
-        }
-        manifest.number += 1;
-        manifest.taken_ms = now_ms;
-        self.last_sent = Some(manifest.clone());
-        self.cleanup_due = true;
-        if !manifest.write(&self.files.store)? {
-            self.require_own(manifest.number)?;
-        }
-        self.manifest = manifest.clone();
-        self.deleted = deleted_turns(&manifest);
-        self.clean(&before)?;
-        Ok(Some(manifest))
     }
 
-    /// Fails unless a manifest is the last one that was sent, whose response was lost.
-    fn require_own(&self, number: u64) -> Result<(), SnapshotError> {
-        let sent = self.last_sent.as_ref().filter(|sent| sent.number == number);
-        match sent.map(|sent| (sent, Manifest::read(&self.files.store, number))) {
-            Some((sent, Ok(found))) if found == *sent => Ok(()),
-            Some((_, Err(error @ SnapshotError::Place { .. }))) => Err(error),
-            _ => Err(SnapshotError::Taken { place: self.files.store.place().to_owned() }),
-        }
+    /// Whether the newest snapshot says everything already.
+    fn is_unchanged(&self) -> bool {
+        let bare = |of: &Manifest| Manifest { epoch: 0, number: 0, taken_ms: 0, ..of.clone() };
+        self.pending.is_empty() && self.newest.as_ref().is_some_and(|newest| bare(newest) == bare(&self.manifest))
     }
 
-    /// Deletes old manifests and unlisted files.
-    fn clean(&mut self, numbers: &[u64]) -> Result<(), SnapshotError> {
-        for path in self.obsolete(numbers)? {
-            self.files.store.delete(&path)?;
+    /// Claims the shard's snapshots, unless this writer has.
+    fn claim_shard(&mut self, now_ms: i64, rule: ClaimRule) -> Result<(), SnapshotError> {
+        if self.claim.is_some() {
+            return Ok(());
+        }
+        let (store, partition, run) = (&self.files.store, self.files.partition(), self.files.run());
+        let elsewhere = || SnapshotError::Elsewhere { place: self.place() };
+        if !Claim::allows(store, partition, run, rule, now_ms)? {
+            return Err(elsewhere());
+        }
+        let mut claim = Claim::make(store, partition, run, now_ms)?.ok_or_else(elsewhere)?;
+        // From here on nobody deletes what the newest snapshot lists.
+        if Manifest::ids(store, partition)?.first().copied() != self.seen {
+            claim.renew(store, partition, 0)?;
+            return Err(self.taken());
+        }
+        self.claim = Some(claim);
+        Ok(())
+    }
+
+    fn claim_and_store(&mut self) -> Result<(), SnapshotError> {
+        self.claim_shard(jiff::Timestamp::now().as_millisecond(), self.rule)?;
+        self.store_pending()
+    }
+
+    fn place(&self) -> String {
+        format!("{}/{}", self.files.store.place(), shard_directory(self.files.partition()))
+    }
+
+    fn taken(&self) -> SnapshotError {
+        SnapshotError::Taken { place: self.place() }
+    }
+
+    /// Deletes old manifests, unlisted files and older claims, unless there is a newer claim.
+    fn clean(&mut self, ids: &[ManifestId]) -> Result<(), SnapshotError> {
+        let obsolete = self.obsolete(ids)?;
+        let Some(claim) = self.claim.as_ref().filter(|_| self.cleanup_due) else { return Ok(()) };
+        let (store, partition) = (&self.files.store, self.files.partition());
+        if !claim.holds(store, partition)? {
+            return Ok(());
+        }
+        let epochs = Claim::epochs(store, partition)?;
+        let claims = epochs.iter().filter(|epoch| **epoch < claim.epoch).map(|epoch| Claim::path(partition, *epoch));
+        for path in obsolete.into_iter().chain(claims) {
+            store.delete(&path)?;
+        }
+        if self.of_all_left {
+            self.of_all_left = !delete_of_all(store, self.manifest.partitions)?;
         }
         self.cleanup_due = false;
         Ok(())
     }
 
     /// The objects to delete, manifests first, so that none lists a missing file.
-    fn obsolete(&self, numbers: &[u64]) -> Result<Vec<String>, SnapshotError> {
+    fn obsolete(&self, ids: &[ManifestId]) -> Result<Vec<String>, SnapshotError> {
         let mut obsolete = Vec::new();
         if !self.cleanup_due {
             return Ok(obsolete);
         }
+        let (store, partition) = (&self.files.store, self.files.partition());
         // Older snapshots would restore the turns that were just deleted.
         let kept = if self.manifest.last_deletion == self.manifest.number { 0 } else { KEPT_MANIFESTS - 1 };
         let mut listed: BTreeSet<String> = paths(&self.manifest);
-        for (n, number) in numbers.iter().filter(|number| **number < self.manifest.number).enumerate() {
+        for (n, id) in ids.iter().filter(|id| **id < self.manifest.id()).enumerate() {
             if n < kept {
                 // The files of an unreadable manifest are useless.
-                listed.extend(Manifest::read(&self.files.store, *number).iter().flat_map(paths));
+                listed.extend(Manifest::read(store, partition, *id).iter().flat_map(paths));
             } else {
-                obsolete.push(Manifest::path(*number));
+                obsolete.push(Manifest::path(partition, *id));
             }
         }
         for table in UpdateTable::ALL {
-            obsolete.extend(self.files.store.list(table.name())?.into_iter().filter(|path| !listed.contains(path)));
+            let directory = SegmentFiles::directory(partition, table);
+            obsolete.extend(store.list(&directory)?.into_iter().filter(|path| !listed.contains(path)));
         }
         Ok(obsolete)
     }
@@ -323,20 +421,13 @@ impl SnapshotWriter {
     }
 
     /// Replaces the restored choices by those of the current settings, which no read of the log changed.
-    pub fn replace_choices(&mut self, restored: &Restored, now: ChoiceChanges, partition_of: impl Fn(&Bank) -> u32) {
+    pub fn replace_choices(&mut self, restored: &Restored, now: ChoiceChanges) {
         let before = restored.choices.iter().flat_map(|(bank, choices)| choices.iter().map(|c| (bank.key(), *c)));
         let mut changes: ChoiceChanges = now.into_iter().chain(before.map(|choice| (choice, -1))).collect();
         differential_dataflow::consolidation::consolidate(&mut changes);
-        let mut by_partition: BTreeMap<u32, ChoiceChanges> = BTreeMap::new();
-        for change in changes {
-            if let Some(bank) = self.names.get(&change.0.0) {
-                by_partition.entry(partition_of(bank)).or_default().push(change);
-            }
-        }
-        for reached in self.manifest.reached.clone() {
-            let Some((offset, append_ms)) = reached.last else { continue };
-            let changes = by_partition.remove(&reached.partition).unwrap_or_default();
-            self.add_choices((reached.partition, offset, append_ms), &changes);
+        for Reached { partition, last, .. } in self.manifest.reached.clone() {
+            let Some((offset, append_ms)) = last else { continue };
+            self.add_choices((partition, offset, append_ms), &changes);
         }
     }
 
@@ -395,6 +486,26 @@ impl SnapshotWriter {
         }
         Ok(())
     }
+}
+
+/// Deletes the snapshots of version 1 once every shard has one of its own; whether none is left.
+fn delete_of_all(store: &SnapshotStore, partitions: u32) -> Result<bool, SnapshotError> {
+    let numbers = Manifest::numbers_of_all(store)?;
+    for partition in 0..partitions {
+        if !numbers.is_empty() && Manifest::ids(store, partition)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    for number in numbers {
+        store.delete(&Manifest::path_of_all(number))?;
+    }
+    // A process that was killed here leaves files that no manifest lists.
+    for table in UpdateTable::ALL {
+        for path in store.list(table.name())? {
+            store.delete(&path)?;
+        }
+    }
+    Ok(true)
 }
 
 fn deleted_turns(manifest: &Manifest) -> DeletedTurns {

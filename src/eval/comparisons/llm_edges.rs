@@ -31,7 +31,7 @@ use crate::{
     },
     model::{Bank, BankKey, Channel, Cues, Score, UnitId, Usage},
     pipeline::{PipelineError, Progress, Service, snapshots},
-    snapshot::{Restored, SnapshotError},
+    snapshot::{ClaimRule, RestoredRecord, SnapshotError},
 };
 
 /// Candidates of a unit from each index, as in the paper.
@@ -58,12 +58,16 @@ pub(crate) fn decide_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) ->
     let (partitions, generation) = (service.log().partitions(), service.log().generation());
     drop(service);
     let place = snapshots(&pipeline, partitions, generation).map_err(PipelineError::from)?;
-    let restored = place.newest(false, &mut |_| {}, &mut |_, _| {}).map_err(PipelineError::from)?;
-    let restored = restored.ok_or(SnapshotError::None).map_err(PipelineError::from)?;
-    let banks: HashMap<BankKey, &Bank> =
-        restored.records.iter().map(|record| (record.key.bank.key(), &record.key.bank)).collect();
-    let units: HashMap<UnitKey, &LiveUnit> = restored.records.iter().flat_map(units_of).collect();
-    let pairs = candidates(&pipeline.memory, &restored).map_err(PipelineError::from)?;
+    let mut shards = Vec::new();
+    for partition in 0..partitions {
+        let seen = place.newest_id(partition).map_err(PipelineError::from)?;
+        let restored = place.newest(partition, false, &mut |_| {}, &mut |_, _| {}).map_err(PipelineError::from)?;
+        shards.push((partition, seen, restored.ok_or(SnapshotError::None).map_err(PipelineError::from)?));
+    }
+    let records = || shards.iter().flat_map(|(.., restored)| &restored.records);
+    let banks: HashMap<BankKey, &Bank> = records().map(|record| (record.key.bank.key(), &record.key.bank)).collect();
+    let units: HashMap<UnitKey, &LiveUnit> = records().flat_map(units_of).collect();
+    let pairs = candidates(&pipeline.memory, records()).map_err(PipelineError::from)?;
     let meter = Meter::default();
     let (decisions, undecided) = decisions(llm, &meter, &banks, &units, &pairs, progress)?;
     let mut chosen: ChoiceChanges = Vec::new();
@@ -74,21 +78,31 @@ pub(crate) fn decide_edges(bench: &Bench, progress: &mut dyn FnMut(Progress)) ->
         let of_unit = choices(&pipeline.memory, unit, linked);
         chosen.extend(of_unit.into_iter().map(|choice| ((from.bank, choice), 1)));
     }
-    let mut writer = place.writer(Some(&restored), "decided".to_owned(), 0).map_err(PipelineError::from)?;
-    writer.replace_choices(&restored, chosen, |bank| partition_of(bank, partitions));
-    writer.snapshot(jiff::Timestamp::now().as_millisecond()).map_err(PipelineError::from)?;
+    let mut of_shards: BTreeMap<u32, ChoiceChanges> = BTreeMap::new();
+    for change in chosen {
+        if let Some(bank) = banks.get(&change.0.0) {
+            of_shards.entry(partition_of(bank, partitions)).or_default().push(change);
+        }
+    }
+    for (partition, seen, restored) in &shards {
+        let chosen = of_shards.remove(partition).unwrap_or_default();
+        let (run, rule) = ("decided".to_owned(), ClaimRule::AtOnce);
+        let mut writer = place.writer(*partition, *seen, Some(restored), run, 0, rule).map_err(PipelineError::from)?;
+        writer.replace_choices(restored, chosen);
+        writer.snapshot(jiff::Timestamp::now().as_millisecond(), rule).map_err(PipelineError::from)?;
+    }
     Ok(LlmEdges { pipeline, asked: pairs.len(), undecided, usage: meter.total() })
 }
 
-fn units_of(record: &crate::snapshot::RestoredRecord) -> impl Iterator<Item = (UnitKey, &LiveUnit)> {
+fn units_of(record: &RestoredRecord) -> impl Iterator<Item = (UnitKey, &LiveUnit)> {
     let bank = record.key.bank.key();
     record.extraction.units.iter().map(move |unit| (UnitKey { bank, id: unit.id }, &**unit))
 }
 
 /// For each unit the candidates of both indexes, whatever their scores.
-fn candidates(
+fn candidates<'r>(
     settings: &MemorySettings,
-    restored: &Restored,
+    records: impl Iterator<Item = &'r RestoredRecord>,
 ) -> Result<BTreeMap<UnitKey, BTreeSet<UnitId>>, MemoryError> {
     let pools = MemorySettings {
         semantic_pool: POOL,
@@ -100,7 +114,6 @@ fn candidates(
     let (sender, changes) = unbounded();
     let listeners = Listeners { choices: Some(sender), ..Listeners::default() };
     let memory = MemoryHandle::start(&pools, Score(-Score::ONE.0), listeners)?;
-    let records = restored.records.iter();
     let changed = records.map(|record| (RecordKey::from(&record.key), Some(Arc::clone(&record.extraction))));
     memory.load(Load { changes: changed.collect(), ..Load::default() })?;
     memory.wait_for_loads()?;

@@ -8,13 +8,14 @@ use std::{sync::Arc, time::Instant};
 
 use crossbeam_channel::Sender;
 
-use super::{Answerer, Asked, Front, PipelineError, Progress, Service, status::MemoryStatus, upkeep::Upkeep};
+use super::{
+    Answerer, Asked, Front, PipelineError, Progress, Service, WrittenSnapshots, status::MemoryStatus, upkeep::Upkeep,
+};
 use crate::{
     config::{LogKind, Pipeline},
     log::{Log, Topic, Written},
     memory::{Answered, Census, EdgeChanges},
     model::{Bank, DeadLetter, Deletion, Evidence, TurnEvent},
-    snapshot::Manifest,
 };
 
 /// A memory that stays open, on a log in a directory.
@@ -173,7 +174,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`PipelineError::Snapshot`]; the memory keeps answering.
-    pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
+    pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
         self.answerer.snapshot()
     }
 

@@ -12,7 +12,7 @@ mod memory;
 mod status;
 mod upkeep;
 
-use super::{Asked, Front, Ingested, PipelineError, Progress, replica::Answerer, service::Service};
+use super::{Asked, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, service::Service};
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::MemoryStatus;

@@ -19,7 +19,7 @@ mod snapshots;
 mod synonyms;
 mod transfer;
 
-use super::{Answerer, AnswererOptions, PipelineError, Progress};
+use super::{Answerer, AnswererOptions, PipelineError, Progress, WrittenSnapshots};
 
 pub use check_model::check_model;
 pub use estimate::{Estimate, estimate};

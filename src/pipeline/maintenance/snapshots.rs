@@ -7,13 +7,13 @@ use crate::{
     config::{Hold, LogKind, Pipeline},
     log::{self, Log, Topic},
     model::Bank,
-    snapshot::{AsOf, BankDiff, Manifest},
+    snapshot::{AsOf, BankDiff},
 };
 
-use super::{Answerer, AnswererOptions, PipelineError, Progress};
+use super::{Answerer, AnswererOptions, PipelineError, Progress, WrittenSnapshots};
 
-/// Reads a log to its end and writes a snapshot of the memory; gives the newest snapshot where
-/// nothing has changed since. Extracts nothing.
+/// Reads a log to its end and writes a snapshot of each shard; gives the newest where nothing has
+/// changed since. Extracts nothing.
 ///
 /// # Errors
 /// [`PipelineError`].
@@ -21,11 +21,11 @@ pub fn take_snapshot(
     pipeline: &Pipeline,
     say: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(Progress),
-) -> Result<Manifest, PipelineError> {
+) -> Result<WrittenSnapshots, PipelineError> {
     let (answerer, _log) = up_to_date(pipeline, true, say, progress)?;
-    match answerer.snapshot()? {
-        Some(manifest) => Ok(manifest),
-        None => answerer.newest_manifest(),
+    match answerer.snapshot_on_request()? {
+        Some(written) => Ok(written),
+        None => answerer.newest_snapshots(),
     }
 }
 

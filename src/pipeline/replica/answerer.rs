@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
     config::{Hold, LLM, LogKind, Pipeline},
@@ -22,32 +22,38 @@ use crate::{
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, MemoryError, MemoryThreads},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
-    snapshot::{AsOf, BankDiff, LogRead, Manifest, Restored, SnapshotError, Snapshots},
+    snapshot::{AsOf, BankDiff, LogRead, Restored, SnapshotError, Snapshots},
     sync,
 };
 
 use super::{
     Cancellation, PipelineError,
     past::{PastMemories, PastPoint, deletes},
-    reader::PartitionOfSnapshot,
+    reader::RestoredPartition,
     recall_memory::AskedMemory,
-    recorder::Recorder,
+    recorder::{Found, Recorder},
     shard::{RestoredShard, Shard},
     shards::Shards,
 };
 
 /// A memory that follows a log: a shard for each partition that it holds.
 pub struct Answerer {
-    pipeline: Pipeline,
+    pub(super) pipeline: Pipeline,
     /// Generation of the memory topic.
     generation: u32,
     /// Plans, or reads cues, where the pipeline names it for that.
     llm: Option<Arc<Llm>>,
-    shards: Shards,
-    recorder: Option<Recorder>,
+    pub(super) shards: Shards,
+    /// Where snapshots are kept.
+    pub(super) snapshots: Option<Arc<Snapshots>>,
+    pub(super) recorder: Option<Recorder>,
+    /// A name that no other process has that writes snapshots.
+    pub(super) run: String,
+    /// The shards whose snapshots another process writes, when they were last written.
+    pub(super) written_elsewhere: AtomicUsize,
     /// Held while a shard is made at run time.
     taking: Mutex<()>,
-    past: PastMemories<Self>,
+    pub(super) past: PastMemories<Self>,
     /// By turns partition: the first offset that the memory does not reflect.
     reached: Mutex<BTreeMap<u32, u64>>,
     moved: Condvar,
@@ -115,21 +121,32 @@ impl Answerer {
         if place.is_empty() {
             return Ok(answerer);
         }
-        let snapshots = snapshots(pipeline, log.partitions(), log.generation())?;
-        let restored = snapshots.newest(turns.is_some(), say, progress)?;
-        let brought = match &restored {
-            Some(restored) => answerer.restore(log, restored)?,
-            None => Vec::new(),
-        };
+        let snapshots = Arc::new(snapshots(pipeline, log.partitions(), log.generation())?);
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        for partition in 0..log.partitions() {
+            let (seen, mut of_shard) = (snapshots.newest_id(partition)?, 0);
+            let restored = snapshots.newest(partition, turns.is_some(), say, &mut |done, total| {
+                of_shard = total;
+                progress(bytes + done, bytes + total);
+            })?;
+            bytes += of_shard;
+            found.push(Found { partition, seen, restored });
+        }
+        answerer.snapshots = Some(snapshots);
+        let brought = answerer.restore(log, &found)?;
         if record {
-            let run = format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
-            answerer.record(snapshots, restored.as_ref(), &brought, run)?;
+            answerer.recorder = Some(Recorder::start().map_err(PipelineError::Thread)?);
+            for of_shard in &found {
+                if let Some(shard) = answerer.shards.get(of_shard.partition) {
+                    answerer.record(&shard, of_shard, brought.get(&of_shard.partition))?;
+                }
+            }
         }
         if let Some(turns) = turns {
-            for record in restored.into_iter().flat_map(|restored| restored.records) {
+            for record in found.into_iter().filter_map(|of| of.restored).flat_map(|restored| restored.records) {
                 turns(&record.key, Some((record.window_turns, record.extractor.as_str())));
             }
-            let removed = brought.iter().filter_map(|shard| shard.removed.as_ref());
+            let removed = brought.values().filter_map(|shard| shard.removed.as_ref());
             removed.flat_map(|(update, _)| &update.records).for_each(|(key, _)| turns(key, None));
         }
         Ok(answerer)
@@ -142,7 +159,10 @@ impl Answerer {
         Ok(Self {
             llm,
             shards,
+            snapshots: None,
             recorder: None,
+            run: format!("{:x}-{:x}", jiff::Timestamp::now().as_nanosecond(), std::process::id()),
+            written_elsewhere: AtomicUsize::default(),
             taking: Mutex::default(),
             past: PastMemories::default(),
             reached: Mutex::default(),
@@ -152,15 +172,15 @@ impl Answerer {
         })
     }
 
-    /// Loads a snapshot into the shards, as many at once as there are threads.
-    fn restore(&self, log: &dyn Log, restored: &Restored) -> Result<Vec<RestoredShard>, PipelineError> {
-        let parts = self.parts_of(log, restored)?;
+    /// Loads snapshots into the shards, as many at once as there are threads.
+    fn restore(&self, log: &dyn Log, found: &[Found]) -> Result<BTreeMap<u32, RestoredShard>, PipelineError> {
         let next = AtomicUsize::new(0);
         let restore_some = || {
             let mut brought = Vec::new();
-            while let Some((partition, part)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let Some(shard) = self.shards.get(*partition) else { continue };
-                brought.push(self.restore_shard(log, &shard, part)?);
+            while let Some(Found { partition, restored, .. }) = found.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let (Some(shard), Some(restored)) = (self.shards.get(*partition), restored) {
+                    brought.push((*partition, self.restore_shard(log, &shard, restored)?));
+                }
             }
             Ok::<_, PipelineError>(brought)
         };
@@ -170,103 +190,47 @@ impl Answerer {
             let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(stopped())));
             ended.collect::<Result<Vec<_>, _>>()
         })?;
-        for (_, part) in &parts {
-            self.reached().extend(part.covers.iter().map(|(turns, next)| (*turns, *next)));
-        }
         Ok(brought.into_iter().flatten().collect())
     }
 
-    fn restore_shard(
-        &self,
-        log: &dyn Log,
-        shard: &Shard,
-        part: &PartitionOfSnapshot<'_>,
-    ) -> Result<RestoredShard, PipelineError> {
-        shard.restore(part)?;
-        shard.check_restored(log, &self.pipeline.snapshot.directory, part)
+    /// Loads a snapshot into a shard.
+    fn restore_shard(&self, log: &dyn Log, shard: &Shard, restored: &Restored) -> Result<RestoredShard, PipelineError> {
+        let (partition, manifest) = (shard.partition, &restored.manifest);
+        let mut covers: BTreeMap<u32, u64> = manifest.covers.iter().copied().collect();
+        // An embedded log also states the position of input that changed no record.
+        let at = manifest.reached.iter().find(|at| at.partition == partition);
+        if self.pipeline.log.kind == LogKind::Embedded
+            && let Some(at) = at
+            && log.end(Topic::Memory, partition)? == at.next_offset
+        {
+            covers.insert(partition, log.read_position(partition)?);
+        }
+        let snapshot = RestoredPartition { restored, covers };
+        shard.restore(&snapshot)?;
+        let brought = shard.check_restored(log, &self.pipeline.snapshot.directory, &snapshot)?;
+        self.reached().extend(snapshot.covers);
+        Ok(brought)
     }
 
-    /// What a snapshot holds of each partition.
-    fn parts_of<'s>(
-        &self,
-        log: &dyn Log,
-        restored: &'s Restored,
-    ) -> Result<Vec<(u32, PartitionOfSnapshot<'s>)>, PipelineError> {
-        let empty =
-            || PartitionOfSnapshot { restored, records: Vec::new(), unreadable: Vec::new(), covers: BTreeMap::new() };
-        let mut parts: Vec<(u32, PartitionOfSnapshot<'s>)> =
-            (0..self.shards.partitions()).map(|partition| (partition, empty())).collect();
-        for record in &restored.records {
-            if let Some((_, part)) = parts.get_mut(self.shards.partition_of(&record.key.bank) as usize) {
-                part.records.push(record);
-            }
-        }
-        for record in &restored.manifest.unreadable {
-            if let Some((_, part)) = parts.get_mut(self.shards.partition_of(&record.key.bank) as usize) {
-                part.unreadable.push(record);
-            }
-        }
-        let manifest = &restored.manifest;
-        for (partition, part) in &mut parts {
-            part.covers.extend(manifest.covers.iter().filter(|(turns, _)| turns == partition).copied());
-            // An embedded log also states the position of input that changed no record.
-            let at = manifest.reached.iter().find(|at| at.partition == *partition);
-            if self.pipeline.log.kind == LogKind::Embedded
-                && let Some(at) = at
-                && log.end(Topic::Memory, *partition)? == at.next_offset
-            {
-                part.covers.insert(*partition, log.read_position(*partition)?);
-            }
-        }
-        Ok(parts)
-    }
-
-    /// Starts the recorder.
-    fn record(
-        &mut self,
-        snapshots: Snapshots,
-        restored: Option<&Restored>,
-        brought: &[RestoredShard],
-        run: String,
-    ) -> Result<(), PipelineError> {
-        let mut writer = snapshots.writer(restored, run, self.pipeline.snapshot.history_days)?;
-        if let Some(restored) = restored.filter(|restored| !restored.same_settings) {
-            let changes = brought.iter().flat_map(|shard| shard.choices.iter().copied()).collect();
-            writer.replace_choices(restored, changes, |bank| self.shards.partition_of(bank));
-        }
-        for (update, choices) in brought.iter().filter_map(|shard| shard.removed.as_ref()) {
-            writer.add(update, choices)?;
-        }
-        self.recorder = Some(Recorder::start(writer).map_err(PipelineError::Thread)?);
-        Ok(())
-    }
-
-    /// Takes a partition at run time: an empty shard, restored from the newest snapshot where there is
+    /// Takes a partition at run time: an empty shard, restored from its newest snapshot where there is
     /// one. It loads the rest with [`Self::follow`]; until then questions to its banks wait.
     ///
     /// # Errors
-    /// As [`Self::open`]. The partition is then not held.
+    /// As [`Self::open`]. The partition is then not held, or as it was.
     pub fn take(&self, log: &dyn Log, partition: u32) -> Result<(), PipelineError> {
         let _taking = sync::lock(&self.taking);
         let shard = self.shards.make(partition)?;
-        if !self.pipeline.snapshot.directory.is_empty() {
-            // What this process recorded is the point at which it goes on recording.
-            self.snapshot()?;
-            let snapshots = snapshots(&self.pipeline, self.shards.partitions(), self.generation)?;
-            let restored = snapshots.newest(false, &mut |_| {}, &mut |_, _| {})?;
-            if let Some(restored) = &restored {
-                let parts = self.parts_of(log, restored)?;
-                if let Some((_, part)) = parts.iter().find(|(of, _)| *of == partition) {
-                    let brought = self.restore_shard(log, &shard, part)?;
-                    if let (Some(recorder), Some((update, choices))) = (&self.recorder, brought.removed) {
-                        let (sender, receiver) = bounded(1);
-                        // The receiver is right here.
-                        drop(sender.send(choices));
-                        recorder.take(update, &receiver);
-                    }
-                    self.reached().extend(part.covers.iter().map(|(turns, next)| (*turns, *next)));
-                }
+        if let Some(snapshots) = &self.snapshots {
+            if let (Some(recorder), Some(before)) = (&self.recorder, self.shards.get(partition)) {
+                // What this process recorded is the point at which it goes on recording; where that cannot
+                // be written, the log has it.
+                drop(recorder.snapshot(before.id, jiff::Timestamp::now().as_millisecond(), self.claim_rule()));
+                recorder.end(before.id);
             }
+            let seen = snapshots.newest_id(partition)?;
+            let restored = snapshots.newest(partition, false, &mut |_| {}, &mut |_, _| {})?;
+            let brought = restored.as_ref().map(|restored| self.restore_shard(log, &shard, restored)).transpose()?;
+            self.record(&shard, &Found { partition, seen, restored }, brought.as_ref())?;
         }
         self.shards.put(shard);
         Ok(())
@@ -275,7 +239,10 @@ impl Answerer {
     /// Leaves a partition: its shard is dropped with all that it holds, once nobody asks it any more.
     pub fn leave(&self, partition: u32) {
         let _taking = sync::lock(&self.taking);
-        if self.shards.remove(partition) {
+        if let Some(shard) = self.shards.remove(partition) {
+            if let Some(recorder) = &self.recorder {
+                recorder.end(shard.id);
+            }
             self.reached().remove(&partition);
             self.moved.notify_all();
         }
@@ -361,16 +328,6 @@ impl Answerer {
         self.shards.all().into_iter().map(status).collect()
     }
 
-    /// Writes a snapshot; None when nothing has changed since the last, or this memory writes none.
-    ///
-    /// # Errors
-    /// [`PipelineError::Snapshot`]; the memory keeps answering.
-    pub fn snapshot(&self) -> Result<Option<Manifest>, PipelineError> {
-        let now_ms = jiff::Timestamp::now().as_millisecond();
-        let Some(recorder) = &self.recorder else { return Ok(None) };
-        Ok(self.past.snapshot(|| recorder.snapshot(now_ms))?)
-    }
-
     /// Reads the next records of a memory partition; false when there are none, or it is not held.
     /// `each` gets every record, with the offset after it. A shard that has panicked is made again, from
     /// the newest snapshot or the start of the log.
@@ -397,9 +354,9 @@ impl Answerer {
         }
         let record = |read: LogRead, choices: &Receiver<ChoiceChanges>| {
             if let Some(recorder) = &self.recorder {
-                let deletes = deletes(&read);
-                recorder.take(read, choices);
-                self.past.has_read(deletes);
+                let (next_offset, deletes) = (read.next_offset, deletes(&read));
+                recorder.take(shard.id, read, choices);
+                self.past.has_read(partition, next_offset, deletes);
             }
         };
         let read = shard.follow(log, each, record);
@@ -500,13 +457,6 @@ impl Answerer {
         Ok(recall::every_part(&shard.memory, embed, question, settings)?)
     }
 
-    /// The newest snapshot.
-    pub(in crate::pipeline) fn newest_manifest(&self) -> Result<Manifest, PipelineError> {
-        Ok(snapshots(&self.pipeline, self.shards.partitions(), self.generation)?
-            .manifest()?
-            .ok_or(SnapshotError::None)?)
-    }
-
     /// A bank's memory as of the last recorded read of its log at or before a point of the past: a
     /// separate memory, which follows no log. Its evidence states that read's offset.
     ///
@@ -514,7 +464,8 @@ impl Answerer {
     /// [`PipelineError::Snapshot`] when no snapshots were written then, or their history is shorter.
     pub fn past(&self, bank: &Bank, at: AsOf) -> Result<Arc<Self>, PipelineError> {
         let (snapshots, partition, purged) = self.history(bank, &[at])?;
-        let point = PastPoint { bank: bank.clone(), offset: snapshots.resolve(partition, at)?, purged };
+        let offset = snapshots.resolve(partition, at)?;
+        let point = PastPoint { bank: bank.clone(), partition, offset, purged };
         self.past.memory(&point, || {
             let restored = snapshots.as_of(bank, partition, point.offset)?;
             Ok(Arc::new(self.past_memory(partition, &restored)?))
@@ -527,8 +478,7 @@ impl Answerer {
         let shards = Shards::new(&self.pipeline, self.shards.partitions(), threads, None, false);
         let memory = Self::new(&self.pipeline, self.generation, shards)?;
         let shard = memory.shards.make(partition)?;
-        let (records, unreadable) = (restored.records.iter().collect(), restored.manifest.unreadable.iter().collect());
-        shard.restore(&PartitionOfSnapshot { restored, records, unreadable, covers: BTreeMap::new() })?;
+        shard.restore(&RestoredPartition { restored, covers: BTreeMap::new() })?;
         shard.set_loaded();
         memory.shards.put(shard);
         Ok(memory)
@@ -542,24 +492,6 @@ impl Answerer {
         let (snapshots, partition, _) = self.history(bank, &[from, to])?;
         let (from, to) = (snapshots.resolve(partition, from)?, snapshots.resolve(partition, to)?);
         Ok(snapshots.diff(bank, partition, from, to)?)
-    }
-
-    /// The snapshots, which hold these points and no deleted turn; the bank's partition; and the
-    /// number of their last purge.
-    fn history(&self, bank: &Bank, points: &[AsOf]) -> Result<(Snapshots, u32, u64), PipelineError> {
-        if self.pipeline.snapshot.directory.is_empty() {
-            return Err(SnapshotError::None.into());
-        }
-        let partitions = self.shards.partitions();
-        if let Some(recorder) = &self.recorder {
-            let now_ms = jiff::Timestamp::now().as_millisecond();
-            for at in points {
-                self.past.bring_up(partition_of(bank, partitions), *at, || recorder.snapshot(now_ms))?;
-            }
-        }
-        let snapshots = snapshots(&self.pipeline, partitions, self.generation)?;
-        let purged = snapshots.manifest()?.map_or(0, |manifest| manifest.last_deletion);
-        Ok((snapshots, partition_of(bank, partitions), purged))
     }
 
     /// Counts of units and edges and a hash that depends only on the set.
@@ -653,7 +585,7 @@ pub(crate) fn snapshots(pipeline: &Pipeline, partitions: u32, generation: u32) -
     }
     let settings = serde_json::json!([SCHEMA_VERSION, edge_settings(pipeline)]);
     let settings = blake3::hash(settings.to_string().as_bytes()).to_hex().to_string();
-    Snapshots::open(&place, &log, partitions, settings)
+    Snapshots::open(&place, &log, partitions, settings, partition_of)
 }
 
 /// The settings that a bank's edges depend on, besides its units.

@@ -6,7 +6,7 @@
 //! - `answerer`: the memory, and every question to it.
 //! - `shards`: the shard of each partition that is held; `shard`: one of them; `held`: its banks.
 //! - `reader`: one partition of the memory log to its shard.
-//! - `recorder`: the thread that writes snapshots.
+//! - `recording`: which shards' snapshots are written here; `recorder`: the thread that writes them.
 //! - `record_value`: the value of a memory record, and why it cannot be read.
 //! - `past`: memories of the past, and the snapshots they need.
 //! - `live`: the live records of a partition, without a dataflow.
@@ -20,6 +20,7 @@ mod reader;
 mod recall_memory;
 mod record_value;
 mod recorder;
+mod recording;
 mod shard;
 mod shards;
 #[cfg(test)]
@@ -32,3 +33,4 @@ pub(crate) use answerer::snapshots;
 pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns, ShardStatus};
 pub(super) use live::{LiveRecords, model_of, record_of};
 pub(super) use record_value::{Unread, check_schema, read_value};
+pub use recording::WrittenSnapshots;

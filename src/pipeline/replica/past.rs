@@ -1,6 +1,6 @@
 //! Memories of the past, and when a question about it needs a new snapshot.
 //!
-//! In: the reads of the memory log, the snapshots written, points of the past. Out: whether the
+//! In: the reads of the memory log, the snapshots written, points of the past. Out: whether a shard's
 //! newest snapshot answers for a point, and the memory as of it, restored once. A snapshot is
 //! written for a question only where the newest lacks the point, or lacks a deletion, and at most
 //! twice a second. Restores of different memories run side by side; no lock is held but that memory's.
@@ -26,100 +26,78 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PastPoint {
     pub(super) bank: Bank,
+    pub(super) partition: u32,
     pub(super) offset: u64,
-    /// The last purge of the snapshots: a memory that was restored before it holds what was deleted.
-    pub(super) purged: u64,
+    /// The last purge of the shard's snapshots, with their epoch: a memory that was restored before it
+    /// holds what was deleted.
+    pub(super) purged: (u64, u64),
 }
 
 /// A memory that is restored by whoever locks it first.
 type Slot<M> = Arc<Mutex<Option<Arc<M>>>>;
 
-/// Memories of the past, and what the newest snapshot holds.
+/// Memories of the past, and what the newest snapshots hold.
 pub(super) struct PastMemories<M> {
     /// Most recently used first.
     cached: Mutex<VecDeque<(PastPoint, Slot<M>)>>,
-    recorded: Mutex<Recorded>,
+    recorded: Mutex<BTreeMap<u32, Recorded>>,
     /// The last snapshot that a question asked for; locked while one is written.
     asked_for: Mutex<Option<Instant>>,
 }
 
-/// What the newest snapshot holds, and what was read since.
-#[derive(Debug, Clone)]
+/// How far a partition was read, and what its newest snapshot holds.
+#[derive(Debug, Clone, Copy, Default)]
 struct Recorded {
-    /// By partition: the first offset that it lacks, and when the last record was appended.
-    reached: BTreeMap<u32, (u64, i64)>,
-    /// Whether something was read since.
-    behind: bool,
-    /// Whether a deletion was read since.
-    lacks_deletions: bool,
+    /// The first offset that the snapshot lacks, and when its last record was appended; None: no
+    /// snapshot is known.
+    reached: Option<(u64, i64)>,
+    /// The first offset that was not read.
+    read: u64,
+    /// The end of the last read that deletes a turn.
+    deleted: u64,
 }
 
 impl<M> Default for PastMemories<M> {
     fn default() -> Self {
-        // A start may have read anything since the snapshot that it restored.
-        let recorded = Recorded { reached: BTreeMap::new(), behind: true, lacks_deletions: true };
-        Self { cached: Mutex::default(), recorded: Mutex::new(recorded), asked_for: Mutex::default() }
+        Self { cached: Mutex::default(), recorded: Mutex::default(), asked_for: Mutex::default() }
     }
 }
 
 impl<M> PastMemories<M> {
     /// Notes a read that the recorder has. Call it after the recorder took the read.
-    pub(super) fn has_read(&self, deletes: bool) {
+    pub(super) fn has_read(&self, partition: u32, next_offset: u64, deletes: bool) {
         let mut recorded = sync::lock(&self.recorded);
-        recorded.behind = true;
-        recorded.lacks_deletions |= deletes;
+        let of = recorded.entry(partition).or_default();
+        of.read = next_offset;
+        if deletes {
+            of.deleted = next_offset;
+        }
     }
 
-    /// Writes a snapshot, and notes what it holds.
-    pub(super) fn snapshot<E>(
-        &self,
-        write: impl FnOnce() -> Result<Option<Manifest>, E>,
-    ) -> Result<Option<Manifest>, E> {
-        // What is read from here on may be missing in it.
-        let before = {
-            let mut recorded = sync::lock(&self.recorded);
-            let before = recorded.clone();
-            (recorded.behind, recorded.lacks_deletions) = (false, false);
-            before
-        };
-        let written = write();
-        let mut recorded = sync::lock(&self.recorded);
-        match &written {
-            Ok(Some(manifest)) => {
-                let reached = manifest
-                    .reached
-                    .iter()
-                    .map(|at| (at.partition, (at.next_offset, at.last.map_or(i64::MIN, |(_, append_ms)| append_ms))));
-                recorded.reached = reached.collect();
-            }
-            Ok(None) => {}
-            Err(_) => {
-                recorded.behind |= before.behind;
-                recorded.lacks_deletions |= before.lacks_deletions;
-            }
+    /// Notes the newest snapshot of a partition.
+    pub(super) fn has_snapshot(&self, partition: u32, manifest: &Manifest) {
+        if let Some(at) = manifest.reached.iter().find(|at| at.partition == partition) {
+            let reached = (at.next_offset, at.last.map_or(i64::MIN, |(_, append_ms)| append_ms));
+            sync::lock(&self.recorded).entry(partition).or_default().reached = Some(reached);
         }
-        written
     }
 
     /// Whether the newest snapshot does not answer for a point of a partition's past.
-    fn lacks(&self, partition: u32, at: AsOf) -> bool {
-        let recorded = sync::lock(&self.recorded);
-        let holds = recorded.reached.get(&partition).is_some_and(|(next_offset, last_ms)| match at {
-            AsOf::Offset(at) => at < *next_offset,
+    pub(super) fn lacks(&self, partition: u32, at: AsOf) -> bool {
+        let recorded = sync::lock(&self.recorded).get(&partition).copied().unwrap_or_default();
+        // A start may have read anything since the snapshot that it restored.
+        let Some((next_offset, last_ms)) = recorded.reached else { return true };
+        let holds = match at {
+            AsOf::Offset(at) => at < next_offset,
             // Another record may have been appended in the same millisecond.
-            AsOf::Time(at) => at < *last_ms,
-        });
-        recorded.behind && (recorded.lacks_deletions || !holds)
+            AsOf::Time(at) => at < last_ms,
+        };
+        recorded.read > next_offset && (recorded.deleted > next_offset || !holds)
     }
 
-    /// Writes a snapshot if the newest does not answer for a point. Questions that ask at the same
+    /// Has a snapshot written if the newest does not answer for a point. Questions that ask at the same
     /// time share one.
-    pub(super) fn bring_up<E>(
-        &self,
-        partition: u32,
-        at: AsOf,
-        write: impl FnOnce() -> Result<Option<Manifest>, E>,
-    ) -> Result<(), E> {
+    pub(super) fn bring_up<E>(&self, partition: u32, at: AsOf, write: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         if !self.lacks(partition, at) {
             return Ok(());
         }
@@ -131,7 +109,7 @@ impl<M> PastMemories<M> {
             std::thread::sleep(left);
         }
         *asked_for = Some(Instant::now());
-        self.snapshot(write).map(|_| ())
+        write()
     }
 
     /// The memory as of a point, restored by the first who asks for it.
@@ -143,7 +121,7 @@ impl<M> PastMemories<M> {
         let slot = {
             let mut cached = sync::lock(&self.cached);
             // A memory from before a deletion must answer nothing.
-            cached.retain(|(past, _)| past.purged == point.purged);
+            cached.retain(|(past, _)| past.partition != point.partition || past.purged == point.purged);
             let at = cached.iter().position(|(past, _)| past == point);
             let (past, slot) = at.and_then(|at| cached.remove(at)).unwrap_or_else(|| (point.clone(), Slot::default()));
             cached.push_front((past, Arc::clone(&slot)));
@@ -171,7 +149,7 @@ mod tests {
     use super::*;
 
     fn point(bank: &str, purged: u64) -> PastPoint {
-        PastPoint { bank: Bank::parse(bank).expect("a good name"), offset: 7, purged }
+        PastPoint { bank: Bank::parse(bank).expect("a good name"), partition: 0, offset: 7, purged: (1, purged) }
     }
 
     #[test]
@@ -205,29 +183,33 @@ mod tests {
             "trimmed_ms": 0, "gaps": [], "forgotten": [], "unreadable": [], "segments": [],
             "reached": [{"partition": 0, "next_offset": 10, "last": [9, 5_000], "oldest": null}],
         });
-        let manifest: Manifest = serde_json::from_value(manifest).expect("a manifest");
+        let mut manifest: Manifest = serde_json::from_value(manifest).expect("a manifest");
+        let read = |next_offset, deletes| past.has_read(0, next_offset, deletes);
         let mut written = 0;
-        let mut asked = |at: AsOf| {
+        let mut asked = |at: AsOf, next_offset: u64| {
             let before = written;
+            manifest.reached[0].next_offset = next_offset;
             let done = past.bring_up::<Infallible>(0, at, || {
                 written += 1;
-                Ok(Some(manifest.clone()))
+                past.has_snapshot(0, &manifest);
+                Ok(())
             });
             assert_eq!(done, Ok(()));
             written > before
         };
-        assert!(asked(AsOf::Offset(3)), "a start may have read a deletion");
-        assert!(!asked(AsOf::Time(9_000)), "nothing was read since");
-        past.has_read(false);
-        assert!(!asked(AsOf::Offset(9)) && !asked(AsOf::Time(4_999)), "the newest holds these");
-        assert!(asked(AsOf::Offset(10)));
-        past.has_read(false);
-        assert!(asked(AsOf::Time(5_000)), "a record of this millisecond may be missing");
-        past.has_read(true);
-        assert!(asked(AsOf::Offset(3)), "the newest holds what was deleted");
-        past.has_read(false);
-        let failed = past.bring_up(0, AsOf::Offset(10), || Err("the place is away"));
+        assert!(asked(AsOf::Offset(3), 10), "a start may have read a deletion");
+        assert!(!asked(AsOf::Time(9_000), 10), "nothing was read since");
+        read(11, false);
+        assert!(!asked(AsOf::Offset(9), 11) && !asked(AsOf::Time(4_999), 11), "the newest holds these");
+        assert!(asked(AsOf::Offset(10), 11));
+        read(12, false);
+        assert!(asked(AsOf::Time(5_000), 12), "a record of this millisecond may be missing");
+        read(13, true);
+        assert!(asked(AsOf::Offset(3), 13), "the newest holds what was deleted");
+        read(14, false);
+        let failed = past.bring_up(0, AsOf::Offset(13), || Err("the place is away"));
         assert_eq!(failed, Err("the place is away"));
-        assert!(past.lacks(0, AsOf::Offset(10)), "the next question tries again");
+        assert!(past.lacks(0, AsOf::Offset(13)), "the next question tries again");
+        assert!(past.lacks(1, AsOf::Offset(0)), "another shard's snapshot says nothing of it");
     }
 }

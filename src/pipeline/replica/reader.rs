@@ -34,14 +34,10 @@ const LOAD_RECORDS: usize = 1_024;
 /// Units of a snapshot loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
 
-/// What a snapshot holds of one partition.
-pub(super) struct PartitionOfSnapshot<'s> {
+/// A snapshot of the partition.
+pub(super) struct RestoredPartition<'s> {
     /// The snapshot.
     pub(super) restored: &'s Restored,
-    /// The partition's live records.
-    pub(super) records: Vec<&'s RestoredRecord>,
-    /// Those that cannot be read.
-    pub(super) unreadable: Vec<&'s UnreadableRecord>,
     /// The turns positions that it covers.
     pub(super) covers: BTreeMap<u32, u64>,
 }
@@ -166,19 +162,19 @@ impl Reader {
         Ok(Some(batch))
     }
 
-    /// Loads the partition's records of a snapshot into an empty memory.
+    /// Loads a snapshot of the partition into an empty memory.
     pub(super) fn restore(
         &mut self,
-        snapshot: &PartitionOfSnapshot<'_>,
+        snapshot: &RestoredPartition<'_>,
         memory: &MemoryHandle,
         held: &RwLock<Held>,
     ) -> Result<(), PipelineError> {
-        let PartitionOfSnapshot { restored, records, unreadable, covers } = snapshot;
-        let Manifest { reached, model, dimensions, .. } = &restored.manifest;
+        let RestoredPartition { restored, covers } = snapshot;
+        let Manifest { reached, model, dimensions, unreadable, .. } = &restored.manifest;
         self.model.clone_from(model);
         self.dimensions = (*dimensions > 0).then_some(*dimensions);
         let mut by_bank: BTreeMap<&Bank, Vec<&RestoredRecord>> = BTreeMap::new();
-        for record in records {
+        for record in &restored.records {
             by_bank.entry(&record.key.bank).or_default().push(record);
         }
         let (mut load, mut units) = (Load::default(), 0);
@@ -205,8 +201,8 @@ impl Reader {
         memory.load(load)?;
         let mut held = sync::write(held);
         held.set_model(self.model.as_ref());
-        records.iter().for_each(|record| held.insert(&record.key));
-        unreadable.iter().for_each(|record| held.quarantine((*record).clone()));
+        restored.records.iter().for_each(|record| held.insert(&record.key));
+        unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }
 

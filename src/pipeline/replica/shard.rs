@@ -17,7 +17,8 @@ use crossbeam_channel::Receiver;
 use super::{
     PipelineError,
     held::Held,
-    reader::{PartitionOfSnapshot, Reader},
+    reader::{Reader, RestoredPartition},
+    recorder::ShardId,
 };
 use crate::{
     log::{Log, REMOVALS_KEPT_MS, Topic},
@@ -31,6 +32,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 
 /// A partition of the memory that this process holds.
 pub(super) struct Shard {
+    pub(super) id: ShardId,
     pub(super) partition: u32,
     pub(super) memory: MemoryHandle,
     pub(super) held: RwLock<Held>,
@@ -55,8 +57,14 @@ pub(super) struct RestoredShard {
 
 impl Shard {
     /// An empty shard.
-    pub(super) fn new(partition: u32, memory: MemoryHandle, choices: Option<Receiver<ChoiceChanges>>) -> Self {
+    pub(super) fn new(
+        id: ShardId,
+        partition: u32,
+        memory: MemoryHandle,
+        choices: Option<Receiver<ChoiceChanges>>,
+    ) -> Self {
         Self {
+            id,
             partition,
             memory,
             held: RwLock::default(),
@@ -108,7 +116,7 @@ impl Shard {
     }
 
     /// Loads what a snapshot holds of the partition.
-    pub(super) fn restore(&self, snapshot: &PartitionOfSnapshot<'_>) -> Result<(), PipelineError> {
+    pub(super) fn restore(&self, snapshot: &RestoredPartition<'_>) -> Result<(), PipelineError> {
         let mut reader = sync::lock(&self.reader);
         reader.restore(snapshot, &self.memory, &self.held)?;
         self.next.store(reader.next(), Ordering::Relaxed);
@@ -121,7 +129,7 @@ impl Shard {
         &self,
         log: &dyn Log,
         place: &str,
-        snapshot: &PartitionOfSnapshot<'_>,
+        snapshot: &RestoredPartition<'_>,
     ) -> Result<RestoredShard, PipelineError> {
         let removed = self.removed(log, place, snapshot)?;
         if let Some(removed) = &removed {
@@ -144,7 +152,7 @@ impl Shard {
         &self,
         log: &dyn Log,
         place: &str,
-        snapshot: &PartitionOfSnapshot<'_>,
+        snapshot: &RestoredPartition<'_>,
     ) -> Result<Option<LogRead>, PipelineError> {
         let (partition, restored) = (self.partition, snapshot.restored);
         let Some(at) = restored.manifest.reached.iter().find(|at| at.partition == partition) else { return Ok(None) };
@@ -178,8 +186,8 @@ impl Shard {
                 live.insert(key);
             }
         }
-        let unreadable = snapshot.unreadable.iter().map(|record| &record.key);
-        let keys = snapshot.records.iter().map(|record| &record.key).chain(unreadable);
+        let unreadable = restored.manifest.unreadable.iter().map(|record| &record.key);
+        let keys = restored.records.iter().map(|record| &record.key).chain(unreadable);
         let gone: Vec<_> = keys.filter(|key| !live.contains(*key)).map(|key| (key.clone(), None)).collect();
         if gone.is_empty() {
             return Ok(None);

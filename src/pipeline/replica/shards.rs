@@ -6,13 +6,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, RwLock},
+    sync::{
+        Arc, Mutex, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Sender, unbounded};
 
-use super::{PipelineError, shard::Shard};
+use super::{PipelineError, recorder::ShardId, shard::Shard};
 use crate::{
     config::{MemorySettings, Pipeline},
     log::partition_of,
@@ -43,6 +46,7 @@ pub(super) struct Shards {
     /// Those that a group has assigned to this process; None before its first decision.
     assigned: RwLock<Option<BTreeSet<u32>>>,
     falls: Mutex<BTreeMap<u32, Falls>>,
+    made: AtomicU64,
 }
 
 /// A shard that fell: how often it was made again, and when that was last attempted.
@@ -64,8 +68,9 @@ impl Shards {
     ) -> Self {
         let semantic_threshold = Score::from_f64(pipeline.model().semantic_threshold);
         let settings = pipeline.memory.clone();
-        let (held, assigned, falls) = (RwLock::default(), RwLock::default(), Mutex::default());
-        Self { partitions, threads, settings, semantic_threshold, edges, records, held, assigned, falls }
+        let (held, assigned) = (RwLock::default(), RwLock::default());
+        let (falls, made) = (Mutex::default(), AtomicU64::default());
+        Self { partitions, threads, settings, semantic_threshold, edges, records, held, assigned, falls, made }
     }
 
     /// The number of partitions of the memory.
@@ -83,7 +88,8 @@ impl Shards {
         let (choices_out, choices_in) = unbounded();
         let listeners = Listeners { edges: self.edges.clone(), choices: self.records.then_some(choices_out) };
         let memory = MemoryHandle::start_on(&self.threads, &self.settings, self.semantic_threshold, listeners)?;
-        Ok(Shard::new(partition, memory, self.records.then_some(choices_in)))
+        let id = ShardId(self.made.fetch_add(1, Ordering::Relaxed));
+        Ok(Shard::new(id, partition, memory, self.records.then_some(choices_in)))
     }
 
     /// From now on questions reach the shard.
@@ -93,10 +99,9 @@ impl Shards {
         drop(before);
     }
 
-    /// From now on no question reaches the partition; false if it was not held.
-    pub(super) fn remove(&self, partition: u32) -> bool {
-        let removed = sync::write(&self.held).remove(&partition);
-        removed.is_some()
+    /// From now on no question reaches the partition; None if it was not held.
+    pub(super) fn remove(&self, partition: u32) -> Option<Arc<Shard>> {
+        sync::write(&self.held).remove(&partition)
     }
 
     /// Notes what a group has decided.

@@ -123,9 +123,9 @@ fn a_shard_that_panics_is_made_again_alone_and_recorded_on() {
             drop(answerer);
             let restored = open(&settings, &*log);
             assert_eq!(hash(&restored, falls).expect("known"), whole);
-            let newest = restored.newest_manifest().expect("a manifest");
+            let newest = restored.newest_snapshots().expect("manifests").manifests;
             let census = restored.digest(None).expect("counts").value;
-            assert_eq!(newest.live.units as u64, census.units);
+            assert_eq!(newest.iter().map(|of| of.live.units).sum::<u64>(), census.units);
         }
     }
 }
@@ -189,21 +189,105 @@ fn a_shard_is_taken_and_left_a_thousand_times_in_flat_memory() {
     assert!(grown < 64 << 20, "{grown} bytes more after 900 rounds");
 }
 
-/// The digest is the same for any number of shards and threads.
+/// The digest is the same for any number of shards and threads, also from snapshots.
 #[test]
 fn the_digest_depends_on_no_number_of_shards_and_threads() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let mut found = Vec::new();
-    for (partitions, workers) in [(1, 1), (2, 2), (5, 1), (16, 3)] {
+    for (partitions, workers) in [(1, 1), (2, 2), (4, 1), (5, 1), (16, 3)] {
         let home = tempfile::tempdir().expect("a directory");
         let extra = format!("log.partitions = {partitions}\nmemory.workers = {workers}");
-        let settings = pipeline(home.path(), false, &extra);
+        let settings = pipeline(home.path(), true, &extra);
         ingest(&settings, &names.map(|name| turns(name, "s", 5)).concat());
         let log = log::open(&settings.log).expect("the log");
-        let census = open(&settings, &*log).digest(None).expect("counts").value;
-        found.push(census);
+        let from_log = open(&settings, &*log);
+        found.push(from_log.digest(None).expect("counts").value);
+        assert_eq!(from_log.snapshot().expect("written").expect("new").manifests.len(), partitions);
+        drop(from_log);
+        let restored = open(&settings, &*log);
+        found.push(restored.digest(None).expect("counts").value);
+        assert!(restored.snapshot().expect("looked").is_none(), "nothing has changed");
     }
     assert!(found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
+}
+
+/// A shard is taken from its own snapshot: what lies in the others' directories does not matter.
+#[test]
+fn a_shard_that_is_taken_reads_its_own_snapshot() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [moves, stays] = two_banks();
+    let settings = pipeline(home.path(), true, "log.partitions = 3");
+    ingest(&settings, &[turns(moves, "s", 9), turns(stays, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let answerer = open(&settings, &*log);
+    let before = hash(&answerer, moves).expect("known");
+    answerer.snapshot().expect("written").expect("new");
+    let partition = partition_of(&bank(moves), 3);
+    answerer.leave(partition);
+    let directory = |of: u32| home.path().join(format!("snapshots/shard-{of:05}"));
+    for other in (0..3).filter(|other| *other != partition) {
+        for entry in std::fs::read_dir(directory(other).join("manifests")).expect("listed") {
+            std::fs::write(entry.expect("a manifest").path(), "spoiled").expect("written");
+        }
+    }
+    answerer.take(&*log, partition).expect("taken");
+    // Nothing is left to read of the log: its snapshot had everything.
+    assert!(!answerer.follow(&*log, partition, |_, _, _| {}).expect("followed"));
+    assert_eq!(hash(&answerer, moves).expect("known"), before);
+}
+
+/// Commits the newest record of a partition once more.
+fn rewrite(log: &dyn Log, partition: u32) -> u64 {
+    let records = log.read(Topic::Memory, partition, 0, 10_000).expect("read").records;
+    let last = records.into_iter().rfind(|record| record.value.is_some()).expect("a record");
+    let next_offset = log.read_position(partition).expect("a position");
+    let memory = vec![(last.key, last.value)];
+    log.commit(&Transaction { partition, next_offset, memory, ..Transaction::default() }).expect("committed");
+    log.end(Topic::Memory, partition).expect("an end") - 1
+}
+
+/// Two holders of every shard: one writes the snapshots, both answer, and when the writer ends the
+/// other takes over. A question about the past gets no answer that lacks what is in no snapshot.
+#[test]
+fn of_two_holders_one_writes_and_the_other_takes_over() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [name, other] = two_banks();
+    let mut settings = pipeline(home.path(), true, "log.partitions = 3\nsnapshot.interval_seconds = 600");
+    ingest(&settings, &[turns(name, "s", 9), turns(other, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let partition = partition_of(&bank(name), 3);
+    // As two instances on Kafka follow one log.
+    settings.log.kind = crate::config::LogKind::Kafka;
+    let (first, second) = (open(&settings, &*log), open(&settings, &*log));
+    assert_eq!(first.snapshot().expect("written").expect("new").manifests.len(), 3);
+    assert!(second.snapshot().expect("looked").is_none());
+    assert_eq!((first.written_elsewhere(), second.written_elsewhere()), (0, 3));
+    assert_eq!(second.take_over(&*log).expect("looked"), 0, "its writer is alive");
+    let now = |answerer: &Answerer| (hash(answerer, name).expect("known"), hash(answerer, other).expect("known"));
+    assert_eq!(now(&first), now(&second));
+
+    let ask = |answerer: &Answerer, at: u64| answerer.past(&bank(name), crate::snapshot::AsOf::Offset(at)).map(drop);
+    let before = log.end(Topic::Memory, partition).expect("an end") - 1;
+    let after = rewrite(&*log, partition);
+    follow(&first, &*log);
+    follow(&second, &*log);
+    ask(&second, before).expect("the snapshot has it");
+    let error = ask(&second, after).expect_err("no snapshot has it").to_string();
+    assert!(error.contains("another process writes these snapshots") && error.contains("shard-0000"), "{error}");
+    ask(&first, after).expect("the writer writes one");
+    ask(&second, after).expect("now a snapshot has it");
+
+    drop(first);
+    assert_eq!(second.take_over(&*log).expect("taken"), 3);
+    follow(&second, &*log);
+    rewrite(&*log, partition);
+    follow(&second, &*log);
+    let written = second.snapshot().expect("written").expect("new").manifests;
+    assert_eq!((written.len(), second.written_elsewhere()), (3, 0));
+    assert!(written.iter().all(|manifest| manifest.reached.len() == 1), "{written:?}");
+    let whole = now(&second);
+    drop(second);
+    assert_eq!(now(&open(&settings, &*log)), whole);
 }
 
 /// A log whose reads wait until they are allowed.
