@@ -240,11 +240,20 @@ fn a_pipeline_with_a_listener_reads_its_source_and_stays() {
     assert!(home.path().join("snapshots/manifests").read_dir().unwrap().count() > 0, "a snapshot at the end");
 }
 
+/// One that others reach, since no tokens are checked; one of an instance that could not answer.
 #[test]
-fn an_address_that_others_reach_is_refused_without_tokens() {
+fn an_address_that_cannot_be_served_is_refused() {
     for listen in ["0.0.0.0:8321", "192.168.1.2:8321", "8321", "[::]:1"] {
         let wrong = Pipeline::parse(&format!("version = 1\nhttp.listen = {listen:?}")).unwrap_err();
         assert!(wrong.contains("http.listen") && wrong.contains("tokens"), "{wrong}");
+    }
+    let kafka =
+        "version = 1\nhttp.listen = \"127.0.0.1:1\"\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"127.0.0.1:1\"\n";
+    for (more, word) in
+        [("roles = [\"extract\"]", "\"serve\" to roles"), ("serve.hold = \"assigned\"", "serve.hold = \"all\"")]
+    {
+        let wrong = Pipeline::parse(&format!("{kafka}{more}")).unwrap_err();
+        assert!(wrong.contains("http.listen") && wrong.contains(word), "{wrong}");
     }
     let home = tempfile::tempdir().unwrap();
     let log = home.path().join("log");

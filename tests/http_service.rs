@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    ops::Deref,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -16,7 +17,19 @@ use super::support::write;
 /// A running `ripplemem serve`; killed when it is dropped.
 pub(crate) struct HttpService {
     child: Child,
+    client: HttpClient,
+}
+
+/// Raw requests to an address.
+pub(crate) struct HttpClient {
     pub(crate) address: String,
+}
+
+impl Deref for HttpService {
+    type Target = HttpClient;
+    fn deref(&self) -> &HttpClient {
+        &self.client
+    }
 }
 
 /// A pipeline file in a directory, with the deterministic embedder and the log beside it.
@@ -44,7 +57,7 @@ impl HttpService {
             assert!(started.elapsed() < Duration::from_secs(60), "{}", said());
             std::thread::sleep(Duration::from_millis(2));
         };
-        Self { child, address }
+        Self { child, client: HttpClient { address } }
     }
 
     /// Serves the pipeline file of a directory.
@@ -53,6 +66,21 @@ impl HttpService {
         Self::start(home, &["serve", "--listen", "127.0.0.1:0", "--pipeline", file.to_str().unwrap()])
     }
 
+    /// Asks it to end, and waits; whether it ended well.
+    pub(crate) fn stop(mut self) -> bool {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.child.wait().unwrap().success()
+    }
+
+    /// Kills it.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl HttpClient {
     /// A connection.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
@@ -84,19 +112,6 @@ impl HttpService {
         let (status, _, answer) = self.send("POST", path, "", body.to_string().as_bytes());
         assert_eq!(status, 200, "{path}: {answer}");
         answer
-    }
-
-    /// Asks it to end, and waits; whether it ended well.
-    pub(crate) fn stop(mut self) -> bool {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        self.child.wait().unwrap().success()
-    }
-
-    /// Kills it.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }
 

@@ -17,6 +17,7 @@ mod http;
 mod http_service;
 mod imports;
 mod kafka;
+mod kafka_http;
 mod kafka_instances;
 mod kafka_oversize;
 mod kafka_questions;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct HttpSettings {
     /// Loopback address and port that serve `/v1`, such as `127.0.0.1:8321`; port 0 takes a free one.
     /// With an embedded log, `ripplemem run` then stays until it is stopped, and the commands reach it
-    /// there. Empty: none.
+    /// there. On Kafka it needs the role `serve` and `serve.hold = "all"`. Empty: none.
     pub listen: String,
 }
 

@@ -187,11 +187,18 @@ impl Pipeline {
             .map_err(|problem| format!("snapshot.directory: {problem}"))?;
         HttpSettings::check(&self.http.listen).map_err(|problem| format!("http.listen: {problem}"))?;
         if self.log.kind == LogKind::Kafka && !self.http.listen.is_empty() {
-            return Err(
-                "http.listen: a service on Kafka answers over its topics so far; remove it, or set log.kind = \
-                        \"embedded\""
-                    .to_owned(),
-            );
+            if !self.roles.contains(&Role::Serve) {
+                return Err("http.listen: this instance has no memory to answer from; add \"serve\" to roles, or \
+                            remove it"
+                    .to_owned());
+            }
+            if self.serve.hold == Hold::Assigned {
+                return Err(
+                    "http.listen: an instance that holds a part of the memory cannot answer for the rest over \
+                            HTTP yet; set serve.hold = \"all\", or ask over Kafka"
+                        .to_owned(),
+                );
+            }
         }
         self.metrics.check()?;
         self.admin.check()?;

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{ServeError, address, api::Api, hosts::Hosts, v1};
+use super::{ServeError, address, v1};
 use crate::{
     config::{Pipeline, SourceSettings},
     pipeline::{Memory, MemoryOptions, PipelineError, Progress},
@@ -34,9 +34,7 @@ pub fn run_embedded(
 ) -> Result<(), ServeError> {
     let options = MemoryOptions { edges: None, say: Box::new(say), progress };
     let memory = Arc::new(Memory::open_with(pipeline, options)?);
-    let api = Arc::new(Api::new(Arc::clone(&memory), Duration::from_millis(pipeline.serve.deadline_ms)));
-    let routes = |address| v1::routes(Arc::clone(&api), Hosts::of(address));
-    let listening = v1::listen("http.listen", &pipeline.http.listen, routes)?;
+    let listening = v1::start(pipeline, Arc::clone(&memory))?;
     let directory = &pipeline.log.directory;
     address::write(directory, &listening.address.to_string())
         .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;
@@ -58,7 +56,6 @@ pub fn run_embedded(
     // Nobody is sent to a listener that ends.
     address::remove(directory);
     drop(listening);
-    drop(api);
     match Arc::into_inner(memory) {
         Some(memory) => memory.close()?,
         // A call that outlasted its connection ends with the process.

@@ -32,12 +32,13 @@ use super::{
     reply_topics::{Listed, ReplyTopics},
     request::{IncomingQuestion, Request, Rules, forwarded_headers},
     state::State,
+    v1::{self, Listening},
 };
 use crate::{
     config::{Hold, Pipeline},
     embed::{EmbedError, EmbedderPool},
     log::{
-        LogError, RawRecord,
+        KafkaLog, LogError, RawRecord,
         kafka::{
             client::{Cluster, Watch, drop_in_background},
             members::{MemberContext, Membership},
@@ -45,7 +46,7 @@ use crate::{
         partition_of,
     },
     model::RefusalCode,
-    pipeline::{Answerer, Asked, Cancellation, Ended, Front, PipelineError, refusal},
+    pipeline::{Answerer, Asked, Cancellation, Ended, Front, Memory, PipelineError, refusal},
     telemetry::QuestionsWaiting,
 };
 
@@ -61,15 +62,23 @@ const MEASURE: Duration = Duration::from_millis(250);
 /// Answers until `stopping`.
 pub(super) fn answer(
     pipeline: &Pipeline,
-    cluster: &Cluster,
+    log: &Arc<KafkaLog>,
     answerer: &Arc<Answerer>,
     state: &Arc<State>,
     stopping: &AtomicBool,
+    say: &(dyn Fn(&str) + Sync),
 ) -> Result<(), ServeError> {
+    let cluster = log.cluster();
     let rules = rules(pipeline, cluster);
     let Some(embedders) = open_embedders(pipeline, stopping)? else { return Ok(()) };
     let embedders = Arc::new(embedders);
-    let front = Front::start(Arc::clone(answerer), Arc::clone(&embedders), pipeline.serve.threads)?;
+    let front = Arc::new(Front::start(Arc::clone(answerer), Arc::clone(&embedders), pipeline.serve.threads)?);
+    let mut http = None;
+    if !pipeline.http.listen.is_empty() {
+        let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(answerer), Arc::clone(&front));
+        let listening = http.insert(v1::start(pipeline, Arc::new(memory))?);
+        say(&format!("http://{}/v1", listening.address));
+    }
     let (done_out, done) = unbounded();
     let replies = Arc::new(Replies::open(cluster, rules.clone(), Arc::clone(state), done_out)?);
     let topics = ReplyTopics::new(rules.reply_prefix.clone());
@@ -91,7 +100,7 @@ pub(super) fn answer(
             unverified: Vec::new(),
             events: (events_out, events),
         };
-        let read = reader.read(front, &done, stopping, || {
+        let read = reader.read((http, front), &done, stopping, || {
             ended.store(true, Ordering::Relaxed);
             drop(delivering.join());
         });
@@ -149,7 +158,7 @@ impl Questions<'_> {
     /// stops, and `deliver` waits for the last deliveries.
     fn read(
         mut self,
-        front: Front,
+        (http, front): (Option<Listening>, Arc<Front>),
         done: &Receiver<(u32, u64)>,
         stopping: &AtomicBool,
         deliver: impl FnOnce(),
@@ -249,6 +258,8 @@ impl Questions<'_> {
                 }
             }
         }
+        // What came over HTTP ends first: it keeps the front.
+        drop(http);
         drop(front);
         deliver();
         self.store(&consumer, &topic, done);

@@ -38,7 +38,7 @@ const LAG_INTERVAL: Duration = Duration::from_secs(1);
 pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) -> Result<(), ServeError> {
     let started = Instant::now();
     let roles = |role| pipeline.roles.contains(&role);
-    let log = KafkaLog::open(&pipeline.log)?;
+    let log = Arc::new(KafkaLog::open(&pipeline.log)?);
     log.notices().iter().for_each(|notice| say(notice));
     if pipeline.serve.edges && roles(Role::Serve) {
         log.ensure_edges()?;
@@ -87,7 +87,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         say: &mut |what| say(what),
         progress: &mut |_, _| {},
     };
-    let answerer = if roles(Role::Serve) { Some(Arc::new(Answerer::open(pipeline, &log, beginning)?)) } else { None };
+    let answerer = if roles(Role::Serve) { Some(Arc::new(Answerer::open(pipeline, &*log, beginning)?)) } else { None };
     if let Some(answerer) = &answerer {
         state.answerer.get_or_init(|| Arc::clone(answerer));
     }
@@ -112,7 +112,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             if hold == Hold::Assigned {
                 scope.spawn(move || ended(hold::hold(log, answerer, state, stopping, say)));
             }
-            scope.spawn(move || ended(questions::answer(pipeline, log.cluster(), answerer, shared, stopping)));
+            scope.spawn(move || ended(questions::answer(pipeline, log, answerer, shared, stopping, say)));
             if !pipeline.snapshot.directory.is_empty() {
                 scope.spawn(move || snapshots::write(pipeline, log, answerer, state, &requests, stopping, say));
             }

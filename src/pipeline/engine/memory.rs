@@ -66,6 +66,11 @@ impl Memory {
         Ok(Self { upkeep, front, answerer, log })
     }
 
+    /// The memory that a service on Kafka follows; others extract, and the caller feeds `answerer`.
+    pub(crate) fn over(log: Arc<dyn Log>, answerer: Arc<Answerer>, front: Arc<Front>) -> Self {
+        Self { upkeep: None, front, answerer, log }
+    }
+
     /// Writes turns, edits, deletions and ends of sessions to the log, and returns when they are durable.
     /// Extraction follows in the background. A turn that is put again, with the same id and version,
     /// changes nothing; a higher version replaces it.

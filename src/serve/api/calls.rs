@@ -135,22 +135,29 @@ impl Api {
     }
 
     /// How the memory is.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        let MemoryStatus { behind, written, waiting_for_model, problem } = self.memory.status();
-        Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            partitions: self.memory.partitions(),
-            after: self.memory.end().map(|end| end.to_string()).unwrap_or_default(),
-            behind,
-            waiting_for_model,
-            windows: written.windows,
-            units: written.units,
-            rejected: written.rejects,
-            read_by_model: written.by_model,
-            refused_by_model: written.refused,
-            problem,
-        }
+    ///
+    /// # Errors
+    /// [`Problem`] where the log failed.
+    pub async fn status(&self) -> Result<Status, Problem> {
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let after = memory.end()?.to_string();
+            let MemoryStatus { behind, written, waiting_for_model, problem } = memory.status();
+            Ok(Status {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                partitions: memory.partitions(),
+                after,
+                behind,
+                waiting_for_model,
+                windows: written.windows,
+                units: written.units,
+                rejected: written.rejects,
+                read_by_model: written.by_model,
+                refused_by_model: written.refused,
+                problem,
+            })
+        })
+        .await
     }
 
     /// Whether the memory reflects turns, within a time.

@@ -138,7 +138,7 @@ pub struct Status {
     pub behind: u64,
     /// Closed windows that wait for the language model.
     pub waiting_for_model: u64,
-    /// Windows that were closed since the start.
+    /// Windows that were closed since the start; 0 where another process may extract, as on Kafka.
     pub windows: u64,
     /// Units that were written since the start.
     pub units: u64,

@@ -5,6 +5,7 @@
 //! no other. Nothing here decides what a call means.
 //!
 //! - `listener`: connections, and their graceful end.
+//! - `start`: the listener of a memory.
 //! - `routes`: which path is which call.
 //! - `body`: a request's body, within limits of size, time, and of all bodies together.
 //! - `openapi`: the document (`schemas/openapi.v1.json`), from the types of the calls.
@@ -13,7 +14,9 @@ mod body;
 mod listener;
 mod openapi;
 mod routes;
+mod start;
 
-pub(super) use listener::listen;
+#[cfg(feature = "kafka")]
+pub(super) use listener::Listening;
 pub use openapi::openapi;
-pub(super) use routes::routes;
+pub(super) use start::start;

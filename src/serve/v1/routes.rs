@@ -98,7 +98,7 @@ async fn digest(Shared(v1): Shared<V1>, uri: Uri) -> Answer<impl Serialize> {
 }
 
 async fn status(Shared(v1): Shared<V1>) -> Answer<impl Serialize> {
-    Answer::Json(v1.api.status())
+    v1.api.status().await.into()
 }
 
 /// Reads the body and calls.
