@@ -114,7 +114,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
             }
             scope.spawn(move || ended(questions::answer(pipeline, log, answerer, shared, stopping, say)));
             if !pipeline.snapshot.directory.is_empty() {
-                scope.spawn(move || snapshots::write(pipeline, log, answerer, state, &requests, stopping, say));
+                scope.spawn(move || snapshots::write(pipeline, &**log, answerer, state, &requests, stopping, say));
             }
             if pipeline.serve.edges {
                 scope.spawn(move || ended(edges::publish(log, answerer, state, &edges_in, stopping)));
