@@ -11,9 +11,9 @@
 //! the topics, and another instance does it.
 //!
 //! `service` starts a thread for each of: `extraction`, `follow`, `questions` (with `request`, the
-//! form of a question's record, `reply_topics` and `replies`), `hold` (the shards that the group assigns), `edges`, `snapshots`, `replay`, `sources`
-//! (with `webhooks`, what platforms send), `http` (how the service is, and how a route is added), `admin`
-//! (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
+//! form of a question's record, `pauses`, `reply_topics` and `replies`), `hold` (the shards that the
+//! group assigns), `edges`, `snapshots`, `replay`, `sources` (with `webhooks`, what platforms send),
+//! `http` (how the service is, and how a route is added), `admin` (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
 //! running service, `tap` shows records to people. `without_kafka` stands in for the service in a build
 //! without the feature `kafka`.
 
@@ -41,6 +41,8 @@ mod hosts;
 mod http;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "kafka")]
+mod pauses;
 #[cfg(feature = "kafka")]
 mod questions;
 #[cfg(feature = "kafka")]

@@ -21,13 +21,14 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rdkafka::{
-    Message,
+    Message, TopicPartitionList,
     consumer::{BaseConsumer, Consumer},
     error::KafkaError,
 };
 
 use super::{
     error::ServeError,
+    pauses::{Fill, Pauses},
     replies::Replies,
     reply_topics::{Listed, ReplyTopics},
     request::{IncomingQuestion, Request, Rules, forwarded_headers},
@@ -165,7 +166,7 @@ impl Questions<'_> {
     ) -> Result<(), ServeError> {
         let topic = self.cluster.topic("questions");
         let (mut watch, mut consumer) = self.consumer()?;
-        let (mut subscribed, mut paused, mut rejoins) = (false, false, false);
+        let (mut subscribed, mut rejoins, mut pauses) = (false, false, Pauses::default());
         let mut measured = Instant::now();
         let (mut panics, mut embedded) = (0, 0);
         let mut result = Ok(());
@@ -182,7 +183,7 @@ impl Questions<'_> {
                 drop_in_background(std::mem::replace(&mut consumer, another));
                 // What the old one had is read again; its shards stay until the group has decided.
                 self.in_flight.revoke_all();
-                (subscribed, paused, rejoins) = (false, false, true);
+                (subscribed, rejoins, pauses) = (false, true, Pauses::default());
                 continue;
             }
             self.store(&consumer, &topic, done);
@@ -197,20 +198,12 @@ impl Questions<'_> {
                 std::thread::sleep(POLL);
                 continue;
             }
-            let full = !front.has_room() || !self.replies.has_room();
-            // A member that does not poll leaves its group: it pauses instead.
-            if full != paused
-                && let Ok(held) = consumer.assignment()
-            {
-                let turned = if full { consumer.pause(&held) } else { consumer.resume(&held) };
-                paused = if turned.is_ok() { full } else { paused };
-            }
+            self.pause(&consumer, &topic, &front, &mut pauses);
             let polled = consumer.poll(POLL);
             for decision in self.events.1.try_iter() {
-                match decision {
-                    // They begin without a pause.
-                    Membership::Assigned(_) => paused = false,
-                    Membership::Revoked(ref partitions) => self.in_flight.revoke(partitions),
+                pauses.note(&decision);
+                if let Membership::Revoked(partitions) = &decision {
+                    self.in_flight.revoke(partitions);
                 }
                 if self.hold == Hold::Assigned {
                     match decision {
@@ -264,6 +257,30 @@ impl Questions<'_> {
         deliver();
         self.store(&consumer, &topic, done);
         result
+    }
+
+    /// Pauses partitions while too much waits: a member that does not poll would leave its group.
+    fn pause(&self, consumer: &Member, topic: &str, front: &Front, pauses: &mut Pauses) {
+        let fill = if !front.has_room() || !self.replies.has_room() {
+            Fill::Full
+        } else if self.hold == Hold::Assigned && front.is_half_full() {
+            Fill::Half
+        } else {
+            Fill::Low
+        };
+        let list = |partitions: &[u32]| {
+            let mut list = TopicPartitionList::new();
+            partitions.iter().for_each(|partition| drop(list.add_partition(topic, *partition as i32)));
+            list
+        };
+        // What fails is due again.
+        let (pause, resume) = pauses.due(fill, || self.answerer.loading());
+        if !pause.is_empty() && consumer.pause(&list(&pause)).is_ok() {
+            pauses.paused(&pause);
+        }
+        if !resume.is_empty() && consumer.resume(&list(&resume)).is_ok() {
+            pauses.resumed(&resume);
+        }
     }
 
     /// The partition of a question's bank, where the question lies in another and instances divide the

@@ -200,6 +200,12 @@ impl Front {
         self.shared.lock().ready.has_room()
     }
 
+    /// Whether at least half of the places are taken that all banks share.
+    #[must_use]
+    pub fn is_half_full(&self) -> bool {
+        self.shared.lock().ready.is_half_full()
+    }
+
     /// Questions whose answer panicked.
     #[must_use]
     pub fn panics(&self) -> u64 {

@@ -61,6 +61,11 @@ impl<T> FairQueue<T> {
         self.len < self.limits.all && self.bytes < self.limits.all_bytes
     }
 
+    /// Whether at least half of the places of all banks are taken.
+    pub(super) fn is_half_full(&self) -> bool {
+        2 * self.len >= self.limits.all || 2 * self.bytes >= self.limits.all_bytes
+    }
+
     /// Whether any bank with an item fits.
     pub(super) fn any(&self, fits: impl Fn(&Bank) -> bool) -> bool {
         self.turns.iter().any(fits)
@@ -195,7 +200,7 @@ mod tests {
         assert_eq!(queue.push(&bank(1), 'e', 9), Err(('e', Full::All)), "too many bytes in all");
         assert!(queue.has_room());
         queue.push(&bank(1), 'f', 1).expect("room");
-        assert!(!queue.has_room());
+        assert!(!queue.has_room() && queue.is_half_full());
         assert_eq!(queue.push(&bank(2), 'g', 0), Err(('g', Full::All)), "too many items in all");
         // Whoever may not have its turn keeps its place.
         assert_eq!(queue.pop(|of| *of != bank(0)), Some((bank(1), 'f')));

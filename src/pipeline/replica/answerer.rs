@@ -284,6 +284,15 @@ impl Answerer {
         self.shards.awaited().unwrap_or_default()
     }
 
+    /// Partitions that answer nothing yet: those that are loading, and those that are assigned and not
+    /// taken.
+    #[must_use]
+    pub fn loading(&self) -> Vec<u32> {
+        let loading = |shard: &Arc<Shard>| shard.is_loading() && !shard.memory.is_stopped();
+        let held = self.shards.all().into_iter().filter(loading).map(|shard| shard.partition);
+        held.chain(self.awaited()).collect()
+    }
+
     /// Partitions that are held and were revoked.
     #[must_use]
     pub fn revoked(&self) -> Vec<u32> {

@@ -58,17 +58,16 @@ fn ingest(pipeline: &Pipeline, events: &[TurnEvent]) {
 }
 
 fn open(pipeline: &Pipeline, log: &dyn Log) -> Answerer {
-    let options = AnswererOptions {
-        hold: Hold::All,
-        edges: None,
-        record: true,
-        turns: None,
-        say: &mut |_| {},
-        progress: &mut |_, _| {},
-    };
-    let answerer = Answerer::open(pipeline, log, options).expect("a memory");
+    let answerer = open_holding(pipeline, log, Hold::All);
     follow(&answerer, log);
     answerer
+}
+
+/// A memory that has followed nothing yet.
+fn open_holding(pipeline: &Pipeline, log: &dyn Log, hold: Hold) -> Answerer {
+    let options =
+        AnswererOptions { hold, edges: None, record: true, turns: None, say: &mut |_| {}, progress: &mut |_, _| {} };
+    Answerer::open(pipeline, log, options).expect("a memory")
 }
 
 fn follow(answerer: &Answerer, log: &dyn Log) {
@@ -288,6 +287,41 @@ fn of_two_holders_one_writes_and_the_other_takes_over() {
     let whole = now(&second);
     drop(second);
     assert_eq!(now(&open(&settings, &*log)), whole);
+}
+
+/// What a group assigns is awaited, loaded, and answered until it is left.
+#[test]
+fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
+    let home = tempfile::tempdir().expect("a directory");
+    let settings = pipeline(home.path(), false, "log.partitions = 3");
+    let [ours, theirs] = two_banks();
+    ingest(&settings, &[turns(ours, "s", 5), turns(theirs, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let expected = hash(&open(&settings, &*log), ours).expect("known");
+    let answerer = open_holding(&settings, &*log, Hold::Assigned);
+    assert!(!answerer.is_loaded(Hold::Assigned), "the group has not decided");
+    let partition = partition_of(&bank(ours), 3);
+    // The questions topic may have more partitions than the memory.
+    answerer.assign(&[partition, 7], false);
+    assert_eq!((answerer.awaited(), answerer.loading()), (vec![partition], vec![partition]));
+    assert!(answerer.is_loading(&bank(ours)) && !answerer.is_loading(&bank(theirs)));
+    answerer.take(&*log, partition).expect("taken");
+    assert_eq!((answerer.awaited(), answerer.loading()), (vec![], vec![partition]));
+    assert!(answerer.is_loading(&bank(ours)) && !answerer.is_loaded(Hold::Assigned));
+    follow(&answerer, &*log);
+    assert!(!answerer.is_loading(&bank(ours)) && answerer.is_loaded(Hold::Assigned));
+    assert_eq!(hash(&answerer, ours).expect("known"), expected);
+    let elsewhere = hash(&answerer, theirs).expect_err("another instance has it");
+    assert!(matches!(elsewhere, PipelineError::OtherInstance { .. }), "{elsewhere}");
+    // A new membership begins with what it is assigned, and ours is not of it.
+    answerer.assign(&[partition_of(&bank(theirs), 3)], true);
+    assert_eq!(answerer.revoked(), [partition]);
+    assert_eq!(hash(&answerer, ours).expect("it is held until it is left"), expected);
+    answerer.leave(partition);
+    assert!(answerer.revoked().is_empty() && !answerer.is_loading(&bank(ours)));
+    assert!(matches!(hash(&answerer, ours), Err(PipelineError::OtherInstance { .. })));
+    answerer.revoke(&[partition_of(&bank(theirs), 3)]);
+    assert!(answerer.awaited().is_empty() && answerer.is_loaded(Hold::Assigned), "it stands by");
 }
 
 /// A log whose reads wait until they are allowed.
