@@ -36,6 +36,7 @@ mod llm;
 mod mcp;
 mod model_process;
 mod model_proxy;
+mod mutated;
 mod oracle;
 mod path;
 mod pipelines;

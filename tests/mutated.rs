@@ -1,0 +1,397 @@
+//! Records of all platforms, changed at random, never make a reader panic or stop for good.
+//!
+//! In: exports written by hand, whose records are mutated: values become others, fields and bytes go or
+//! come. Seeded; a few thousand records, and as many as `RIPPLEMEM_MUTATED` says. Out: every reader ends,
+//! with turns, dead letters or an error that names the file.
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
+
+use ripplemem::{
+    config::{Include, LiveSettings, Pipeline, SourceSettings},
+    source::{
+        self,
+        live::{Delivered, LiveSource},
+    },
+};
+use serde_json::{Value, json};
+
+use super::oracle::Dice;
+
+/// Records of one export.
+const RECORDS: u64 = 200;
+
+/// How a format's export is written around its records.
+struct Form {
+    format: &'static str,
+    /// The file with the records.
+    file: &'static str,
+    /// Other files.
+    beside: &'static [(&'static str, &'static str)],
+    before: &'static str,
+    between: &'static str,
+    after: &'static str,
+    record: fn(u64) -> String,
+    is_json: bool,
+}
+
+const SLACK_USERS: &str = r#"[{"id":"U1","name":"ann","profile":{"display_name":"Ann"}}]"#;
+const ZULIP_REALM: &str = r#"{"zerver_realm": [{"id": 2, "string_id": "garden", "name": "The Garden"}],
+ "zerver_subscription": [{"id": 1, "user_profile": 8, "recipient": 20}],
+ "zerver_userprofile": [{"id": 8, "full_name": "Ann Lee", "email": "ann@a.example", "is_bot": false}],
+ "zerver_userprofile_crossrealm": [], "zerver_stream": [{"id": 3, "name": "design", "invite_only": false}],
+ "zerver_recipient": [{"id": 20, "type": 2, "type_id": 3}]}"#;
+const MATTERMOST_HEAD: &str = r#"{"type":"version","version":1}
+{"type":"team","team":{"name":"core","display_name":"Core","type":"O"}}
+{"type":"channel","channel":{"team":"core","name":"town-square","display_name":"Town Square","type":"O"}}
+{"type":"user","user":{"username":"ann","nickname":"","first_name":"Ann","last_name":"Lee"}}
+"#;
+
+/// All formats of chat platforms.
+fn forms() -> Vec<Form> {
+    let json = |format, file, before, between, after, record| Form {
+        format,
+        file,
+        beside: &[],
+        before,
+        between,
+        after,
+        record,
+        is_json: true,
+    };
+    let text = |format, file, record| Form { is_json: false, ..json(format, file, "", "", "", record) };
+    vec![
+        Form {
+            beside: &[("users.json", SLACK_USERS), ("channels.json", r#"[{"id":"C1","name":"general"}]"#)],
+            ..json("slack", "general/2024-05-01.json", "[", ",\n", "]", |n| {
+                json!({"type": "message", "ts": format!("{}.000100", 1_714_557_600 + n), "user": "U1", "text": "see <@U1> & <https://a.example|this>",
+                    "thread_ts": "1714557600.000100", "edited": {"user": "U1", "ts": "1714557700.000000"}, "reply_count": 2,
+                    "files": [{"name": "a.png", "mimetype": "image/png", "permalink": "https://a.example/a.png"}],
+                    "attachments": [{"title": "x", "from_url": "https://a.example", "fields": [{"title": "a", "value": "b"}]}],
+                    "blocks": [{"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [{"type": "text", "text": "x"}]}]}]})
+                .to_string()
+            })
+        },
+        json(
+            "discord",
+            "chat.json",
+            r#"{"guild":{"id":"1","name":"Makers"},"channel":{"id":"10","type":"GuildTextChat","categoryId":"11","category":"x","name":"general"},"messages":["#,
+            ",\n",
+            "]}",
+            |n| {
+                json!({"id": (1_234_567_890_123_456_789_u64 + n).to_string(), "type": "Default", "timestamp": "2024-05-01T10:00:00.123+00:00", "timestampEdited": "2024-05-01T10:01:00+00:00",
+                "content": "hello **you** <@5> <:smile:7>", "author": {"id": "5", "name": "ann", "discriminator": "0000", "nickname": "Ann", "isBot": false},
+                "attachments": [{"url": "a.png", "fileName": "a.png"}], "embeds": [{"title": "t", "description": "d", "fields": [{"name": "a", "value": "b"}]}],
+                "stickers": [{"name": "s"}], "mentions": [{"id": "5", "name": "ann"}], "reference": {"messageId": "5", "channelId": "10"}})
+            .to_string()
+            },
+        ),
+        json(
+            "telegram",
+            "result.json",
+            r#"{"name":"Trip","type":"private_supergroup","id":77,"messages":["#,
+            ",\n",
+            "]}",
+            |n| {
+                json!({"id": n, "type": "message", "date": "2024-05-01T10:00:00", "date_unixtime": (1_714_557_600 + n).to_string(), "from": "Ann", "from_id": "user5",
+                "edited_unixtime": "1714557700", "reply_to_message_id": 1, "text": ["see ", {"type": "link", "text": "https://a.example"}, {"type": "mention", "text": "@ann"}],
+                "file": "a.jpg", "media_type": "video_file", "poll": {"question": "q", "answers": [{"text": "a"}]}, "contact_information": {"first_name": "x"}})
+            .to_string()
+            },
+        ),
+        json(
+            "matrix",
+            "export.json",
+            r#"{"room_name":"Tea","room_creator":"Ann","topic":"","export_date":"1/1/2024","exported_by":"Ann","messages":["#,
+            ",\n",
+            "]}",
+            |n| {
+                json!({"type": "m.room.message", "event_id": format!("${n}"), "room_id": "!tea:example.org", "sender": "@ann:example.org", "origin_server_ts": 1_700_000_000_000_u64 + n,
+                "content": {"msgtype": "m.text", "body": "> <@ann:example.org> x\n\nhi", "m.relates_to": {"rel_type": "m.thread", "event_id": "$1", "m.in_reply_to": {"event_id": "$2"}}},
+                "unsigned": {"m.relations": {"m.replace": {"event_id": "$e", "origin_server_ts": 5, "sender": "@ann:example.org"}}}})
+            .to_string()
+            },
+        ),
+        Form {
+            ..json("mattermost", "import.jsonl", MATTERMOST_HEAD, "\n", "\n", |n| {
+                json!({"type": "post", "post": {"team": "core", "channel": "town-square", "user": "ann", "type": "", "message": "hi @ann", "create_at": 1_000 + n, "edit_at": 2_500,
+                    "props": {"attachments": [{"text": "x"}]}, "attachments": [{"path": "a.png"}], "replies": [{"user": "ann", "message": "yes", "create_at": 900}]}})
+                .to_string()
+            })
+        },
+        Form {
+            beside: &[("realm.json", ZULIP_REALM)],
+            ..json(
+                "zulip",
+                "messages-000001.json",
+                r#"{"zerver_message":["#,
+                ",\n",
+                r#"],"zerver_usermessage":[{"id":1}]}"#,
+                |n| {
+                    json!({"id": n, "sender": 8, "recipient": 20, "subject": "logo", "date_sent": 1_714_557_600.5 + n as f64, "edit_history": "[{\"timestamp\": 1714557650}]",
+                    "last_edit_time": null, "content": "**x**", "rendered_content": "<p><strong>x</strong> <a href=\"/user_uploads/2/ab/plan.pdf\">the plan</a></p>"})
+                .to_string()
+                },
+            )
+        },
+        json("teams", "general.json", "[", ",\n", "]", |n| {
+            json!({"id": (1_000 + n).to_string(), "replyToId": "1001", "messageType": "message", "createdDateTime": "2024-05-01T10:00:00.5Z", "lastModifiedDateTime": "2024-05-02T10:00:00Z",
+                "lastEditedDateTime": "2024-05-01T11:00:00.25Z", "deletedDateTime": null, "chatId": null, "subject": "s", "from": {"user": {"id": "u1", "displayName": "Ann Lee"}},
+                "channelIdentity": {"teamId": "t1", "channelId": "19:c1@thread.tacv2"}, "body": {"contentType": "html", "content": "<div><at id=\"0\">Bo</at>&nbsp;look <attachment id=\"f1\"></attachment></div>"},
+                "mentions": [{"id": 0, "mentionText": "Bo", "mentioned": {"user": {"id": "u2", "displayName": "Bo Berg"}}}],
+                "attachments": [{"id": "f1", "contentType": "reference", "contentUrl": "https://a.example/a.docx", "name": "a.docx", "content": "{}"}]})
+            .to_string()
+        }),
+        json(
+            "messenger",
+            "message_1.json",
+            r#"{"participants":[{"name":"Ann"},{"name":"Bob"}],"title":"Bob","thread_path":"inbox/bob_1","messages":["#,
+            ",\n",
+            "]}",
+            |n| {
+                json!({"sender_name": "Ann", "timestamp_ms": 1_714_557_600_000_u64 + n, "content": "h\u{c3}\u{a9}", "type": "Generic", "is_unsent": false,
+                "photos": [{"uri": "a.jpg", "creation_timestamp": 5}], "share": {"link": "https://a.example"}, "reactions": [{"reaction": "x", "actor": "Bob"}]})
+            .to_string()
+            },
+        ),
+        json("gitter", "room.json", "[", ",\n", "]", |n| {
+            json!({"id": format!("{n:024x}"), "text": "hi @ann `x`", "html": "hi", "sent": "2024-05-01T10:00:00.000Z", "editedAt": "2024-05-01T10:01:00.000Z", "parentId": "5",
+                "fromUser": {"id": "u1", "username": "ann", "displayName": "Ann"}, "mentions": [{"screenName": "ann", "userId": "u1"}]})
+            .to_string()
+        }),
+        json("signal", "received.jsonl", "", "\n", "\n", |n| {
+            json!({"envelope": {"source": "+15550100", "sourceNumber": "+15550100", "sourceUuid": "u-1", "sourceName": "Ann", "timestamp": 1_714_557_600_000_u64 + n,
+                "dataMessage": {"timestamp": 1_714_557_600_000_u64 + n, "message": "hi \u{fffc}", "mentions": [{"name": "+15550101", "uuid": "u-2", "start": 3, "length": 1}],
+                    "quote": {"id": 5, "author": "+15550101", "text": "x"}, "attachments": [{"contentType": "image/png", "filename": "a.png"}], "groupInfo": {"groupId": "g="}}},
+                "account": "+15550102"})
+            .to_string()
+        }),
+        text("signal", "chat.md", |n| {
+            format!(
+                "[2024-05-01 10:{:02}:{:02}] Ann: We meet at six  ![x](./media/a.jpg)\n(- Bo: x -)\n\n",
+                n / 60 % 60,
+                n % 60
+            )
+        }),
+        text("whatsapp", "_chat.txt", |n| {
+            format!(
+                "[01.05.24, 10:{:02}:{:02}] Ann: hi\u{200e} <This message was edited>\nmore words\n",
+                n / 60 % 60,
+                n % 60
+            )
+        }),
+        text("irc", "#rust.log", |n| {
+            format!("2024-05-01 10:{:02}:{:02}\t<@ann>\tbo: \u{3}4hi\u{f}\n", n / 60 % 60, n % 60)
+        }),
+        text("imessage", "Ann.txt", |n| {
+            format!(
+                "May 17, 2022  5:{:02}:{:02} PM (Read by you after 1 hour)\nAnn\nHello\nEdited 30 seconds later: Hi\nTapbacks:\n    Loved by Me\n\n",
+                n / 60 % 60,
+                n % 60
+            )
+        }),
+        text("mbox", "list.mbox", |n| {
+            format!(
+                "From ann@a.example Wed May  1 10:00:00 2024\nFrom: =?utf-8?q?Ann?= <ann@a.example>\nDate: Wed, 1 May 2024 10:{:02}:{:02} +0200\nMessage-ID: <{n}@a.example>\nIn-Reply-To: <1@a.example>\nSubject: Re: Plan\nContent-Type: text/plain; charset=iso-8859-1\n\n>From here\n> quoted\nGood.\n\n",
+                n / 60 % 60,
+                n % 60
+            )
+        }),
+    ]
+}
+
+/// Another value, of any kind.
+fn odd(dice: &mut Dice) -> Value {
+    match dice.below(12) {
+        0 => Value::Null,
+        1 => json!(-1),
+        2 => json!(u64::MAX),
+        3 => json!(1e300),
+        4 => json!(""),
+        5 => json!("\u{0}\u{1b}\u{202e}é\u{10ffff}"),
+        6 => json!([[[]]]),
+        7 => json!({"id": {}, "type": 5}),
+        8 => json!("9".repeat(40)),
+        9 => json!(true),
+        10 => json!("<@U1|<!here> [](())\\ <b"),
+        _ => json!(i64::MIN),
+    }
+}
+
+/// Changes one value of a record, or leaves out a field.
+fn mutate(value: &mut Value, dice: &mut Dice) {
+    let leaves_here = dice.below(4) == 0;
+    match value {
+        Value::Object(fields) if !fields.is_empty() && !leaves_here => {
+            let key = fields.keys().nth(dice.below(fields.len() as u64) as usize).unwrap().clone();
+            if dice.below(8) == 0 {
+                fields.remove(&key);
+            } else {
+                mutate(&mut fields[&key], dice);
+            }
+        }
+        Value::Array(list) if !list.is_empty() && !leaves_here => {
+            let at = dice.below(list.len() as u64) as usize;
+            mutate(&mut list[at], dice);
+        }
+        // A piece of the text is gone, or stands twice.
+        Value::String(text) if !text.is_empty() && dice.below(2) == 0 => {
+            let cut = text.floor_char_boundary(dice.below(text.len() as u64) as usize);
+            *text = if dice.below(2) == 0 { text[..cut].to_owned() } else { format!("{text}{}", &text[cut..]) };
+        }
+        other => *other = odd(dice),
+    }
+}
+
+/// Changes some bytes.
+fn scramble(bytes: &mut Vec<u8>, dice: &mut Dice) {
+    for _ in 0..=dice.below(3) {
+        let at = dice.below(bytes.len().max(1) as u64) as usize;
+        match dice.below(4) {
+            0 if at < bytes.len() => drop(bytes.remove(at)),
+            1 => bytes.insert(at.min(bytes.len()), dice.next() as u8),
+            2 if at < bytes.len() => bytes[at] = *b"\n\r\0[]<>:\xff\xe2\" ,{".get(dice.below(14) as usize).unwrap(),
+            _ => bytes.truncate(at.max(1)),
+        }
+    }
+}
+
+/// Writes an export with mutated records.
+fn export(form: &Form, directory: &Path, dice: &mut Dice) {
+    for (name, text) in form.beside {
+        fs::write(directory.join(name), text).unwrap();
+    }
+    let mut bytes = form.before.as_bytes().to_vec();
+    // Now and then the file itself is damaged, too.
+    let is_damaged = dice.below(10) == 0;
+    for n in 0..RECORDS {
+        let mut record = (form.record)(n).into_bytes();
+        if form.is_json {
+            let mut value: Value = serde_json::from_slice(&record).unwrap();
+            for _ in 0..=dice.below(3) {
+                mutate(&mut value, dice);
+            }
+            record = value.to_string().into_bytes();
+        }
+        if (!form.is_json && dice.below(3) == 0) || (is_damaged && dice.below(50) == 0) {
+            scramble(&mut record, dice);
+        }
+        if n > 0 {
+            bytes.extend_from_slice(form.between.as_bytes());
+        }
+        bytes.extend_from_slice(&record);
+    }
+    bytes.extend_from_slice(form.after.as_bytes());
+    let path = directory.join(form.file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Reads an export to its end; returns how many turns and rejects came.
+fn read(form: &Form, directory: &Path) -> (usize, usize) {
+    let is_folder = !form.beside.is_empty();
+    let path = if is_folder { directory.to_owned() } else { directory.join(form.file) };
+    let mut settings = SourceSettings::new(form.format, path);
+    settings.bank = "b".to_owned();
+    settings.include = vec![Include::Private, Include::Direct];
+    let (mut turns, mut rejects) = (0, 0);
+    let mut source = match source::open(&settings) {
+        Ok(source) => source,
+        // A file that is no export any more is refused by its name.
+        Err(problem) => {
+            assert!(problem.to_string().contains(form.file.rsplit('/').next().unwrap()), "{problem}");
+            return (0, 0);
+        }
+    };
+    while let Ok(Some(batch)) = source.next(64) {
+        turns += batch.events.len();
+        rejects += batch.rejects.len();
+    }
+    (turns, rejects)
+}
+
+fn wanted() -> u64 {
+    std::env::var("RIPPLEMEM_MUTATED").ok().and_then(|wanted| wanted.parse().ok()).unwrap_or(6_000)
+}
+
+#[test]
+fn no_export_makes_a_reader_panic() {
+    let forms = forms();
+    let exports = wanted().div_ceil(RECORDS).max(2 * forms.len() as u64);
+    let mut read_of = vec![(0, 0); forms.len()];
+    for seed in 0..exports {
+        let at = seed as usize % forms.len();
+        let form = &forms[at];
+        let home = tempfile::tempdir().unwrap();
+        export(form, home.path(), &mut Dice(seed));
+        let found = catch_unwind(AssertUnwindSafe(|| read(form, home.path())));
+        let Ok((turns, rejects)) = found else { panic!("{} {} panics at seed {seed}", form.format, form.file) };
+        read_of[at].0 += turns;
+        read_of[at].1 += rejects;
+    }
+    for (form, (turns, rejects)) in forms.iter().zip(read_of) {
+        println!("{:10} {:28} {turns} turns, {rejects} rejects", form.format, form.file);
+        assert!(turns > 20, "{} {} was hardly read: {turns} turns, {rejects} rejects", form.format, form.file);
+    }
+}
+
+/// A source that takes requests, and a request as its platform sends it.
+fn live() -> Vec<(LiveSettings, fn(u64) -> Value)> {
+    let settings = |platform: &str| {
+        let text = format!(
+            "version = 1\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"x:1\"\nmetrics.listen = \"127.0.0.1:1\"\n\
+             [[source]]\nname = \"s\"\nplatform = \"{platform}\"\nsecret_env = \"CARGO_PKG_NAME\"\nbank = \"b\"\n{}",
+            if platform == "webhook" { "" } else { "delivery = \"webhook\"\ninclude = [\"direct\", \"private\"]\n" }
+        );
+        Pipeline::parse(&text).unwrap().live.remove(0)
+    };
+    vec![
+        (settings("webhook"), |n| {
+            json!([{"turn": n.to_string(), "speaker": "Ann", "text": "hi", "time": "2024-05-01T10:00:00Z", "reply_to": "1",
+                "attachments": [{"kind": "image", "caption": "x", "url": "https://a.example"}]},
+                {"type": "deletion", "turn": "1", "version": 5}])
+        }),
+        (settings("telegram"), |n| {
+            json!({"update_id": n, "edited_message": {"message_id": n, "date": 1_714_557_600, "edit_date": 1_714_557_700, "text": "hi @ann",
+                "entities": [{"type": "text_mention", "offset": 3, "length": 4, "user": {"id": 6, "first_name": "Bo"}}],
+                "from": {"id": 5, "first_name": "Ann", "username": "ann"}, "reply_to_message": {"message_id": 1},
+                "chat": {"id": -1_000_000_000_077_i64, "type": "supergroup", "title": "Trip", "username": "trip"},
+                "photo": [{"file_id": "x"}], "caption": "c", "is_topic_message": true, "message_thread_id": 3}})
+        }),
+    ]
+}
+
+#[test]
+fn no_request_makes_a_live_source_panic() {
+    for (settings, request) in live() {
+        let (leaving, arriving) = crossbeam_channel::bounded(1);
+        let mut source = LiveSource::open(&settings, None, None, arriving).unwrap();
+        let mut turns = 0;
+        for seed in 0..wanted() / 4 {
+            let mut dice = Dice(seed);
+            let mut value = request(seed);
+            mutate(&mut value, &mut dice);
+            let mut body = value.to_string().into_bytes();
+            if dice.below(10) == 0 {
+                scramble(&mut body, &mut dice);
+            }
+            let (durable, is_durable) = tokio::sync::oneshot::channel();
+            leaving.send(Delivered { body, durable }).unwrap();
+            let taken = catch_unwind(AssertUnwindSafe(|| {
+                let batch = source.next(std::time::Duration::ZERO);
+                (batch, source.committed())
+            }));
+            let Ok((batch, committed)) = taken else { panic!("{} panics at seed {seed}", settings.platform.name()) };
+            turns += batch.unwrap().map_or(0, |batch| batch.events.len());
+            committed.unwrap();
+            assert!(
+                is_durable.blocking_recv().is_ok(),
+                "whatever came is confirmed, or it comes for ever: seed {seed}"
+            );
+        }
+        assert!(turns > 100, "{} was hardly read: {turns}", settings.platform.name());
+    }
+}
