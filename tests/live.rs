@@ -248,6 +248,14 @@ fn telegram_goes_on_behind_what_is_durable() {
 }
 
 #[test]
+fn a_platform_cannot_ask_for_a_pause_without_end() {
+    let api = Platform::start(|_, _| (429, "", json!({"ok": false, "parameters": {"retry_after": 1e19}})));
+    let home = Home::new("telegram", &format!("http://{}", api.address), "");
+    let told = home.pull(|_| std::thread::sleep(Duration::from_secs(1)));
+    assert!(matches!(&told[..], [LiveEvent::Interrupted { after, .. }] if after.as_secs() == 3_600), "{told:?}");
+}
+
+#[test]
 fn telegram_is_asked_again_after_failures_and_pauses() {
     let updates = (1..=4).map(|n| update(n, "message", n, "hi", json!({}))).collect();
     let api = bot_api(updates, &[(1, 502, ""), (2, 429, "retry-after: 0\r\n"), (4, 500, "")]);

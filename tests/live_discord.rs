@@ -199,3 +199,42 @@ fn after_a_lost_session_the_channels_are_asked_for_what_came_since() {
         .collect();
     assert_eq!(after, [NEW.to_string(), NEW.to_string(), (NEW + 100).to_string()], "refused once, then two pages");
 }
+
+#[test]
+fn the_code_with_which_discord_closes_says_what_comes_next() {
+    let platform = discord(Vec::new(), 0);
+    let home = Home::new("discord", &format!("http://{}", platform.address), KEYS);
+    // A sender that is dropped cuts its connection.
+    let mut kept = Vec::new();
+    let told = home.pull(|wait| {
+        let (to, _) = greet(&platform, 60_000);
+        ready(&to, &platform, 5);
+        send(&to, 3, "MESSAGE_CREATE", message(100, "one"));
+        wait(&|log| log.lines().len() == 1);
+        // Whatever Discord does not explain is resumed.
+        to.send("close 4000".to_owned()).unwrap();
+        let (to, resumed) = greet(&platform, 60_000);
+        assert_eq!((&resumed["op"], &resumed["d"]["seq"]), (&json!(6), &json!(3)));
+        // A session that timed out is over: another begins at once.
+        to.send("close 4009".to_owned()).unwrap();
+        let (to, identified) = greet(&platform, 60_000);
+        assert_eq!(identified["op"], 2);
+        ready(&to, &platform, 5);
+        send(&to, 3, "MESSAGE_CREATE", message(101, "two"));
+        wait(&|log| log.lines().len() == 2);
+        // A token that is no longer valid is refused, and nobody asks again at once.
+        to.send("close 4004".to_owned()).unwrap();
+        kept.push(to);
+        std::thread::sleep(std::time::Duration::from_secs(3));
+    });
+    let problems: Vec<(&str, u64)> = told
+        .iter()
+        .filter_map(|event| match event {
+            LiveEvent::Interrupted { problem, after } => Some((problem.as_str(), after.as_secs())),
+            _ => None,
+        })
+        .collect();
+    let [(resumed, 0), (refused, 60)] = problems[..] else { panic!("{problems:?}") };
+    assert!(resumed.contains("4000"), "{resumed}");
+    assert!(refused.contains("4004") && refused.contains("check the bot's token"), "{refused}");
+}

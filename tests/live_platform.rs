@@ -15,7 +15,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tungstenite::{Message, WebSocket};
+use tungstenite::{Message, WebSocket, protocol::CloseFrame};
 
 /// A request of the client.
 #[derive(Debug, Clone)]
@@ -35,7 +35,8 @@ pub(crate) type Reply = (u16, &'static str, Value);
 
 /// What happens on the WebSocket, from the newest connection.
 pub(crate) enum Heard {
-    /// A client has connected; texts for it go here. Dropping it cuts the connection.
+    /// A client has connected; texts for it go here. Dropping it cuts the connection, and `close CODE`
+    /// closes it with that code.
     Connected(Sender<String>),
     /// The client has sent a text.
     Text(Value),
@@ -152,6 +153,13 @@ fn talk(stream: TcpStream, hears: &Sender<Heard>) {
     drop(hears.send(Heard::Connected(sends)));
     loop {
         match texts.try_recv() {
+            Ok(text) if text.starts_with("close ") => {
+                let code: u16 = text["close ".len()..].parse().unwrap();
+                drop(socket.close(Some(CloseFrame { code: code.into(), reason: "as told".into() })));
+                // The client answers, unless it is gone.
+                while socket.read().is_ok() {}
+                return;
+            }
             Ok(text) => {
                 if socket.send(Message::text(text)).is_err() {
                     return;

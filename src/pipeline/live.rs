@@ -23,8 +23,10 @@ use crate::{
 
 /// How long a source waits for news before it looks whether it should stop.
 const WAIT: Duration = Duration::from_secs(3);
-/// The pause after a refusal, which only a change at the platform or in the settings ends.
+/// The first and the longest pause after a refusal, which only a change at the platform or in the
+/// settings ends. Discord blocks a bot that begins a thousand sessions a day.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_REFUSED_PAUSE: Duration = Duration::from_secs(600);
 /// The first and the longest pause after a lost connection.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -80,6 +82,7 @@ pub fn follow_source(
 ) -> Result<(), PipelineError> {
     let mut silence = Silence::default();
     let mut pause = FIRST_PAUSE;
+    let mut refused_pause = REFUSED_PAUSE;
     while !stop() {
         let mut committed = false;
         let error = follow_once(log, run, arriving, stop, &mut silence, &mut |event| {
@@ -89,10 +92,15 @@ pub fn follow_source(
         let Err(error) = error else { break };
         if committed {
             pause = FIRST_PAUSE;
+            refused_pause = REFUSED_PAUSE;
         }
         let after = match &error {
             PipelineError::Live(LiveError::Limited { after, .. }) => *after,
-            PipelineError::Live(LiveError::Refused { .. }) => REFUSED_PAUSE,
+            PipelineError::Live(LiveError::Refused { .. }) => {
+                let now = refused_pause;
+                refused_pause = (refused_pause * 2).min(LONGEST_REFUSED_PAUSE);
+                now
+            }
             PipelineError::Log(LogError::Fenced { .. }) => run.fenced_pause,
             PipelineError::Live(LiveError::Lost(_)) | PipelineError::Log(LogError::Cluster { retriable: true, .. }) => {
                 let now = pause.mul_f64(0.5 + fastrand::f64() / 2.0);

@@ -28,6 +28,9 @@ use crate::{
 const API: &str = "_matrix/client/v3";
 /// The events of a page of what was cut off.
 const PAGE: &str = "100";
+/// The most events of one room that are asked for after a pause: they wait in memory until the oldest
+/// is there.
+const MOST_MISSED: usize = 20_000;
 /// What is not wanted of a sync.
 const FILTER: &str = r#"{"presence":{"types":[]},"account_data":{"types":[]},"room":{"ephemeral":{"types":[]},"account_data":{"types":[]},"timeline":{"limit":100}}}"#;
 
@@ -90,7 +93,15 @@ impl Matrix {
         }
         let is_cut = joined.pointer("/timeline/limited").and_then(Value::as_bool) == Some(true);
         if let (true, Some(from)) = (is_cut, joined.pointer("/timeline/prev_batch").and_then(Value::as_str)) {
-            for event in self.before(id, from, since)? {
+            let missed = self.before(id, from, since)?;
+            if missed.len() >= MOST_MISSED {
+                let name = self.rooms.conversation(id).name.clone();
+                arrival.notices.push(format!(
+                    "the room {name:?} ({id}): more was said meanwhile than the last {MOST_MISSED} events, which are read; \
+                     import an export for the rest"
+                ));
+            }
+            for event in missed {
                 self.event(id, &event, arrival)?;
             }
         }
@@ -107,7 +118,9 @@ impl Matrix {
             let page = reply.get("chunk").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             found.extend(page.iter().cloned());
             match reply.get("end").and_then(Value::as_str) {
-                Some(end) if !page.is_empty() && end != from && end != since => from = end.to_owned(),
+                Some(end) if !page.is_empty() && end != from && end != since && found.len() < MOST_MISSED => {
+                    from = end.to_owned()
+                }
                 _ => break,
             }
         }

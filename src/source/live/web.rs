@@ -17,6 +17,8 @@ const MAX_REPLY_BYTES: u64 = 64 << 20;
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// The pause where the platform asks for one without saying how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause that a platform may ask for; it may ask again then.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 /// The most characters of a platform's words that a message repeats.
 const MAX_CHARACTERS: usize = 300;
 
@@ -89,7 +91,7 @@ impl Web {
                     ["/parameters/retry_after", "/retry_after"].iter().find_map(|p| value.pointer(p)?.as_f64());
                 let stated = stated.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
                 let stated_ms = value.get("retry_after_ms").and_then(Value::as_u64).map(Duration::from_millis);
-                let after = asked.or(stated).or(stated_ms).unwrap_or(DEFAULT_PAUSE);
+                let after = asked.or(stated).or(stated_ms).unwrap_or(DEFAULT_PAUSE).min(LONGEST_PAUSE);
                 Err(LiveError::Limited { problem: problem(), after })
             }
             300..500 if status != 408 => {
