@@ -14,6 +14,8 @@ use crate::{model::Attachment, source::chat::shared_file};
 const APP_MARK: char = '\u{200e}';
 /// Longest text that is compared with the lists.
 const LONGEST_PHRASE_BYTES: usize = 400;
+/// How much of a text is compared with the beginnings of notices, of which the longest has 59 characters.
+const NOTICE_CHARACTERS: usize = 80;
 
 /// What a message is.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +75,7 @@ pub(super) fn body(raw: &str) -> Body {
     if by_app && raw.contains("https://maps.") {
         return said(raw, edited, Vec::new());
     }
-    if by_app || phrases::NOTICES.iter().any(|p| starts_with_phrase(raw, p)) {
+    if by_app || is_notice(raw) {
         return Body::Notice;
     }
     said(raw, edited, Vec::new())
@@ -154,9 +156,11 @@ fn phrase(text: &str) -> String {
     phrase.trim().trim_end_matches(['.', '。', '।', '!']).trim_end().to_owned()
 }
 
-fn starts_with_phrase(raw: &str, wanted: &str) -> bool {
-    let start: String = raw.chars().take(wanted.chars().count() + 8).collect();
-    phrase(&start).starts_with(wanted)
+/// Whether a text begins as one of the app's notices does.
+fn is_notice(raw: &str) -> bool {
+    let start: String = raw.chars().take(NOTICE_CHARACTERS).collect();
+    let start = phrase(&start);
+    phrases::NOTICES.iter().any(|notice| start.starts_with(notice))
 }
 
 /// The text before `<This message was edited>`, and whether that stood there.
