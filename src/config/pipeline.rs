@@ -249,9 +249,11 @@ impl Pipeline {
             );
         }
         if !self.snapshot.directory.is_empty() {
-            return Err("snapshot.directory: instances with serve.hold = \"assigned\" would write over each other's \
-                        snapshots; remove it, and run one instance with hold = \"all\" for snapshots and the past"
-                .to_owned());
+            return Err(
+                "snapshot.directory: instances with serve.hold = \"assigned\" write no snapshots yet; remove it, \
+                        and run one instance with hold = \"all\" for them"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

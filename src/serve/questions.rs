@@ -270,7 +270,9 @@ impl Questions<'_> {
         };
         let list = |partitions: &[u32]| {
             let mut list = TopicPartitionList::new();
-            partitions.iter().for_each(|partition| drop(list.add_partition(topic, *partition as i32)));
+            for partition in partitions {
+                list.add_partition(topic, *partition as i32);
+            }
             list
         };
         // What fails is due again.
