@@ -50,7 +50,7 @@ impl HttpService {
         let started = Instant::now();
         let address = loop {
             if let Some(address) = address_of(&home.join("log"), &holder) {
-                break address;
+                break address.address;
             }
             let said = || std::fs::read_to_string(home.join("stderr")).unwrap_or_default();
             assert!(child.try_wait().unwrap().is_none(), "{}", said());

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod access;
 mod bad_input;
 mod broker_process;
 mod bucket_process;
@@ -40,6 +41,7 @@ mod mutated;
 mod oracle;
 mod path;
 mod pipelines;
+mod python_client;
 mod quarantine;
 mod question_client;
 mod reading;

@@ -53,6 +53,7 @@ mod serve;
 mod snapshot;
 mod synonyms;
 mod tap;
+mod token;
 mod validate;
 
 pub(crate) use exit_code::INVALID_PIPELINE;
@@ -80,6 +81,7 @@ command::commands! {
     digest::Digest,
     #[cfg(feature = "eval")]
     eval::Eval,
+    token::Token,
     tap::Tap,
     replay::Replay,
     lag::Lag,

@@ -12,7 +12,7 @@ use ripplemem::{
     model::Bank,
     pipeline::{PipelineError, Service},
     serve::{
-        address_of,
+        HttpAddress, address_of,
         api::{Problem, Status},
     },
 };
@@ -32,6 +32,7 @@ pub(crate) enum Memory {
 /// A process that serves the directory.
 pub(crate) struct Reached {
     address: String,
+    token: Option<String>,
 }
 
 /// Opens the memory, or reaches the process that has it open.
@@ -44,9 +45,9 @@ pub(crate) fn open_or_reach(pipeline: &Pipeline) -> Result<Memory> {
         return Err(error);
     };
     match address_of(directory, holder) {
-        Some(address) => {
+        Some(HttpAddress { address, token }) => {
             say(&format!("{holder} has {} open; asking it at http://{address}", directory.display()));
-            Ok(Memory::There(Reached { address }))
+            Ok(Memory::There(Reached { address, token }))
         }
         None => Err(error),
     }
@@ -78,7 +79,7 @@ impl Reached {
 
     fn call<R: DeserializeOwned>(&self, method: &str, path: &str, body: &str) -> Result<R> {
         let url = format!("http://{}{path}", self.address);
-        let (status, body) = exchange(method, &url, None, body, TIMEOUT)?;
+        let (status, body) = exchange(method, &url, self.token.as_deref(), body, TIMEOUT)?;
         if status == 200 {
             return serde_json::from_str(&body).with_context(|| format!("{url}: an answer of another version"));
         }

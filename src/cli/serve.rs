@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Args;
 use ripplemem::{
-    config::{HttpSettings, LogKind, Pipeline},
+    config::{LogKind, Pipeline},
     serve,
 };
 
@@ -24,7 +24,7 @@ const LISTEN: &str = "127.0.0.1:8321";
 /// commands on the same directory reach this process.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Loopback address and port, instead of the pipeline's http.listen; 127.0.0.1:8321 without both.
+    /// Address and port, instead of the pipeline's http.listen; 127.0.0.1:8321 without both.
     #[arg(long)]
     listen: Option<String>,
     #[command(flatten)]
@@ -38,8 +38,8 @@ impl Serve {
             anyhow::bail!("log.kind is \"kafka\": start `ripplemem run FILE`, which serves it over its topics");
         }
         if let Some(listen) = self.listen {
-            HttpSettings::check(&listen).map_err(|problem| anyhow::anyhow!("--listen: {problem}"))?;
             pipeline.http.listen = listen;
+            pipeline.http.check(&pipeline.access).map_err(anyhow::Error::msg)?;
         }
         if pipeline.http.listen.is_empty() {
             LISTEN.clone_into(&mut pipeline.http.listen);

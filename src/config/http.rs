@@ -1,33 +1,58 @@
 //! `[http]`: where a running service takes turns and answers questions over HTTP.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::AccessSettings;
 
 /// The HTTP interface of a running service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpSettings {
-    /// Loopback address and port that serve `/v1`, such as `127.0.0.1:8321`; port 0 takes a free one.
-    /// With an embedded log, `ripplemem run` then stays until it is stopped, and the commands reach it
-    /// there. On Kafka it needs the role `serve` and `serve.hold = "all"`. Empty: none.
+    /// Address and port that serve `/v1`, such as `127.0.0.1:8321`; port 0 takes a free one. One that is
+    /// not a loopback address needs `access.token_file`. With an embedded log, `ripplemem run` then stays
+    /// until it is stopped, and the commands reach it there. On Kafka it needs the role `serve` and
+    /// `serve.hold = "all"`. Empty: none.
     pub listen: String,
+    /// Further names under which clients reach it, as `Host` names them; a request to another name is
+    /// refused. An address such as `0.0.0.0` needs at least one.
+    pub hosts: Vec<String>,
+    /// PEM file of the certificate, with those that signed it, relative to the pipeline file: then
+    /// connections are TLS.
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// PEM file of the certificate's private key, relative to the pipeline file.
+    #[serde(default)]
+    pub key: Option<PathBuf>,
 }
 
 impl HttpSettings {
-    /// Checks an address: a loopback one with a port.
+    /// Checks that nobody without a token reaches it from elsewhere.
     ///
     /// # Errors
-    /// What is wrong with it and what to write.
-    pub fn check(listen: &str) -> Result<(), String> {
-        let loopback = listen.parse::<SocketAddr>().ok().filter(|address| address.ip().is_loopback());
-        if listen.is_empty() || loopback.is_some() {
+    /// What is wrong with which setting, and what to write.
+    pub fn check(&self, access: &AccessSettings) -> Result<(), String> {
+        let Self { listen, hosts, certificate, key } = self;
+        if certificate.is_some() != key.is_some() {
+            return Err("http.certificate, http.key: one of them is missing; set both, or none".to_owned());
+        }
+        if listen.is_empty() {
             return Ok(());
         }
-        Err(format!(
-            "{listen:?} is not a loopback address with a port; write such as 127.0.0.1:8321: elsewhere everybody could \
-             read and write every bank, since this build checks no tokens yet; reach it through a tunnel"
-        ))
+        let Ok(address) = listen.parse::<SocketAddr>() else {
+            return Err(format!("http.listen: {listen:?} is not an address with a port; write such as 127.0.0.1:8321"));
+        };
+        if !address.ip().is_loopback() && access.token_file.is_none() {
+            return Err(format!(
+                "http.listen: {listen} is reached from elsewhere, where everybody could read and write every bank; set \
+                 access.token_file (`ripplemem token add` makes a token), or listen on 127.0.0.1"
+            ));
+        }
+        if address.ip().is_unspecified() && hosts.is_empty() {
+            return Err(format!("http.hosts: empty; name the hosts under which clients reach {listen}"));
+        }
+        Ok(())
     }
 }

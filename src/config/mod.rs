@@ -6,6 +6,7 @@
 //! mean, their ranges. `page` writes `docs/configuration.md` and the schema from those. Nothing here
 //! reads a file but the one it is given; no secret stands in a setting.
 
+mod access;
 mod admin;
 mod embed;
 mod error;
@@ -29,6 +30,7 @@ mod snapshot;
 mod source;
 mod window;
 
+pub use access::AccessSettings;
 pub use admin::AdminSettings;
 pub use embed::{EmbedSettings, ModelSettings, Pooling, Runner, ServedModelSettings, VectorPrecision};
 pub use error::ConfigError;

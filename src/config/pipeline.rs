@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::{
+    access::AccessSettings,
     admin::AdminSettings,
     embed::{EmbedSettings, ModelSettings},
     error::ConfigError,
@@ -79,6 +80,8 @@ pub struct Pipeline {
     pub metrics: MetricsSettings,
     /// The administration of a running service, over HTTP.
     pub admin: AdminSettings,
+    /// Who may do what over HTTP and MCP.
+    pub access: AccessSettings,
 }
 
 /// The key under which the tables `[[source]]` are read; a file writes them under `source`.
@@ -120,8 +123,10 @@ impl Pipeline {
         let cache = Some(&mut pipeline.llm.cache_directory);
         let embed = &mut pipeline.embed;
         let token = Some(&mut pipeline.admin.token_file);
+        let (access, http) = (&mut pipeline.access, &mut pipeline.http);
+        let access = [&mut access.token_file, &mut access.audit_file, &mut http.certificate, &mut http.key];
         let files = [Some(&mut embed.onnxruntime), Some(&mut embed.models_directory), ca_file, cache, token];
-        for file in files.into_iter().flatten().flatten() {
+        for file in files.into_iter().flatten().chain(access).flatten() {
             *file = base.join(&*file);
         }
         Ok(pipeline)
@@ -185,7 +190,7 @@ impl Pipeline {
         self.replay.check()?;
         SnapshotSettings::check(&self.snapshot.directory)
             .map_err(|problem| format!("snapshot.directory: {problem}"))?;
-        HttpSettings::check(&self.http.listen).map_err(|problem| format!("http.listen: {problem}"))?;
+        self.http.check(&self.access)?;
         if self.log.kind == LogKind::Kafka && !self.http.listen.is_empty() {
             if !self.roles.contains(&Role::Serve) {
                 return Err("http.listen: this instance has no memory to answer from; add \"serve\" to roles, or \

@@ -1,19 +1,27 @@
 //! Where the process that has a directory open is reached, written beside the directory's lock.
 //!
-//! In: the address of a listener. Out: the file `http.address`, for the commands of the same directory. It
-//! names its process, so that an address that a killed process left is never taken for another's.
+//! In: the address of a listener, and the token of the commands where it asks for one. Out: the file
+//! `http.address`, for the commands of the same directory and of the same user. It names its process, so
+//! that an address that a killed process left is never taken for another's.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
+
+use super::access::Secret;
 
 /// The file, in `log.directory`.
 const FILE: &str = "http.address";
 
-/// Writes the address of this process.
-pub(super) fn write(directory: &Path, address: &str) -> io::Result<()> {
+/// Writes the address of this process. Nobody but its owner may read the file.
+pub(super) fn write(directory: &Path, address: &str, token: Option<&Secret>) -> io::Result<()> {
     // Renamed into its place, so that nobody reads half of it.
-    let draft = directory.join(format!("{FILE}.new"));
-    fs::write(&draft, format!("process {}\n{address}\n", std::process::id()))?;
-    fs::rename(draft, directory.join(FILE))
+    let mut draft = tempfile::NamedTempFile::new_in(directory)?;
+    let token = token.map_or("", Secret::reveal);
+    write!(draft, "process {}\n{address}\n{token}\n", std::process::id())?;
+    draft.persist(directory.join(FILE)).map(drop).map_err(|e| e.error)
 }
 
 /// Removes it.
@@ -22,13 +30,24 @@ pub(super) fn remove(directory: &Path) {
     drop(fs::remove_file(directory.join(FILE)));
 }
 
+/// Where a process is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpAddress {
+    /// Its loopback address.
+    pub address: String,
+    /// The token to show, where one is asked for.
+    pub token: Option<String>,
+}
+
 /// The address of the process that has the directory open, such as `process 4711`; None where it serves
 /// none.
 #[must_use]
-pub fn address_of(directory: &Path, holder: &str) -> Option<String> {
+pub fn address_of(directory: &Path, holder: &str) -> Option<HttpAddress> {
     let text = fs::read_to_string(directory.join(FILE)).ok()?;
-    let (process, address) = text.trim().split_once('\n')?;
-    (process == holder).then(|| address.to_owned())
+    let mut lines = text.lines();
+    let (process, address) = (lines.next()?, lines.next()?.to_owned());
+    let token = lines.next().filter(|token| !token.is_empty()).map(str::to_owned);
+    (process == holder).then_some(HttpAddress { address, token })
 }
 
 #[cfg(test)]
@@ -39,9 +58,14 @@ mod tests {
     fn an_address_of_another_process_is_not_taken() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(address_of(home.path(), "process 1"), None);
-        write(home.path(), "127.0.0.1:4711").unwrap();
+        write(home.path(), "127.0.0.1:4711", None).unwrap();
         let own = format!("process {}", std::process::id());
-        assert_eq!(address_of(home.path(), &own).as_deref(), Some("127.0.0.1:4711"));
+        let address = "127.0.0.1:4711".to_owned();
+        assert_eq!(address_of(home.path(), &own), Some(HttpAddress { address: address.clone(), token: None }));
+        let secret = Secret::generate().unwrap();
+        write(home.path(), "127.0.0.1:4711", Some(&secret)).unwrap();
+        let token = Some(secret.reveal().to_owned());
+        assert_eq!(address_of(home.path(), &own), Some(HttpAddress { address, token }));
         assert_eq!(address_of(home.path(), "another process"), None);
         remove(home.path());
         assert_eq!(address_of(home.path(), &own), None);

@@ -34,11 +34,11 @@ pub fn run_embedded(
 ) -> Result<(), ServeError> {
     let options = MemoryOptions { edges: None, say: Box::new(say), progress };
     let memory = Arc::new(Memory::open_with(pipeline, options)?);
-    let listening = v1::start(pipeline, Arc::clone(&memory))?;
+    let serving = v1::start(pipeline, Arc::clone(&memory))?;
     let directory = &pipeline.log.directory;
-    address::write(directory, &listening.address.to_string())
+    address::write(directory, &serving.beside().to_string(), serving.local.as_ref())
         .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;
-    say(&format!("http://{}/v1 (log in {})", listening.address, directory.display()));
+    say(&format!("{} (log in {})", serving.url, directory.display()));
     std::thread::scope(|scope| {
         if let Some(settings) = &pipeline.source {
             let read_turns = pipeline.embed.read_turns;
@@ -50,12 +50,13 @@ pub fn run_embedded(
             });
         }
         while !stop.load(Ordering::Relaxed) {
+            serving.tell(say);
             std::thread::sleep(LOOK);
         }
     });
     // Nobody is sent to a listener that ends.
     address::remove(directory);
-    drop(listening);
+    drop(serving);
     match Arc::into_inner(memory) {
         Some(memory) => memory.close()?,
         // A call that outlasted its connection ends with the process.

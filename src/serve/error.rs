@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::PathBuf};
 
-use super::admin_token::AdminError;
+use super::{access::AccessError, admin_token::AdminError};
 use crate::{
     embed::EmbedError,
     log::LogError,
@@ -36,6 +36,12 @@ pub enum ServeError {
         /// Why.
         problem: io::Error,
     },
+    /// The tokens or the audit log cannot be used.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The certificate or its key cannot be used.
+    #[error("http.certificate, http.key: {0}")]
+    Tls(String),
     /// The administration has no token.
     #[error(transparent)]
     Admin(#[from] AdminError),

@@ -1,33 +1,82 @@
-//! The names under which a loopback address is reached.
+//! The names under which an address is reached.
 //!
-//! In: the headers of a request. Out: whether it is for this address, from this machine. Another host's
-//! name means that a browser was made to resolve another site's name to this machine; another origin
-//! that a page of another site asks.
+//! In: the headers of a request. Out: whether it is for this service, and not from a page of another
+//! site. Another host's name means that a browser was made to resolve another site's name to this
+//! machine; another origin that a page of another site asks.
 
 use std::net::SocketAddr;
 
 use axum::http::{HeaderMap, header};
 
-/// The names of an address.
+/// The names of an address, in lower case.
 pub(super) struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Those of a loopback address.
-    pub(super) fn of(address: SocketAddr) -> Self {
-        let names = [address.ip().to_string(), "localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
-        Self(names.map(|name| format!("{name}:{}", address.port())).to_vec())
+    /// Those of an address, and `more` names, with its port and without. Only a loopback address is also
+    /// reached as `localhost`.
+    pub(super) fn of(address: SocketAddr, more: &[String]) -> Self {
+        let mut names = vec![SocketAddr::new(address.ip(), 0).to_string().trim_end_matches(":0").to_owned()];
+        if address.ip().is_loopback() {
+            names.extend(["localhost", "127.0.0.1", "[::1]"].map(str::to_owned));
+        }
+        names.extend(more.iter().map(|name| name.to_ascii_lowercase()));
+        let with_port = names.iter().map(|name| format!("{name}:{}", address.port()));
+        // A client leaves the port out where it is that of the scheme, and a proxy may too.
+        Self(with_port.chain(more.iter().map(|name| name.to_ascii_lowercase())).collect())
     }
 
     /// Why a request is refused, if it is.
     pub(super) fn refusal(&self, headers: &HeaderMap) -> Option<&'static str> {
-        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        let ours = |host: &str| self.0.iter().any(|known| known.eq_ignore_ascii_case(host));
-        if !text(header::HOST).is_some_and(ours) {
-            return Some("the Host header names another host; use the address that the service listens on");
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_ascii_lowercase());
+        let ours = |host: &str| self.0.iter().any(|known| known == host);
+        if !text(header::HOST).is_some_and(|host| ours(&host)) {
+            return Some(
+                "the Host header names another host; use the address that the service listens on, or a name of http.hosts",
+            );
         }
-        if text(header::ORIGIN).is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(ours)) {
+        let of_page = |origin: &str| origin.split_once("://").map(|(_, host)| host.to_owned());
+        if text(header::ORIGIN).is_some_and(|origin| !of_page(&origin).is_some_and(|host| ours(&host))) {
             return Some("pages of other sites may not ask this");
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(hosts: &Hosts, host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        hosts.refusal(&headers).is_none()
+    }
+
+    #[test]
+    fn a_loopback_address_has_its_names_and_no_others() {
+        let hosts = Hosts::of("127.0.0.1:8321".parse().unwrap(), &[]);
+        for host in ["127.0.0.1:8321", "localhost:8321", "LOCALHOST:8321", "[::1]:8321"] {
+            assert!(allowed(&hosts, host, None), "{host}");
+            assert!(allowed(&hosts, host, Some("http://localhost:8321")), "{host}");
+        }
+        for host in ["localhost", "127.0.0.1:1", "evil.example:8321", "", "127.0.0.1.evil.example:8321"] {
+            assert!(!allowed(&hosts, host, None), "{host}");
+        }
+        for origin in ["http://evil.example", "null", "http://localhost", "http://localhost:8321.evil.example"] {
+            assert!(!allowed(&hosts, "localhost:8321", Some(origin)), "{origin}");
+        }
+        assert!(hosts.refusal(&HeaderMap::new()).is_some(), "without a host");
+    }
+
+    #[test]
+    fn another_address_is_reached_by_the_names_of_the_settings() {
+        let hosts = Hosts::of("0.0.0.0:443".parse().unwrap(), &["Memory.example.org".to_owned()]);
+        assert!(allowed(&hosts, "memory.example.org", Some("https://memory.example.org")));
+        assert!(allowed(&hosts, "memory.example.org:443", None));
+        assert!(!allowed(&hosts, "localhost:443", None) && !allowed(&hosts, "10.0.0.1:443", None));
+        assert!(allowed(&Hosts::of("[::1]:80".parse().unwrap(), &[]), "[::1]:80", None));
     }
 }

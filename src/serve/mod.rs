@@ -13,10 +13,12 @@
 //! `service` starts a thread for each of: `extraction`, `follow`, `questions` (with `request`, the
 //! form of a question's record, `pauses`, `reply_topics` and `replies`), `hold` (the shards that the
 //! group assigns), `edges`, `snapshots`, `replay`, `sources` (with `webhooks`, what platforms send),
-//! `http` (how the service is, and how a route is added), `admin` (orders, with `admin_token`); `state` is what they share, `backoff` how they retry. `client` asks a
-//! running service, `tap` shows records to people. `without_kafka` stands in for the service in a build
+//! `http` (how the service is, and how a route is added), `admin` (orders, with `admin_token`), `access`
+//! (who may do what); `state` is what they share, `backoff` how they retry. `client` asks a running
+//! service, `tap` shows records to people. `without_kafka` stands in for the service in a build
 //! without the feature `kafka`.
 
+pub mod access;
 mod address;
 #[cfg(feature = "kafka")]
 mod admin;
@@ -62,13 +64,14 @@ mod sources;
 #[cfg(feature = "kafka")]
 mod state;
 mod tap;
+mod tls;
 mod v1;
 #[cfg(all(feature = "kafka", feature = "live"))]
 mod webhooks;
 #[cfg(not(feature = "kafka"))]
 mod without_kafka;
 
-pub use address::address_of;
+pub use address::{HttpAddress, address_of};
 pub use admin_token::{AdminAccess, AdminError, admin_access};
 #[cfg(feature = "kafka")]
 pub use client::{AskError, ask};

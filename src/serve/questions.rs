@@ -33,7 +33,7 @@ use super::{
     reply_topics::{Listed, ReplyTopics},
     request::{IncomingQuestion, Request, Rules, forwarded_headers},
     state::State,
-    v1::{self, Listening},
+    v1::{self, Serving},
 };
 use crate::{
     config::{Hold, Pipeline},
@@ -77,8 +77,8 @@ pub(super) fn answer(
     let mut http = None;
     if !pipeline.http.listen.is_empty() {
         let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(answerer), Arc::clone(&front));
-        let listening = http.insert(v1::start(pipeline, Arc::new(memory))?);
-        say(&format!("http://{}/v1", listening.address));
+        let serving = http.insert(v1::start(pipeline, Arc::new(memory))?);
+        say(&serving.url);
     }
     let (done_out, done) = unbounded();
     let replies = Arc::new(Replies::open(cluster, rules.clone(), Arc::clone(state), done_out)?);
@@ -94,6 +94,7 @@ pub(super) fn answer(
             hold: pipeline.serve.hold,
             answerer,
             state,
+            say,
             embedders: &embedders,
             replies: &replies,
             topics: &topics,
@@ -141,6 +142,7 @@ struct Questions<'a> {
     hold: Hold,
     answerer: &'a Answerer,
     state: &'a State,
+    say: &'a (dyn Fn(&str) + Sync),
     embedders: &'a EmbedderPool,
     replies: &'a Arc<Replies>,
     topics: &'a ReplyTopics,
@@ -159,7 +161,7 @@ impl Questions<'_> {
     /// stops, and `deliver` waits for the last deliveries.
     fn read(
         mut self,
-        (http, front): (Option<Listening>, Arc<Front>),
+        (http, front): (Option<Serving>, Arc<Front>),
         done: &Receiver<(u32, u64)>,
         stopping: &AtomicBool,
         deliver: impl FnOnce(),
@@ -192,6 +194,7 @@ impl Questions<'_> {
             }
             if measured.elapsed() > MEASURE {
                 self.measure(&front, &mut panics, &mut embedded);
+                http.iter().for_each(|serving: &Serving| serving.tell(self.say));
                 measured = Instant::now();
             }
             if !subscribed {

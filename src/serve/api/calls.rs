@@ -1,6 +1,7 @@
 //! The calls of a memory: from a request to an answer or a problem.
 //!
-//! In: requests, already read. Out: answers. A call holds no thread of the caller's runtime while it
+//! In: requests, already read, and who sends each. Out: answers, where the caller has the right in the bank; no
+//! call can be made without a caller. A call holds no thread of the caller's runtime while it
 //! waits. Whoever drops the future of a question cancels it; a put that has begun ends.
 
 use std::{
@@ -16,6 +17,7 @@ use crate::{
     log::Written,
     model::{Bank, Evidence, Question, TurnEvent},
     pipeline::{Asked, Cancellation, Memory, MemoryStatus, PipelineError, parse_as_of},
+    serve::access::{Caller, Right},
 };
 
 /// Most turns of one call.
@@ -46,18 +48,25 @@ impl Api {
     ///
     /// # Errors
     /// [`Problem`] that names the first turn that is not valid, or [`Code::Failed`] where the log failed.
-    pub async fn put(&self, put: Put) -> Result<WrittenTurns, Problem> {
+    pub async fn put(&self, who: &Arc<Caller>, put: Put) -> Result<WrittenTurns, Problem> {
         let Put { turns, dead_letters } = put;
         if turns.len().max(dead_letters.len()) > MOST_TURNS {
             return Err(Problem::invalid(format!("turns: more than {MOST_TURNS}; divide them among several requests")));
         }
-        let memory = Arc::clone(&self.memory);
+        let (memory, who) = (Arc::clone(&self.memory), Arc::clone(who));
         blocking(move || {
             let events = turns.iter().enumerate().map(|(index, turn)| {
                 TurnEvent::from_json(turn.get().as_bytes())
                     .map_err(|problem| Problem::invalid(format!("turns[{index}]: {problem}; nothing was written")))
             });
             let events = events.collect::<Result<Vec<_>, _>>()?;
+            for event in &events {
+                let right = if matches!(event, TurnEvent::Deletion(_)) { Right::Forget } else { Right::Write };
+                who.may_in(right, event.bank())?;
+            }
+            if events.is_empty() || !dead_letters.is_empty() {
+                who.may(Right::Write)?;
+            }
             let turns = events.len() as u64;
             memory.put_dead_letters(&dead_letters)?;
             Ok(WrittenTurns { after: memory.put(events)?.to_string(), turns })
@@ -69,8 +78,9 @@ impl Api {
     ///
     /// # Errors
     /// [`Problem`]: an unknown bank, a wrong field, a deadline, or too many questions.
-    pub async fn ask(&self, ask: Ask) -> Result<Evidence, Problem> {
+    pub async fn ask(&self, who: &Caller, ask: Ask) -> Result<Evidence, Problem> {
         let Ask { bank, text, asked_at, after, as_of, timeout_ms } = ask;
+        who.may_in(Right::Read, &bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
         if timeout.is_zero() || timeout > LONGEST {
             return Err(Problem::invalid("timeout_ms: not between 1 and 600000"));
@@ -88,8 +98,9 @@ impl Api {
     ///
     /// # Errors
     /// [`Problem`] for a wrong field, or where the log failed.
-    pub async fn forget(&self, forget: Forget) -> Result<Forgotten, Problem> {
+    pub async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, Problem> {
         let Forget { bank, turn, wait_ms } = forget;
+        who.may_in(Right::Forget, &bank)?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
         let (from, id) = (bank.clone(), turn.clone());
         let written = blocking(move || {
@@ -103,10 +114,15 @@ impl Api {
         Ok(Forgotten { bank, turn, after: written.to_string(), gone })
     }
 
-    /// The banks that hold something.
-    #[must_use]
-    pub fn banks(&self) -> Banks {
-        Banks { banks: self.memory.banks() }
+    /// The banks that hold something, as far as the caller reaches.
+    ///
+    /// # Errors
+    /// [`Problem`] without the right to read.
+    pub fn banks(&self, who: &Caller) -> Result<Banks, Problem> {
+        who.may(Right::Read)?;
+        let mut banks = self.memory.banks();
+        banks.retain(|bank| who.reaches(bank));
+        Ok(Banks { banks })
     }
 
     /// Counts of one bank, or of all; with `after`, once they reflect those turns.
@@ -115,10 +131,15 @@ impl Api {
     /// [`Problem`] for an unknown bank, or where the wait was too short.
     pub async fn digest(
         &self,
+        who: &Caller,
         bank: Option<Bank>,
         after: Option<&str>,
         wait_ms: Option<u64>,
     ) -> Result<Digest, Problem> {
+        match &bank {
+            Some(bank) => who.may_in(Right::Read, bank)?,
+            None => who.may_everywhere(Right::Read)?,
+        }
         let wait = wait(wait_ms)?;
         if let Some(after) = after
             && !self.reflects(&self.written(after)?, wait).await
@@ -137,8 +158,10 @@ impl Api {
     /// How the memory is.
     ///
     /// # Errors
-    /// [`Problem`] where the log failed.
-    pub async fn status(&self) -> Result<Status, Problem> {
+    /// [`Problem`] without the right to read or to write, or where the log failed.
+    pub async fn status(&self, who: &Caller) -> Result<Status, Problem> {
+        who.may(Right::Write).or_else(|_| who.may(Right::Read))?;
+        let sees_all = who.may_everywhere(Right::Read).is_ok();
         let memory = Arc::clone(&self.memory);
         blocking(move || {
             let after = memory.end()?.to_string();
@@ -154,7 +177,8 @@ impl Api {
                 rejected: written.rejects,
                 read_by_model: written.by_model,
                 refused_by_model: written.refused,
-                problem,
+                // It may name a bank.
+                problem: problem.filter(|_| sees_all),
             })
         })
         .await

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{Refusal, RefusalCode},
     pipeline::{PipelineError, refusal},
+    serve::access::Denied,
 };
 
 /// A problem (RFC 9457).
@@ -33,7 +34,9 @@ pub struct Problem {
 pub enum Code {
     /// The request is wrong.
     Invalid,
-    /// The request comes from elsewhere.
+    /// The request shows no token, or one that is not valid.
+    Unauthorised,
+    /// The token lacks the right or the bank, or the request comes from a page of another site.
     Forbidden,
     /// There is no such path.
     NotFound,
@@ -60,7 +63,8 @@ impl Code {
     fn parts(self) -> (&'static str, u16, &'static str) {
         match self {
             Self::Invalid => ("invalid", 400, "The request is wrong"),
-            Self::Forbidden => ("forbidden", 403, "The request comes from elsewhere"),
+            Self::Unauthorised => ("unauthorised", 401, "No valid token"),
+            Self::Forbidden => ("forbidden", 403, "The request is not allowed"),
             Self::NotFound => ("not_found", 404, "There is no such path"),
             Self::Method => ("method", 405, "The path does not take this method"),
             Self::Slow => ("slow", 408, "The request did not arrive in time"),
@@ -86,6 +90,17 @@ impl Problem {
     #[must_use]
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(Code::Invalid, detail)
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let code = match denied {
+            Denied::Missing | Denied::Unknown | Denied::Ended { .. } => Code::Unauthorised,
+            Denied::Right { .. } | Denied::Bank { .. } | Denied::Everywhere { .. } => Code::Forbidden,
+            Denied::TooMany { .. } => Code::Busy,
+        };
+        Self::new(code, denied.to_string())
     }
 }
 

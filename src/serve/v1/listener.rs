@@ -18,7 +18,11 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{Semaphore, watch},
+};
+use tokio_rustls::TlsAcceptor;
 
 use crate::serve::ServeError;
 
@@ -28,6 +32,8 @@ const CONNECTIONS: usize = 512;
 const HEADERS: Duration = Duration::from_secs(15);
 /// Largest headers.
 const HEADER_BYTES: usize = 64 << 10;
+/// The longest handshake of TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests that have begun may take at the end.
 const DRAIN: Duration = Duration::from_secs(10);
 /// The pause after a connection could not be accepted, such as when too many files are open.
@@ -41,13 +47,15 @@ pub(in crate::serve) struct Listening {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Listens on an address, and serves the routes that `routes` makes for it. `key` names the setting.
+/// Listens on an address, and serves the routes that `routes` makes for it, behind TLS where `tls` is given.
+/// `key` names the setting.
 ///
 /// # Errors
 /// [`ServeError::Listen`] when the address is taken or not of this machine.
 pub(in crate::serve) fn listen(
     key: &'static str,
     listen: &str,
+    tls: Option<TlsAcceptor>,
     routes: impl FnOnce(SocketAddr) -> Router,
 ) -> Result<Listening, ServeError> {
     let failed = |e: std::io::Error| ServeError::cannot_listen(key, listen, &e);
@@ -59,7 +67,7 @@ pub(in crate::serve) fn listen(
     let serving = move || {
         runtime.block_on(async move {
             if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                serve(listener, router, stopped).await;
+                serve(listener, tls, router, stopped).await;
             }
         });
         // A blocking call that still runs is left to itself.
@@ -79,7 +87,12 @@ impl Drop for Listening {
 }
 
 /// Serves until the other end of `stopped` is dropped.
-async fn serve(listener: tokio::net::TcpListener, router: Router, stopped: watch::Receiver<()>) {
+async fn serve(
+    listener: tokio::net::TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    stopped: watch::Receiver<()>,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut ended = stopped.clone();
     let mut stop = pin!(async move { while ended.changed().await.is_ok() {} });
@@ -98,17 +111,15 @@ async fn serve(listener: tokio::net::TcpListener, router: Router, stopped: watch
         };
         // Small answers leave at once.
         drop(stream.set_nodelay(true));
-        let service = TowerToHyperService::new(router.clone());
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
-        let connection = http.serve_connection(TokioIo::new(stream), service);
-        let mut ended = stopped.clone();
+        let (router, stopped, tls) = (router.clone(), stopped.clone(), tls.clone());
         tokio::spawn(async move {
-            let mut connection = pin!(connection);
-            let stop = pin!(async move { while ended.changed().await.is_ok() {} });
-            if let Either::Right(_) = select(&mut connection, stop).await {
-                connection.as_mut().graceful_shutdown();
-                drop(tokio::time::timeout(DRAIN, connection).await);
+            match tls {
+                None => converse(stream, router, stopped).await,
+                // A client that does not shake hands gets no answer.
+                Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => converse(stream, router, stopped).await,
+                    Ok(Err(_)) | Err(_) => {}
+                },
             }
             drop(room);
         });
@@ -116,4 +127,21 @@ async fn serve(listener: tokio::net::TcpListener, router: Router, stopped: watch
     drop(listener);
     // All places are free again once every connection has ended.
     drop(tokio::time::timeout(DRAIN, room.acquire_many(CONNECTIONS as u32)).await);
+}
+
+/// Answers the requests of one connection until it ends, or the other end of `stopped` is dropped.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    mut stopped: watch::Receiver<()>,
+) {
+    let service = TowerToHyperService::new(router);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let stop = pin!(async move { while stopped.changed().await.is_ok() {} });
+    if let Either::Right(_) = select(&mut connection, stop).await {
+        connection.as_mut().graceful_shutdown();
+        drop(tokio::time::timeout(DRAIN, connection).await);
+    }
 }

@@ -1,22 +1,24 @@
 //! HTTP below `/v1`: the calls of [`super::api`] as JSON.
 //!
-//! In: a loopback listener and an [`super::api::Api`]. Out: answers; problems as `application/problem+json`.
+//! In: a listener, who may come in, and an [`super::api::Api`]. Out: answers; problems as `application/problem+json`.
 //! A client that is slow, stays silent, or sends without end costs a bounded time and memory, and holds up
 //! no other. Nothing here decides what a call means.
 //!
 //! - `listener`: connections, and their graceful end.
 //! - `start`: the listener of a memory.
 //! - `routes`: which path is which call.
+//! - `door`: who may come in, and the audit log.
 //! - `body`: a request's body, within limits of size, time, and of all bodies together.
 //! - `openapi`: the document (`schemas/openapi.v1.json`), from the types of the calls.
 
 mod body;
+mod door;
 mod listener;
 mod openapi;
 mod routes;
 mod start;
 
-#[cfg(feature = "kafka")]
-pub(super) use listener::Listening;
 pub use openapi::openapi;
+#[cfg(feature = "kafka")]
+pub(super) use start::Serving;
 pub(super) use start::start;

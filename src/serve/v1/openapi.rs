@@ -82,12 +82,14 @@ fn document() -> String {
         "info": {
             "title": "RippleMem", "version": "1",
             "description": format!(
-                "Long-term memory for LLM agents. On a loopback address; the Host header names it, and no page of \
-                 another origin may ask. A body has at most {MAX_BYTES} bytes. Every request may get 403 and 500, too."
+                "Long-term memory for LLM agents. Where tokens are set, every request shows one. The Host header names \
+                 the service, and no page of another origin may ask. A body has at most {MAX_BYTES} bytes."
             ),
         },
+        "security": [{ "token": [] }, {}],
         "paths": paths,
         "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
             "schemas": of.take_definitions(true),
             "responses": {
                 "Problem": {
@@ -122,7 +124,7 @@ fn operation(
     if let Some(body) = body {
         operation["requestBody"] = body;
     }
-    for status in problems.iter().chain(&["403", "500"]) {
+    for status in problems.iter().chain(&["401", "403", "429", "500"]) {
         operation["responses"][*status] = json!({ "$ref": "#/components/responses/Problem" });
     }
     operation

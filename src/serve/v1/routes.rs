@@ -1,12 +1,12 @@
 //! Which path is which call.
 //!
-//! In: requests. Out: JSON; a problem where there is no answer. Every request is checked first: its Host
-//! and its Origin. A bank holds slashes, so it is a parameter of the query and never a part of a path.
+//! In: requests. Out: JSON; a problem where there is no answer. Every request is checked first: its Host,
+//! its Origin and its token. What a caller may do is the call's to decide. A bank holds slashes, so it is a parameter of the query and never a part of a path.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
+    Extension, Router,
     body::Body,
     extract::{Request, State as Shared},
     http::{HeaderValue, StatusCode, Uri, header},
@@ -16,10 +16,11 @@ use axum::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{body::Bodies, openapi::openapi};
+use super::{body::Bodies, door::Door, openapi::openapi};
 use crate::{
     model::Bank,
     serve::{
+        access::{Caller, Denied},
         api::{Api, Code, Forget, Problem},
         hosts::Hosts,
     },
@@ -35,12 +36,13 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 struct V1 {
     api: Arc<Api>,
     hosts: Arc<Hosts>,
+    door: Arc<Door>,
     bodies: Bodies,
 }
 
 /// Every route, behind the check.
-pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts) -> Router {
-    let v1 = V1 { api, hosts: Arc::new(hosts), bodies: Bodies::new() };
+pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>) -> Router {
+    let v1 = V1 { api, hosts: Arc::new(hosts), door, bodies: Bodies::new() };
     Router::new()
         .route("/v1/turns", post(put).delete(forget))
         .route("/v1/ask", post(ask))
@@ -54,51 +56,79 @@ pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts) -> Router {
         .with_state(v1)
 }
 
+/// Who sends the request; the check has put it there.
+type Who = Extension<Arc<Caller>>;
+
 const PATHS: &str = "the paths are in /v1/openapi.json";
 const METHODS: &str = "the methods of each path are in /v1/openapi.json";
 
-async fn checked(Shared(v1): Shared<V1>, request: Request, next: Next) -> Response {
+async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Response {
     if let Some(problem) = v1.hosts.refusal(request.headers()) {
         return Answer::<()>::Problem(Problem::new(Code::Forbidden, problem)).into_response();
     }
-    match tokio::time::timeout(TIMEOUT, next.run(request)).await {
+    let door = &v1.door;
+    let action = door.action(&request);
+    let caller = match door.caller(&request) {
+        Ok(caller) => Arc::new(caller),
+        Err(denied) => {
+            let response = refused(denied);
+            door.note(action.as_deref(), None, response.status());
+            return response;
+        }
+    };
+    request.extensions_mut().insert(Arc::clone(&caller));
+    let response = match tokio::time::timeout(TIMEOUT, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Answer::<()>::Problem(Problem::new(Code::Deadline, "the request took too long")).into_response(),
+    };
+    door.note(action.as_deref(), Some(&caller), response.status());
+    response
+}
+
+fn refused(denied: Denied) -> Response {
+    let retry_after = if let Denied::TooMany { retry_after, .. } = &denied { Some(*retry_after) } else { None };
+    let mut response = Answer::<()>::Problem(denied.into()).into_response();
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    if let Some(after) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs() + 1));
+    }
+    response
 }
 
-async fn put(Shared(v1): Shared<V1>, body: Body) -> Answer<impl Serialize> {
-    with_body(&v1, body, async |put| v1.api.put(put).await).await.into()
+async fn put(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    with_body(&v1, body, async |put| v1.api.put(&who, put).await).await.into()
 }
 
-async fn ask(Shared(v1): Shared<V1>, body: Body) -> Answer<impl Serialize> {
-    with_body(&v1, body, async |ask| v1.api.ask(ask).await).await.into()
+async fn ask(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
+    with_body(&v1, body, async |ask| v1.api.ask(&who, ask).await).await.into()
 }
 
-async fn forget(Shared(v1): Shared<V1>, uri: Uri) -> Answer<impl Serialize> {
+async fn forget(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let forget = async || {
         let [bank, turn, wait] = parameters(&uri, ["bank", "turn", "wait_ms"])?;
         let bank = the_bank(&bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME&turn=ID"))?)?;
         let turn = turn.ok_or_else(|| Problem::invalid("turn: missing; write ?bank=NAME&turn=ID"))?;
-        v1.api.forget(Forget { bank, turn, wait_ms: milliseconds(wait)? }).await
+        v1.api.forget(&who, Forget { bank, turn, wait_ms: milliseconds(wait)? }).await
     };
     forget().await.into()
 }
 
-async fn banks(Shared(v1): Shared<V1>) -> Answer<impl Serialize> {
-    Answer::Json(v1.api.banks())
+async fn banks(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.banks(&who).into()
 }
 
-async fn digest(Shared(v1): Shared<V1>, uri: Uri) -> Answer<impl Serialize> {
+async fn digest(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
     let digest = async || {
         let [bank, after, wait] = parameters(&uri, ["bank", "after", "wait_ms"])?;
-        v1.api.digest(bank.as_deref().map(the_bank).transpose()?, after.as_deref(), milliseconds(wait)?).await
+        v1.api.digest(&who, bank.as_deref().map(the_bank).transpose()?, after.as_deref(), milliseconds(wait)?).await
     };
     digest().await.into()
 }
 
-async fn status(Shared(v1): Shared<V1>) -> Answer<impl Serialize> {
-    v1.api.status().await.into()
+async fn status(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.status(&who).await.into()
 }
 
 /// Reads the body and calls.

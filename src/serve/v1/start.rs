@@ -1,24 +1,85 @@
 //! Starts the listener of a memory.
 //!
-//! In: a pipeline and its memory. Out: the running listener at `http.listen`.
+//! In: a pipeline and its memory. Out: the running listener at `http.listen`; where tokens or TLS are set,
+//! behind them.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use crossbeam_channel::{Receiver, unbounded};
 
 use super::{
+    door::Door,
     listener::{Listening, listen},
     routes::routes,
 };
 use crate::{
-    config::Pipeline,
+    config::{HttpSettings, Pipeline},
     pipeline::Memory,
-    serve::{ServeError, api::Api, hosts::Hosts},
+    serve::{
+        ServeError,
+        access::{Audit, Gate, Secret},
+        api::Api,
+        hosts::Hosts,
+        tls,
+    },
 };
+
+/// Where the commands of this machine reach a service that others reach by TLS or at another address.
+const BESIDE: &str = "127.0.0.1:0";
+/// The setting of the address.
+const KEY: &str = "http.listen";
+
+/// A memory that is being served, until this is dropped.
+pub(in crate::serve) struct Serving {
+    listening: Listening,
+    /// Another listener, for the commands of this machine.
+    beside: Option<Listening>,
+    /// The token that these commands show, where one is asked for.
+    pub(in crate::serve) local: Option<Secret>,
+    /// Where it is reached, for people.
+    pub(in crate::serve) url: String,
+    messages: Receiver<String>,
+}
+
+impl Serving {
+    /// The loopback address for the commands of this machine.
+    pub(in crate::serve) fn beside(&self) -> SocketAddr {
+        self.beside.as_ref().unwrap_or(&self.listening).address
+    }
+
+    /// Hands on what people should know, such as a file of tokens that cannot be read.
+    pub(in crate::serve) fn tell(&self, say: impl Fn(&str)) {
+        self.messages.try_iter().for_each(|message| say(&message));
+    }
+}
 
 /// Serves a memory at `http.listen` until the result is dropped.
 ///
 /// # Errors
-/// [`ServeError::Listen`].
-pub(in crate::serve) fn start(pipeline: &Pipeline, memory: Arc<Memory>) -> Result<Listening, ServeError> {
+/// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log.
+pub(in crate::serve) fn start(pipeline: &Pipeline, memory: Arc<Memory>) -> Result<Serving, ServeError> {
     let api = Arc::new(Api::new(memory, Duration::from_millis(pipeline.serve.deadline_ms)));
-    listen("http.listen", &pipeline.http.listen, |address| routes(api, Hosts::of(address)))
+    let HttpSettings { listen: address, hosts, certificate, key } = &pipeline.http;
+    let (say, messages) = unbounded();
+    let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
+    let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
+    let gate = gate.map(|(path, local)| Gate::open(path, local)).transpose()?;
+    if gate.as_ref().is_some_and(Gate::is_empty) {
+        let empty = "access.token_file holds no valid token: nobody has access until `ripplemem token add` makes one";
+        // The receiver is right here.
+        drop(say.send(empty.to_owned()));
+    }
+    let audit = pipeline.access.audit_file.as_deref().map(Audit::open).transpose()?;
+    let door = Arc::new(Door::new(gate, audit, say));
+    let tls = certificate.as_ref().zip(key.as_ref()).map(|(certificate, key)| tls::acceptor(certificate, key));
+    let tls = tls.transpose().map_err(ServeError::Tls)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let is_plain = tls.is_none();
+    let routes = |address| routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door));
+    let listening = listen(KEY, address, tls, routes)?;
+    // The commands of this machine neither know the certificate nor another address.
+    let is_beside = is_plain && listening.address.ip().is_loopback();
+    let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, routes)?) };
+    let url = format!("{scheme}://{}/v1", listening.address);
+    Ok(Serving { listening, beside, local, url, messages })
 }

@@ -1,0 +1,42 @@
+"""Client of RippleMem: long-term memory for LLM agents.
+
+>>> from ripplemem import RippleMem, Turn
+>>> with RippleMem("http://127.0.0.1:8321", bank="acme/support") as memory:
+...     memory.remember(Turn("1", "Ann", "I moved to Lisbon.", "2024-05-06T09:00:00+01:00"))
+...     print(memory.ask("Where does Ann live?").context)
+"""
+
+from .asynchronous import AsyncRippleMem
+from .client import RippleMem
+from .errors import (
+    BusyError,
+    DeniedError,
+    InvalidError,
+    RippleMemError,
+    UnknownBankError,
+    UnreachableError,
+)
+from .forms import Digest, Evidence, Excerpt, Forgotten, Position, Status, Turn, Unit, Written
+from .tools import TOOLS, call_tool
+
+__all__ = [
+    "TOOLS",
+    "AsyncRippleMem",
+    "BusyError",
+    "DeniedError",
+    "Digest",
+    "Evidence",
+    "Excerpt",
+    "Forgotten",
+    "InvalidError",
+    "Position",
+    "RippleMem",
+    "RippleMemError",
+    "Status",
+    "Turn",
+    "Unit",
+    "UnknownBankError",
+    "UnreachableError",
+    "Written",
+    "call_tool",
+]

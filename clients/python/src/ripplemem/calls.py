@@ -1,0 +1,119 @@
+"""Each call as a request and a reader of its response, for both clients.
+
+Sends nothing, waits for nothing. A client sends ``Call.request`` and gives the response's JSON to
+``Call.read``. Every call may be sent again: a turn that is put twice is the same turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Callable, Generic, Optional, TypeVar, Union
+
+from .forms import Digest, Evidence, Forgotten, Json, Status, Turn, Written, digest, time_text
+
+T = TypeVar("T")
+
+#: Most turns of one request.
+MOST_TURNS = 1_000
+#: Seconds that a request may take beyond the time that the service was given.
+MARGIN = 5.0
+#: Seconds for requests that name no time of their own.
+TIMEOUT = 30.0
+
+
+@dataclass
+class Call(Generic[T]):
+    """A request, and what becomes of its response."""
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    body: Optional[Json] = None
+    query: dict[str, str] = field(default_factory=dict)
+    timeout: float = TIMEOUT
+
+
+class Calls:
+    """Makes calls, and remembers where the last turns of each bank were written.
+
+    A question then asks for an answer that reflects them, so that a program reads its own writes.
+    """
+
+    def __init__(self, bank: Optional[str]) -> None:
+        self._bank = bank
+        self._after: dict[str, str] = {}
+
+    def bank(self, bank: Optional[str]) -> str:
+        """The bank of a call."""
+        name = bank or self._bank
+        if not name:
+            raise ValueError("no bank; name one in the call or when the client is made")
+        return name
+
+    def remember(self, turns: Iterable[Turn], bank: Optional[str]) -> list[Call[Written]]:
+        """Calls that write turns, a thousand each."""
+        name = self.bank(bank)
+        records = [turn.to_json(name) for turn in turns]
+        parts = [records[at : at + MOST_TURNS] for at in range(0, len(records), MOST_TURNS)]
+        return [self._put(name, part) for part in parts]
+
+    def end_session(self, session: str, bank: Optional[str]) -> Call[Written]:
+        """A conversation has ended: its open window closes."""
+        name = self.bank(bank)
+        return self._put(name, [{"type": "session_end", "bank": name, "session": session}])
+
+    def _put(self, bank: str, records: list[Json]) -> Call[Written]:
+        def read(raw: Json) -> Written:
+            if raw["after"]:
+                self._after[bank] = raw["after"]
+            return Written(raw["after"], raw["turns"])
+
+        return Call("POST", "/v1/turns", read, body={"turns": records})
+
+    def ask(
+        self,
+        question: str,
+        bank: Optional[str],
+        after: Optional[str],
+        as_of: Optional[str],
+        asked_at: Optional[Union[datetime, str]],
+        timeout: float,
+    ) -> Call[Evidence]:
+        """A question. Without ``after`` its answer reflects what this client wrote before."""
+        name = self.bank(bank)
+        body: Json = {"bank": name, "text": question, "timeout_ms": max(1, int(timeout * 1000))}
+        after = after if after is not None or as_of is not None else self._after.get(name)
+        for field_name, value in (("after", after), ("as_of", as_of)):
+            if value:
+                body[field_name] = value
+        if asked_at is not None:
+            body["asked_at"] = time_text(asked_at)
+        return Call("POST", "/v1/ask", Evidence.from_json, body=body, timeout=timeout + MARGIN)
+
+    def forget(self, turn: str, bank: Optional[str], wait: float) -> Call[Forgotten]:
+        """Deletes a turn, and waits until no answer reflects it."""
+        name = self.bank(bank)
+
+        def read(raw: Json) -> Forgotten:
+            self._after[name] = raw["after"]
+            return Forgotten(raw["bank"], raw["turn"], raw["after"], raw["gone"])
+
+        query = {"bank": name, "turn": turn, "wait_ms": str(max(0, int(wait * 1000)))}
+        return Call("DELETE", "/v1/turns", read, query=query, timeout=wait + MARGIN)
+
+    def banks(self) -> Call[list[str]]:
+        """The banks that hold something."""
+        return Call("GET", "/v1/banks", lambda raw: list(raw["banks"]))
+
+    def digest(self, bank: Optional[str]) -> Call[Digest]:
+        """Counts of a bank, or of all."""
+        query = {"bank": bank} if bank else {}
+        return Call("GET", "/v1/digest", digest, query=query)
+
+    def status(self) -> Call[Status]:
+        """How the service is."""
+        return Call(
+            "GET", "/v1/status", lambda raw: Status(raw["version"], raw["behind"], raw.get("problem"), raw)
+        )

@@ -1,0 +1,102 @@
+"""The client for programs that wait."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from types import TracebackType
+from typing import Optional, Union
+
+import httpx
+
+from .calls import Call, Calls, T
+from .forms import Digest, Evidence, Forgotten, Status, Turn, Written
+from .transport import arguments, headers, pause, read, unreachable
+
+
+class RippleMem:
+    """A memory behind a service.
+
+    ``url`` is where the service listens. ``bank`` is that of calls that name none. ``token`` is shown
+    with every request; without it, the environment variable ``RIPPLEMEM_TOKEN``. One client may be used
+    from several threads.
+    """
+
+    def __init__(self, url: str, *, bank: Optional[str] = None, token: Optional[str] = None) -> None:
+        self._calls = Calls(bank)
+        self._http = httpx.Client(base_url=url, headers=headers(token))
+
+    def remember(self, *turns: Turn, bank: Optional[str] = None) -> Optional[Written]:
+        """Writes turns; they are durable on return. None where there was no turn."""
+        written = None
+        for call in self._calls.remember(turns, bank):
+            written = self._send(call)
+        return written
+
+    def end_session(self, session: str, *, bank: Optional[str] = None) -> Written:
+        """A conversation has ended: its last window closes now, not after a pause."""
+        return self._send(self._calls.end_session(session, bank))
+
+    def ask(
+        self,
+        question: str,
+        *,
+        bank: Optional[str] = None,
+        after: Optional[str] = None,
+        as_of: Optional[str] = None,
+        asked_at: Optional[Union[datetime, str]] = None,
+        timeout: float = 10.0,
+    ) -> Evidence:
+        """The evidence for a question.
+
+        The answer reflects what this client wrote before, or the turns that ``after`` names. ``as_of`` asks
+        about the past: an offset, or a time in RFC 3339. ``asked_at`` gives "yesterday" a meaning.
+        """
+        return self._send(self._calls.ask(question, bank, after, as_of, asked_at, timeout))
+
+    def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
+        """Deletes a turn, and waits until no answer reflects it."""
+        return self._send(self._calls.forget(turn, bank, wait))
+
+    def banks(self) -> list[str]:
+        """The banks that hold something, as far as the token reaches."""
+        return self._send(self._calls.banks())
+
+    def digest(self, *, bank: Optional[str] = None) -> Digest:
+        """Counts of a bank; without one, of all."""
+        return self._send(self._calls.digest(bank))
+
+    def status(self) -> Status:
+        """How the service is."""
+        return self._send(self._calls.status())
+
+    def _send(self, call: Call[T]) -> T:
+        url, attempt = str(self._http.base_url), 0
+        while True:
+            try:
+                response = self._http.request(**arguments(call))
+            except httpx.TransportError as error:
+                seconds = pause(error, attempt)
+                if seconds is None:
+                    raise unreachable(url, error) from error
+            else:
+                seconds = pause(response, attempt)
+                if seconds is None:
+                    return read(call, response)
+            time.sleep(seconds)
+            attempt += 1
+
+    def close(self) -> None:
+        """Ends its connections."""
+        self._http.close()
+
+    def __enter__(self) -> RippleMem:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()

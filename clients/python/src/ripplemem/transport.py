@@ -1,0 +1,66 @@
+"""What both clients do with a request: its headers, when it is sent again, and what a response says."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional, Union
+
+import httpx
+
+from .calls import Call, T
+from .errors import RippleMemError, UnreachableError, of_problem
+
+#: Environment variable of the token, where none is given.
+TOKEN_VARIABLE = "RIPPLEMEM_TOKEN"
+#: Times that a request is sent again.
+RETRIES = 2
+#: Longest pause that ``Retry-After`` may ask for, in seconds.
+LONGEST_PAUSE = 30.0
+
+
+def headers(token: Optional[str]) -> dict[str, str]:
+    """The headers of every request."""
+    token = token or os.environ.get(TOKEN_VARIABLE)
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def arguments(call: Call[T]) -> dict[str, Any]:
+    """The arguments of httpx."""
+    return {
+        "method": call.method,
+        "url": call.path,
+        "json": call.body,
+        "params": call.query or None,
+        "timeout": call.timeout,
+    }
+
+
+def pause(result: Union[httpx.Response, httpx.TransportError], attempt: int) -> Optional[float]:
+    """Seconds until a request is sent again; None where it is not."""
+    if attempt >= RETRIES or isinstance(result, httpx.TimeoutException):
+        return None
+    if isinstance(result, httpx.TransportError):
+        return 0.2 * 2.0**attempt
+    if result.status_code not in (429, 503):
+        return None
+    asked = result.headers.get("Retry-After", "")
+    return min(float(asked) if asked.isdigit() else 1.0, LONGEST_PAUSE)
+
+
+def read(call: Call[T], response: httpx.Response) -> T:
+    """What a response says."""
+    try:
+        raw = response.json()
+    except ValueError:
+        raw = None
+    if response.is_success and raw is not None:
+        return call.read(raw)
+    problem = raw if isinstance(raw, dict) else {}
+    raise of_problem(response.status_code, problem, response.text)
+
+
+def unreachable(url: str, error: httpx.TransportError) -> RippleMemError:
+    """No response came."""
+    if isinstance(error, httpx.TimeoutException):
+        return RippleMemError(f"{url}: no answer in time; ask again, or allow more time", "deadline")
+    return UnreachableError(f"{url}: {error}; is a service running there? (`ripplemem serve`)", "unreachable")

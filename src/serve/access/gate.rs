@@ -1,0 +1,417 @@
+//! Checks the token of each request.
+//!
+//! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not.
+//! The file is looked at once a second, so a token that is revoked is refused within a second. While the
+//! file cannot be read the tokens of before stay; a file that is gone gives nobody access.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, RwLock},
+    time::{Duration, Instant, SystemTime},
+};
+
+use governor::{
+    DefaultDirectRateLimiter, Quota, RateLimiter,
+    clock::{Clock as _, DefaultClock},
+};
+use jiff::Timestamp;
+
+use super::{
+    AccessError, Secret, TokenFile,
+    grant::{BankPrefix, Grant, Right},
+    secret::{TokenHash, from_hex, hash},
+};
+use crate::{model::Bank, sync};
+
+/// Time between two looks at the file.
+const LOOK: Duration = Duration::from_secs(1);
+/// The longest token that is looked at, in bytes.
+const MAX_TOKEN_BYTES: usize = 256;
+
+/// Checks the token of each request.
+pub struct Gate {
+    path: PathBuf,
+    known: RwLock<HashMap<TokenHash, Arc<Known>>>,
+    look: Mutex<Look>,
+    /// The token of the commands on this machine.
+    local: TokenHash,
+}
+
+/// A token of the file.
+struct Known {
+    grant: Grant,
+    limiter: Option<DefaultDirectRateLimiter>,
+}
+
+/// The last look at the file.
+struct Look {
+    at: Instant,
+    stamp: Option<(SystemTime, u64)>,
+    problem: Option<String>,
+}
+
+/// Who sends a request, and what was asked of its rights.
+pub struct Caller {
+    /// A token that is valid now; None where no token is asked for.
+    token: Option<Arc<Known>>,
+    /// The last right that was asked for, and its bank: for the audit log.
+    asked: Mutex<(Option<Right>, Option<Bank>)>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// It shows no token.
+    #[error("no token; send the header Authorization: Bearer TOKEN. `ripplemem token add` makes a token")]
+    Missing,
+    /// Nobody has this token.
+    #[error("the token is not known here; `ripplemem token list` names those that are")]
+    Unknown,
+    /// It was revoked, or has expired.
+    #[error("token {name}: {why}; ask for a new one")]
+    Ended {
+        /// The token's name.
+        name: String,
+        /// `revoked`, or `expired`.
+        why: &'static str,
+    },
+    /// It has not this right.
+    #[error("token {name} has not the right {right}", right = right.name())]
+    Right {
+        /// The token's name.
+        name: String,
+        /// The right.
+        right: Right,
+    },
+    /// It does not reach this bank.
+    #[error("token {name} does not reach the bank {bank}")]
+    Bank {
+        /// The token's name.
+        name: String,
+        /// The bank.
+        bank: Bank,
+    },
+    /// It does not reach every bank.
+    #[error("token {name} does not reach every bank; name one")]
+    Everywhere {
+        /// The token's name.
+        name: String,
+    },
+    /// It sent too many requests.
+    #[error("token {name} has used its requests of this minute; wait {} s", retry_after.as_secs() + 1)]
+    TooMany {
+        /// The token's name.
+        name: String,
+        /// How long to wait.
+        retry_after: Duration,
+    },
+}
+
+impl Gate {
+    /// Reads the file. `local` is a token beside those of the file, which may do everything.
+    ///
+    /// # Errors
+    /// [`AccessError::File`].
+    pub fn open(path: &Path, local: &Secret) -> Result<Self, AccessError> {
+        let stamp = stamp(path);
+        let known = known(&TokenFile::read(path)?, &HashMap::new());
+        let look = Look { at: Instant::now(), stamp, problem: None };
+        let local = hash(local.reveal());
+        Ok(Self { path: path.to_owned(), known: RwLock::new(known), look: Mutex::new(look), local })
+    }
+
+    /// Whether any token could be shown now.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        sync::read(&self.known).values().all(|known| known.grant.ended(Timestamp::now()).is_some())
+    }
+
+    /// The problem of the file since the last call, once.
+    pub fn take_problem(&self) -> Option<String> {
+        sync::lock(&self.look).problem.take()
+    }
+
+    /// Who shows this token; counts as one request of its limit.
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub fn caller(&self, token: Option<&str>) -> Result<Caller, Denied> {
+        self.look_again();
+        let token = token.map(str::trim).filter(|token| !token.is_empty()).ok_or(Denied::Missing)?;
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(Denied::Unknown);
+        }
+        let hash = hash(token);
+        if hash == self.local {
+            return Ok(Caller::anybody());
+        }
+        let found = sync::read(&self.known).get(&hash).cloned();
+        let known = found.ok_or(Denied::Unknown)?;
+        let name = || known.grant.name.clone();
+        if let Some(why) = known.grant.ended(Timestamp::now()) {
+            return Err(Denied::Ended { name: name(), why });
+        }
+        if let Some(Err(until)) = known.limiter.as_ref().map(RateLimiter::check) {
+            let retry_after = until.wait_time_from(DefaultClock::default().now());
+            return Err(Denied::TooMany { name: name(), retry_after });
+        }
+        Ok(Caller { token: Some(known), asked: Mutex::default() })
+    }
+
+    /// Reads the file again when it has changed.
+    fn look_again(&self) {
+        let mut look = sync::lock(&self.look);
+        if look.at.elapsed() < LOOK {
+            return;
+        }
+        look.at = Instant::now();
+        let stamp = stamp(&self.path);
+        if stamp == look.stamp {
+            return;
+        }
+        match TokenFile::read(&self.path) {
+            Ok(file) => {
+                look.stamp = stamp;
+                let mut now = sync::write(&self.known);
+                *now = known(&file, &now);
+            }
+            // It is read again at the next look.
+            Err(error) => look.problem = Some(format!("{error}; the tokens of before stay valid")),
+        }
+    }
+}
+
+impl Caller {
+    /// Whoever reaches a service that asks for no token: every right in every bank.
+    #[must_use]
+    pub fn anybody() -> Self {
+        Self { token: None, asked: Mutex::default() }
+    }
+
+    /// The token's name, for the audit log; None where no token is asked for.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.token.as_ref().map(|known| known.grant.name.as_str())
+    }
+
+    /// The last right that was asked for, and its bank.
+    #[must_use]
+    pub fn asked(&self) -> (Option<Right>, Option<Bank>) {
+        sync::lock(&self.asked).clone()
+    }
+
+    /// Whether the token gives a right.
+    ///
+    /// # Errors
+    /// [`Denied::Right`].
+    pub fn may(&self, right: Right) -> Result<(), Denied> {
+        *sync::lock(&self.asked) = (Some(right), None);
+        match &self.token {
+            Some(known) if !known.grant.rights.contains(&right) => {
+                Err(Denied::Right { name: known.grant.name.clone(), right })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the token gives a right in a bank.
+    ///
+    /// # Errors
+    /// [`Denied::Right`], [`Denied::Bank`].
+    pub fn may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
+        let has_right = self.may(right);
+        sync::lock(&self.asked).1 = Some(bank.clone());
+        has_right?;
+        match &self.token {
+            Some(known) if !known.grant.covers(bank) => {
+                Err(Denied::Bank { name: known.grant.name.clone(), bank: bank.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the token gives a right in every bank.
+    ///
+    /// # Errors
+    /// [`Denied::Right`], [`Denied::Everywhere`].
+    pub fn may_everywhere(&self, right: Right) -> Result<(), Denied> {
+        self.may(right)?;
+        match &self.token {
+            Some(known) if !known.grant.banks.contains(&BankPrefix::Every) => {
+                Err(Denied::Everywhere { name: known.grant.name.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the token reaches a bank: a list shows no other.
+    #[must_use]
+    pub fn reaches(&self, bank: &Bank) -> bool {
+        self.token.as_ref().is_none_or(|known| known.grant.covers(bank))
+    }
+}
+
+impl Grant {
+    /// Whether one of its prefixes covers a bank.
+    fn covers(&self, bank: &Bank) -> bool {
+        self.banks.iter().any(|prefix| prefix.covers(bank))
+    }
+
+    /// Why the token is refused at a time, where it is.
+    fn ended(&self, now: Timestamp) -> Option<&'static str> {
+        if self.revoked.is_some() {
+            Some("it was revoked")
+        } else if self.expires.is_some_and(|expires| expires <= now) {
+            Some("it has expired")
+        } else {
+            None
+        }
+    }
+}
+
+/// The tokens of a file; one whose limit is as before goes on counting.
+fn known(file: &TokenFile, before: &HashMap<TokenHash, Arc<Known>>) -> HashMap<TokenHash, Arc<Known>> {
+    let mut known = HashMap::with_capacity(file.grants().len());
+    for grant in file.grants() {
+        let Some(hash) = from_hex(&grant.sha256) else { continue };
+        let same = before.get(&hash).filter(|known| known.grant == *grant).cloned();
+        let fresh = || {
+            let limiter = grant.requests_per_minute.map(|most| RateLimiter::direct(Quota::per_minute(most)));
+            Arc::new(Known { grant: grant.clone(), limiter })
+        };
+        known.insert(hash, same.unwrap_or_else(fresh));
+    }
+    known
+}
+
+/// What tells whether a file was replaced.
+fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::token_file::{NewGrant, grant},
+        *,
+    };
+
+    fn bank(name: &str) -> Bank {
+        Bank::parse(name).unwrap()
+    }
+
+    fn open(path: &Path) -> Gate {
+        Gate::open(path, &Secret::generate().unwrap()).unwrap()
+    }
+
+    /// Lets the next request look at the file.
+    fn later(gate: &Gate) {
+        sync::lock(&gate.look).at -= LOOK;
+    }
+
+    #[test]
+    fn a_token_gives_what_its_line_names_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let reader = file.add(grant("reader", "acme", &[Right::Read])).unwrap();
+        let writer = file.add(grant("writer", "*", &[Right::Write, Right::Forget])).unwrap();
+        let nothing = NewGrant { banks: Vec::new(), ..grant("nothing", "*", &[]) };
+        let nothing = file.add(nothing).unwrap();
+        let gate = open(&path);
+        let caller = |secret: &Secret| gate.caller(Some(secret.reveal())).unwrap();
+        assert_eq!(caller(&reader).may_in(Right::Read, &bank("acme/support")), Ok(()));
+        let other = caller(&reader).may_in(Right::Read, &bank("acme2"));
+        assert_eq!(other, Err(Denied::Bank { name: "reader".to_owned(), bank: bank("acme2") }));
+        for right in [Right::Write, Right::Forget, Right::Admin] {
+            let denied = caller(&reader).may_in(right, &bank("acme"));
+            assert_eq!(denied, Err(Denied::Right { name: "reader".to_owned(), right }));
+        }
+        assert_eq!(caller(&writer).may_in(Right::Write, &bank("any")), Ok(()));
+        assert!(caller(&writer).may_in(Right::Read, &bank("any")).is_err(), "writing does not include reading");
+        for right in Right::ALL {
+            assert!(caller(&nothing).may(right).is_err());
+        }
+        let caller = caller(&reader);
+        drop(caller.may_in(Right::Forget, &bank("acme2")));
+        assert_eq!(caller.asked(), (Some(Right::Forget), Some(bank("acme2"))), "the audit log names what was refused");
+        assert_eq!((caller.name(), Caller::anybody().name()), (Some("reader"), None));
+        assert_eq!(Caller::anybody().may_in(Right::Admin, &bank("any")), Ok(()));
+        assert_eq!(gate.caller(None).err(), Some(Denied::Missing));
+        for wrong in ["x", &format!("{}x", reader.reveal()), &"x".repeat(100_000)] {
+            assert_eq!(gate.caller(Some(wrong)).err(), Some(Denied::Unknown));
+        }
+    }
+
+    #[test]
+    fn the_token_of_this_machines_commands_may_do_everything() {
+        let home = tempfile::tempdir().unwrap();
+        let local = Secret::generate().unwrap();
+        let gate = Gate::open(&home.path().join("tokens.json"), &local).unwrap();
+        assert_eq!(gate.caller(Some(local.reveal())).unwrap().may_everywhere(Right::Admin), Ok(()));
+        assert_eq!(gate.caller(Some(Secret::generate().unwrap().reveal())).err(), Some(Denied::Unknown));
+    }
+
+    #[test]
+    fn a_token_that_is_revoked_or_has_expired_is_refused_and_a_new_one_is_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let gate = open(&path);
+        assert!(gate.is_empty());
+        let secret = file.add(grant("agent", "*", &[Right::Read])).unwrap();
+        later(&gate);
+        assert!(gate.caller(Some(secret.reveal())).is_ok() && !gate.is_empty());
+        file.revoke("agent").unwrap();
+        later(&gate);
+        let denied = gate.caller(Some(secret.reveal())).err().unwrap();
+        assert!(denied.to_string().contains("revoked"), "{denied}");
+        let expires = Some(Timestamp::UNIX_EPOCH);
+        let old = file.add(NewGrant { expires, ..grant("old", "*", &[Right::Read]) }).unwrap();
+        later(&gate);
+        let denied = gate.caller(Some(old.reveal())).err().unwrap();
+        assert!(denied.to_string().contains("expired"), "{denied}");
+        assert!(gate.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_changes_nothing_and_one_that_is_gone_ends_access() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let secret = TokenFile::read(&path).unwrap().add(grant("agent", "*", &[Right::Read])).unwrap();
+        let gate = open(&path);
+        fs::write(&path, "{ not json").unwrap();
+        later(&gate);
+        assert!(gate.caller(Some(secret.reveal())).is_ok());
+        let problem = gate.take_problem().expect("it is told");
+        assert!(problem.contains("tokens.json") && problem.contains("stay valid"), "{problem}");
+        assert_eq!(gate.take_problem(), None);
+        fs::remove_file(&path).unwrap();
+        later(&gate);
+        assert_eq!(gate.caller(Some(secret.reveal())).err(), Some(Denied::Unknown));
+    }
+
+    #[test]
+    fn a_limit_counts_the_requests_of_its_token_alone_and_survives_another_line() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let limit = |name| NewGrant { requests_per_minute: 2.try_into().ok(), ..grant(name, "*", &[Right::Read]) };
+        let (one, other) = (file.add(limit("one")).unwrap(), file.add(limit("other")).unwrap());
+        let gate = open(&path);
+        for _ in 0..2 {
+            assert!(gate.caller(Some(one.reveal())).is_ok());
+        }
+        file.add(grant("third", "*", &[])).unwrap();
+        later(&gate);
+        let denied = gate.caller(Some(one.reveal())).err();
+        assert!(
+            matches!(&denied, Some(Denied::TooMany { retry_after, .. }) if *retry_after <= Duration::from_secs(30)),
+            "{denied:?}"
+        );
+        assert!(gate.caller(Some(other.reveal())).is_ok());
+    }
+}

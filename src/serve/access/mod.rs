@@ -1,0 +1,25 @@
+//! Who may do what: tokens, each with banks and rights.
+//!
+//! In: the token that a request shows, a right and a bank. Out: the name of who asks, or why the request
+//! is refused. A token is shown once, when it is made; the file of tokens has its SHA-256 alone. A right
+//! or a bank that the file does not name is not given. No error and no list shows a token.
+//!
+//! - `secret`: a new token, and the hash of one
+//! - `grant`: a line of the file: name, banks, rights, expiry
+//! - `token_file`: the file, read and written as a whole
+//! - `gate`: checks requests, and reads the file again when it has changed
+//! - `audit`: a line for each request, without its content
+
+mod audit;
+mod error;
+mod gate;
+mod grant;
+mod secret;
+mod token_file;
+
+pub use audit::{Audit, AuditEntry};
+pub use error::AccessError;
+pub use gate::{Caller, Denied, Gate};
+pub use grant::{BankPrefix, Grant, Right};
+pub use secret::Secret;
+pub use token_file::{NewGrant, TokenFile};

@@ -1,0 +1,208 @@
+//! Tokens, rights, TLS and the audit log, against the real program.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    broker_process::skip,
+    http_service::{HttpService, pipeline_file},
+    support::{fails, ripplemem, write},
+};
+
+/// A pipeline file that asks for tokens.
+const TOKENS: &str = "access.token_file = \"tokens.json\"\naccess.audit_file = \"audit.jsonl\"\n";
+
+/// Runs `ripplemem token …` on a directory's pipeline file; its output.
+fn token(home: &Path, arguments: &[&str]) -> String {
+    let file = home.join("p.toml");
+    let output = ripplemem(&[&["token"], arguments, &["--pipeline", file.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Makes a token with these rights in a bank.
+fn add(home: &Path, name: &str, bank: &str, rights: &[&str]) -> String {
+    let rights = rights.iter().flat_map(|right| ["--right", right]);
+    token(home, &["add", name, "--bank", bank].into_iter().chain(rights).collect::<Vec<_>>()).trim().to_owned()
+}
+
+fn turn(bank: &str) -> Value {
+    json!({"bank": bank, "turn": "1", "speaker": "Ann", "text": "The red kayak is in the boathouse",
+           "time": "2024-05-01T10:00:00Z", "session": "s"})
+}
+
+/// Every route that needs a right in the bank `acme/a`: method, path, body.
+fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
+    let bytes = |value: Value| value.to_string().into_bytes();
+    let deletion = json!({"type": "deletion", "bank": "acme/a", "turn": "9"});
+    vec![
+        ("write", "POST", "/v1/turns", bytes(json!({"turns": [turn("acme/a")]}))),
+        ("forget", "POST", "/v1/turns", bytes(json!({"turns": [deletion]}))),
+        ("read", "POST", "/v1/ask", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "after": "0:0"}))),
+        ("read", "GET", "/v1/digest?bank=acme/a", Vec::new()),
+        ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
+    ]
+}
+
+#[test]
+fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let all = ["read", "write", "forget", "admin"];
+    let whole = add(home.path(), "whole", "acme", &all);
+    let other = add(home.path(), "other", "acme2", &all);
+    let mut by_right = Vec::new();
+    for right in all {
+        by_right.push((right, add(home.path(), right, "acme/a", &[right])));
+    }
+    let expired =
+        token(home.path(), &["add", "old", "--bank", "*", "--right", "read", "--expires", "1970-01-02T00:00:00Z"]);
+    let service = HttpService::of(home.path());
+    let send = |token: &str, method: &str, path: &str, body: &[u8]| {
+        let shown = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        service.send(method, path, &shown, body)
+    };
+    for (needed, method, path, body) in routes() {
+        for wrong in ["", "wrong", expired.trim(), &format!("{whole}x")] {
+            let (status, kind, problem) = send(wrong, method, path, &body);
+            assert_eq!((status, kind.as_str()), (401, "application/problem+json"), "{method} {path}: {problem}");
+            assert_eq!(problem["code"], "unauthorised");
+        }
+        for (right, token) in &by_right {
+            let (status, _, answer) = send(token, method, path, &body);
+            let expected = if *right == needed { 200 } else { 403 };
+            assert_eq!(status, expected, "{right} at {method} {path}: {answer}");
+        }
+        let (status, _, problem) = send(&other, method, path, &body);
+        assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{method} {path}");
+        let (status, _, answer) = send(&whole, method, path, &body);
+        assert_eq!(status, 200, "{method} {path}: {answer}");
+    }
+    for path in ["/v1/banks", "/v1/digest", "/v1/status", "/v1/openapi.json", "/v1/nothing"] {
+        assert_eq!(send("", "GET", path, b"").0, 401, "{path}");
+    }
+    // A put with one bank that the token does not reach writes nothing.
+    let both = json!({"turns": [turn("acme/b"), turn("other")]}).to_string();
+    assert_eq!(send(&whole, "POST", "/v1/turns", both.as_bytes()).0, 403);
+    let banks = send(&whole, "GET", "/v1/banks", b"").2;
+    assert_eq!(banks, json!({"banks": ["acme/a"]}));
+    assert_eq!(send(&other, "GET", "/v1/banks", b"").2, json!({"banks": []}), "a list shows no other's bank");
+    assert_eq!(send(&whole, "GET", "/v1/digest", b"").0, 403, "all banks are more than it reaches");
+    // Whether the bank exists makes no difference.
+    let ask = |bank: &str| {
+        let body = json!({"bank": bank, "text": "Where?"}).to_string();
+        let (status, _, problem) = send(&other, "POST", "/v1/ask", body.as_bytes());
+        (status, problem["detail"].as_str().unwrap().replace(bank, "BANK"))
+    };
+    assert_eq!(ask("acme/a"), ask("acme/nothing"));
+
+    token(home.path(), &["revoke", "whole"]);
+    let revoked = Instant::now();
+    while send(&whole, "GET", "/v1/banks", b"").0 != 401 {
+        assert!(revoked.elapsed() < Duration::from_secs(30), "a revoked token is refused");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let list = token(home.path(), &["list"]);
+    assert!(list.contains("whole: read, write, forget, admin in acme, revoked") && !list.contains(&whole), "{list}");
+
+    let audit = fs::read_to_string(home.path().join("audit.jsonl")).unwrap();
+    assert!(!audit.contains("kayak") && !audit.contains(&whole) && !audit.contains(&other), "no content, no token");
+    let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let refused = json!({"token": "other", "action": "POST /v1/ask", "right": "read", "bank": "acme/a", "status": 403});
+    let without_time = |mut line: Value| {
+        line.as_object_mut().unwrap().remove("time");
+        line
+    };
+    assert!(lines.into_iter().map(without_time).any(|line| line == refused), "{audit}");
+}
+
+#[test]
+fn the_commands_of_this_machine_reach_a_service_that_asks_for_tokens() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let service = HttpService::of(home.path());
+    let turns = write(&home.path().join("turns.jsonl"), turn("acme/a").to_string());
+    let file = home.path().join("p.toml");
+    let run = |arguments: &[&str]| {
+        let output = ripplemem(&[arguments, &["--pipeline", file.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&["ingest", "jsonl", turns.to_str().unwrap()]);
+    assert!(run(&["ask", "Where is the kayak?", "--bank", "acme/a"]).contains("boathouse"));
+    assert!(run(&["digest"]).contains("units"));
+    let address = fs::read_to_string(home.path().join("log/http.address")).unwrap();
+    assert!(service.stop());
+    assert!(!home.path().join("log/http.address").exists());
+    // The token of one run is no token of the next.
+    let service = HttpService::of(home.path());
+    let old = address.lines().nth(2).unwrap();
+    assert_eq!(service.send("GET", "/v1/banks", &format!("Authorization: Bearer {old}\r\n"), b"").0, 401);
+}
+
+#[test]
+fn wrong_tokens_and_files_are_told_with_a_remedy() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let file = home.path().join("p.toml");
+    let with =
+        |arguments: &[&str]| ripplemem(&[&["token"], arguments, &["--pipeline", file.to_str().unwrap()]].concat());
+    add(home.path(), "agent", "acme", &["read"]);
+    fails(&with(&["add", "agent", "--bank", "a", "--right", "read"]), 1, &["agent", "another name"]);
+    fails(&with(&["add", "a b", "--bank", "a", "--right", "read"]), 1, &["letters"]);
+    fails(&with(&["add", "b", "--bank", "a", "--right", "read", "--expires", "soon"]), 1, &["--expires", "90d"]);
+    fails(&with(&["add", "b", "--bank", "a/", "--right", "read"]), 2, &["--bank"]);
+    fails(&with(&["add", "b", "--bank", "a", "--right", "all"]), 2, &["--right", "forget"]);
+    fails(&with(&["revoke", "nobody"]), 1, &["nobody", "token list"]);
+    write(&home.path().join("tokens.json"), "{");
+    fails(&with(&["list"]), 1, &["tokens.json"]);
+    let served = ripplemem(&["serve", "--listen", "127.0.0.1:0", "--pipeline", file.to_str().unwrap()]);
+    fails(&served, 1, &["tokens.json"]);
+}
+
+#[test]
+fn tls_is_served_with_the_certificate_of_the_settings() {
+    let home = tempfile::tempdir().unwrap();
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"])
+        .current_dir(home.path())
+        .output();
+    if !made.is_ok_and(|output| output.status.success()) {
+        return skip("tls_is_served_with_the_certificate_of_the_settings", "openssl makes no certificate");
+    }
+    let curl = |address: &str, more: &[&str]| {
+        let url = format!("https://localhost:{}/v1/banks", address.rsplit(':').next().unwrap());
+        let certificate = home.path().join("cert.pem");
+        let mut command = Command::new("curl");
+        command.args(["-s", "--max-time", "30", "--cacert", certificate.to_str().unwrap(), &url]).args(more);
+        command.output().map(|output| String::from_utf8(output.stdout).unwrap())
+    };
+    if curl("127.0.0.1:1", &[]).is_err() {
+        return skip("tls_is_served_with_the_certificate_of_the_settings", "curl is missing");
+    }
+    pipeline_file(home.path(), &format!("{TOKENS}[http]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n"));
+    let token = add(home.path(), "agent", "*", &["read"]);
+    let service = HttpService::of(home.path());
+    let said = fs::read_to_string(home.path().join("stderr")).unwrap();
+    let address =
+        said.split("https://").nth(1).and_then(|rest| rest.split('/').next()).expect("it says where").to_owned();
+    assert_ne!(address, service.address, "the commands of this machine have a listener of their own");
+    // A client that never shakes hands holds up no other.
+    let _silent = std::net::TcpStream::connect(&address).unwrap();
+    let bearer = format!("Authorization: Bearer {token}");
+    assert_eq!(curl(&address, &["-H", &bearer]).unwrap(), r#"{"banks":[]}"#);
+    assert!(curl(&address, &[]).unwrap().contains("unauthorised"));
+    let file = home.path().join("p.toml");
+    assert!(ripplemem(&["digest", "--pipeline", file.to_str().unwrap()]).status.success());
+    drop(service);
+    write(&home.path().join("key.pem"), "no key");
+    let refused = ripplemem(&["serve", "--listen", "127.0.0.1:0", "--pipeline", file.to_str().unwrap()]);
+    fails(&refused, 1, &["key.pem", "private key"]);
+}

@@ -1,0 +1,182 @@
+"""Checks of the Python client against a running service.
+
+    client_check.py URL CHECK [TOKEN]
+
+Exits with 1 and a trace when something is not as it should be.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "clients" / "python" / "src"))
+
+from ripplemem import (  # noqa: E402
+    AsyncRippleMem,
+    BusyError,
+    DeniedError,
+    InvalidError,
+    RippleMem,
+    Turn,
+    UnknownBankError,
+    UnreachableError,
+    call_tool,
+)
+
+ZONE = timezone(timedelta(hours=1))
+TURNS = [
+    Turn("1", "Ann", "I moved to Lisbon last week, into a flat above a bakery.", datetime(2024, 5, 6, 9, tzinfo=ZONE)),
+    Turn("2", "Bob", "My sister Clara keeps bees in Porto.", "2024-05-06T09:01:00+01:00", session="monday"),
+]
+
+
+def refused(kind, call, text=""):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def each_call(url, token):
+    with RippleMem(url, bank="acme/support", token=token) as memory:
+        written = memory.remember(*TURNS)
+        assert written.turns == 2 and written.after, written
+        assert memory.remember() is None
+        evidence = memory.ask("Where does Ann live?", asked_at=datetime(2024, 5, 7, tzinfo=ZONE))
+        assert "Lisbon" in evidence.context, evidence.context
+        said = [excerpt for unit in evidence.units for excerpt in unit.excerpts]
+        assert {"1"} <= {excerpt.turn for excerpt in said} and said[0].speaker in ("Ann", "Bob"), said
+        assert evidence.units[0].provenance and evidence.reflects and evidence.raw["trace"]
+        assert memory.ask("Where does Ann live?", after=written.after).units
+        assert memory.banks() == ["acme/support"]
+        before = memory.digest(bank="acme/support")
+        assert before.units > 0 and len(before.hash) == 32, before
+        # The same turns again are the same turns.
+        memory.remember(*TURNS)
+        memory.ask("Where does Ann live?")
+        assert memory.digest(bank="acme/support").hash == before.hash
+        memory.remember(Turn("1", "Ann", "I moved to Madrid.", TURNS[0].time, version=1))
+        assert "Lisbon" not in memory.ask("Where does Ann live?").context
+        gone = memory.forget("1")
+        assert gone.gone and gone.turn == "1", gone
+        assert "Madrid" not in memory.ask("Where does Ann live?").context
+        memory.end_session("monday")
+        status = memory.status()
+        assert status.version and status.problem is None and status.behind >= 0, status
+
+
+def many_turns(url, token):
+    with RippleMem(url, bank="many", token=token) as memory:
+        turns = [Turn(str(n), "Ann", f"Number {n} is on the list.", TURNS[0].time) for n in range(2_500)]
+        written = memory.remember(*turns)
+        assert written.turns == 500, written
+        assert "2499" in memory.ask("Is number 2499 on the list?", timeout=120).context
+
+
+def asynchronous(url, token):
+    async def go():
+        async with AsyncRippleMem(url, bank="async", token=token) as memory:
+            await memory.remember(*TURNS)
+            asked = [memory.ask("Who keeps bees in Porto?") for _ in range(20)]
+            for evidence in await asyncio.gather(*asked):
+                assert "Clara" in evidence.context
+            assert "async" in await memory.banks()
+            assert (await memory.forget("2")).gone
+            assert (await memory.digest(bank="async")).units > 0
+            assert (await memory.status()).version
+            await memory.end_session("monday")
+
+    asyncio.run(go())
+
+
+def problems(url, token):
+    with RippleMem(url, token=token) as memory:
+        refused(ValueError, lambda: memory.ask("Who?"), "no bank")
+        refused(ValueError, lambda: Turn("1", "Ann", "Hi", datetime(2024, 5, 6)).to_json("b"), "zone")
+        error = refused(UnknownBankError, lambda: memory.ask("Who?", bank="nobody"))
+        assert (error.code, error.status) == ("unknown_bank", 404)
+        refused(InvalidError, lambda: memory.ask("Who?", bank="../etc"), "bank")
+        refused(InvalidError, lambda: memory.remember(Turn("1", "", "Hi", "2024-05-06T09:00:00Z"), bank="b"), "speaker")
+        refused(InvalidError, lambda: memory.remember(Turn("1", "Ann", "Hi", "noon"), bank="b"), "time")
+        assert "missing" in call_tool(memory, "remember", {})
+        assert "no such tool" in call_tool(memory, "shout", {})
+    with RippleMem("http://127.0.0.1:9", bank="b") as memory:
+        refused(UnreachableError, lambda: memory.ask("Who?"), "ripplemem serve")
+
+
+def retries(_url, _token):
+    """A service that is busy twice is asked a third time; one that stays busy is told as such."""
+    seen = []
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers["Authorization"])
+            busy = len(seen) != 3
+            body = {"detail": "wait", "code": "busy"} if busy else {"banks": ["b"]}
+            self.send_response(429 if busy else 200)
+            self.send_header("Retry-After", "0")
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Busy)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with RippleMem(f"http://127.0.0.1:{server.server_port}", token="secret") as memory:
+        assert memory.banks() == ["b"] and seen == ["Bearer secret"] * 3, seen
+        refused(BusyError, memory.banks, "wait")
+        assert len(seen) == 6, seen
+    server.shutdown()
+
+
+def denied(url, token):
+    with RippleMem(url, bank="acme/support", token="wrong") as memory:
+        refused(DeniedError, lambda: memory.ask("Who?"), "not known")
+    with RippleMem(url, bank="acme/support", token=token) as memory:
+        memory.remember(*TURNS)
+        refused(DeniedError, lambda: memory.remember(TURNS[0], bank="other"), "other")
+
+
+def matches_the_document(_url, _token):
+    """Every path, method and field that the client sends or reads stands in the document."""
+    document = json.loads((ROOT / "schemas" / "openapi.v1.json").read_text(encoding="utf-8"))
+    from ripplemem.calls import Calls
+
+    calls = Calls("b")
+    made = [
+        *calls.remember(TURNS, None),
+        calls.end_session("s", None),
+        calls.ask("Who?", None, "0:1", "7", TURNS[0].time, 1.0),
+        calls.forget("1", None, 1.0),
+        calls.banks(),
+        calls.digest("b"),
+        calls.status(),
+    ]
+    for call in made:
+        operation = document["paths"][call.path][call.method.lower()]
+        parameters = {p["name"] for p in operation.get("parameters", [])}
+        assert set(call.query) <= parameters, (call.path, call.query, parameters)
+        if call.body is not None:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            name = schema["$ref"].rsplit("/", 1)[1]
+            fields = document["components"]["schemas"][name]["properties"]
+            assert set(call.body) <= set(fields), (call.path, set(call.body) - set(fields))
+
+
+def main():
+    url, check, *token = sys.argv[1:]
+    checks = [each_call, many_turns, asynchronous, problems, retries, denied, matches_the_document]
+    by_name = {one.__name__: one for one in checks}
+    by_name[check](url, token[0] if token else None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+//! The Python client against the real program: `tests/python/client_check.py` has the checks. A test
+//! without httpx is named as skipped.
+
+use std::path::Path;
+
+use super::{
+    http_service::{HttpService, pipeline_file},
+    support::{Python, ripplemem},
+};
+
+/// Runs a check on a service of its own; `more` are further arguments.
+fn check(python: &Python, service: &HttpService, name: &str, more: &[&str]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/client_check.py");
+    let url = format!("http://{}", service.address);
+    python.run(&[&[script.to_str().unwrap(), &url, name][..], more].concat());
+}
+
+#[test]
+fn a_program_remembers_asks_and_forgets_through_the_python_client() {
+    let Some(python) = Python::with("httpx", "a_program_remembers_asks_and_forgets_through_the_python_client") else {
+        return;
+    };
+    for name in ["each_call", "many_turns", "asynchronous", "problems", "retries", "matches_the_document"] {
+        let home = tempfile::tempdir().unwrap();
+        pipeline_file(home.path(), "");
+        check(&python, &HttpService::of(home.path()), name, &[]);
+    }
+}
+
+#[test]
+fn the_python_client_shows_its_token() {
+    let Some(python) = Python::with("httpx", "the_python_client_shows_its_token") else { return };
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "access.token_file = \"tokens.json\"");
+    let file = home.path().join("p.toml");
+    let added = ripplemem(&[
+        "token",
+        "add",
+        "agent",
+        "--bank",
+        "acme",
+        "--right",
+        "read",
+        "--right",
+        "write",
+        "--right",
+        "forget",
+        "--pipeline",
+        file.to_str().unwrap(),
+    ]);
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    let token = String::from_utf8(added.stdout).unwrap();
+    check(&python, &HttpService::of(home.path()), "denied", &[token.trim()]);
+}
+
+#[test]
+fn the_example_agent_remembers_and_recalls_without_a_key() {
+    let Some(python) = Python::with("httpx", "the_example_agent_remembers_and_recalls_without_a_key") else { return };
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python");
+    let mut command = python.command();
+    let packages = command.get_envs().find_map(|(name, value)| (name == "PYTHONPATH").then_some(value)).flatten();
+    let path = format!("{}:{}", client.join("src").display(), packages.unwrap().to_str().unwrap());
+    let output = command
+        .env("PYTHONPATH", path)
+        .arg(client.join("examples/agent_loop.py"))
+        .arg(format!("http://{}", service.address))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let recalled = said.split("> Who visits me in August?").nth(1).unwrap();
+    assert!(recalled.contains("Clara"), "{said}");
+}
