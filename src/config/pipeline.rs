@@ -253,13 +253,6 @@ impl Pipeline {
                     .to_owned(),
             );
         }
-        if !self.snapshot.directory.is_empty() {
-            return Err(
-                "snapshot.directory: instances with serve.hold = \"assigned\" write no snapshots yet; remove it, \
-                        and run one instance with hold = \"all\" for them"
-                    .to_owned(),
-            );
-        }
         Ok(())
     }
 

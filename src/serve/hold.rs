@@ -19,6 +19,10 @@ use crate::{
 
 /// Time between two looks at what is assigned.
 const LOOK: Duration = Duration::from_millis(5);
+/// Time between two attempts to take a shard that could not be taken; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Takes and leaves shards until `stopping`.
 pub(super) fn hold(
@@ -31,6 +35,8 @@ pub(super) fn hold(
     let patience = 2 * Duration::from_secs(log.cluster().settings.session_seconds);
     let mut backoff = Backoff::new(state, say);
     let mut revoked: BTreeMap<u32, Instant> = BTreeMap::new();
+    // Partitions that could not be taken: when, and the pause.
+    let mut failed: BTreeMap<u32, (Instant, Duration)> = BTreeMap::new();
     while !stopping.load(Ordering::Relaxed) {
         let surplus = answerer.revoked();
         revoked.retain(|partition, _| surplus.contains(partition));
@@ -41,12 +47,24 @@ pub(super) fn hold(
             }
         }
         for partition in answerer.awaited() {
+            if failed.get(&partition).is_some_and(|(at, pause)| at.elapsed() < *pause) {
+                continue;
+            }
             match answerer.take(log, partition) {
                 Ok(()) => {
                     backoff.reset();
+                    failed.remove(&partition);
                     say(&format!("shard {partition}: assigned to this instance"));
                 }
                 Err(PipelineError::Log(error @ LogError::Cluster { retriable: true, .. })) => backoff.wait(&error),
+                // Its snapshot cannot be read: that is this shard's problem alone.
+                Err(error @ (PipelineError::Snapshot(_) | PipelineError::Memory(_))) => {
+                    if !failed.contains_key(&partition) {
+                        say(&format!("shard {partition}: {error}; trying again"));
+                    }
+                    let of = failed.entry(partition).or_insert((Instant::now(), FIRST_PAUSE / 2));
+                    *of = (Instant::now(), (2 * of.1).min(LONGEST_PAUSE));
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -24,7 +24,7 @@ pub enum ClaimRule {
 pub(super) struct Claim {
     /// The epoch.
     pub epoch: u64,
-    /// The run that has it.
+    /// The run that has it: its process, and after a dot which of the process's writers.
     pub by: String,
     /// When it was last renewed, in milliseconds since 1970; 0: it was given up.
     pub renewed_ms: i64,
@@ -59,7 +59,8 @@ impl Claim {
         let Some(bytes) = store.get(&Self::path(partition, newest))? else { return Ok(true) };
         // A claim that cannot be read is nobody's.
         let Ok(claim) = serde_json::from_slice::<Self>(&bytes) else { return Ok(true) };
-        Ok(claim.by == run || now_ms.saturating_sub(claim.renewed_ms) > old_ms)
+        let process = |run: &str| run.split('.').next().map(str::to_owned);
+        Ok(process(&claim.by) == process(run) || now_ms.saturating_sub(claim.renewed_ms) > old_ms)
     }
 
     /// Claims the next epoch; `None` where another process claims it in the same moment.

@@ -1,7 +1,7 @@
 //! Who writes a shard's snapshots: whatever two writers do side by side, and wherever one is killed.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc, Barrier, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -22,6 +22,8 @@ struct WatchedStore {
     paths: Arc<Mutex<Vec<String>>>,
     calls: Arc<AtomicUsize>,
     step: Arc<Mutex<Option<(usize, Step)>>>,
+    /// Where it waits for another before it claims.
+    gate: Arc<Mutex<Option<Arc<Barrier>>>>,
 }
 
 impl WatchedStore {
@@ -51,6 +53,10 @@ impl Objects for WatchedStore {
 
     fn put(&self, path: &str, bytes: Bytes, fresh: bool) -> Result<bool, String> {
         self.before(path);
+        let gate = if path.contains("/claims/") { self.gate.lock().unwrap().take() } else { None };
+        if let Some(gate) = gate {
+            gate.wait();
+        }
         self.store.put(path, bytes, fresh)
     }
 
@@ -153,21 +159,24 @@ fn a_writer_that_lost_its_claim_damages_nothing() {
     assert!(at > 10 && lost > 20, "{at} calls, lost {lost} times, kept {won} times");
 }
 
-/// Two writers that begin at once: one of them writes, whatever the interleaving.
+/// Two writers that claim in the same moment: one of them gets the claim and writes.
 #[test]
 fn two_writers_of_one_claim_become_one() {
-    for seed in 1..60 {
+    for seed in 1..20 {
         let store = FaultyStore::default();
         let mut history = History::new(seed, false, true);
         let (read, changes) = history.next();
-        let mut both = ["a", "b"].map(|run| writer(&Snapshots::over(Box::new(store.clone())), run, 0));
-        let barrier = std::sync::Barrier::new(2);
+        let gate = Arc::new(Barrier::new(2));
+        let mut both = ["a", "b"].map(|run| {
+            let watched = WatchedStore::over(&store);
+            *watched.gate.lock().unwrap() = Some(Arc::clone(&gate));
+            writer(&watched.snapshots(), run, 0)
+        });
         std::thread::scope(|scope| {
             for writer in &mut both {
-                let (read, changes, barrier) = (&read, &changes, &barrier);
+                let (read, changes) = (&read, &changes);
                 scope.spawn(move || {
                     writer.add(read, changes).unwrap();
-                    barrier.wait();
                     drop(writer.snapshot(1, AT_ONCE));
                 });
             }
@@ -185,6 +194,47 @@ fn two_writers_of_one_claim_become_one() {
         assert_eq!(wrote, 1, "seed {seed}");
         assert_eq!(Model::of([&whole(&store)]), history.all().expected(), "seed {seed}");
     }
+}
+
+/// At each call that a writer makes for its first snapshot, the one before it writes another, and deletes
+/// files. What the newer one then writes is whole, or it learns that it began too early.
+#[test]
+fn a_writer_that_continues_an_old_snapshot_notices() {
+    let (mut taken, mut kept) = (0, 0);
+    for seed in 1..3 {
+        for call in 0.. {
+            let (store, mut history, mut older) = begun(seed);
+            let watched = WatchedStore::over(&store);
+            let mut newer = writer(&watched.snapshots(), "newer", 0);
+            let mut reads = Vec::new();
+            for _ in 0..6 {
+                reads.push(history.next());
+            }
+            let older: Arc<Mutex<Option<SnapshotWriter>>> = {
+                for (read, changes) in &reads {
+                    older.add(read, changes).unwrap();
+                    newer.add(read, changes).unwrap();
+                }
+                Arc::new(Mutex::new(Some(older)))
+            };
+            let step: Step = {
+                let older = Arc::clone(&older);
+                Box::new(move || drop(older.lock().unwrap().take().unwrap().snapshot(6, AT_ONCE)))
+            };
+            watched.calls.store(0, Ordering::SeqCst);
+            *watched.step.lock().unwrap() = Some((call, step));
+            match newer.snapshot(7, AT_ONCE) {
+                Ok(_) => kept += 1,
+                Err(SnapshotError::Taken { .. }) => taken += 1,
+                other => panic!("seed {seed}, call {call}: {other:?}"),
+            }
+            assert_eq!(Model::of([&whole(&store)]), history.all().expected(), "seed {seed}, call {call}");
+            if older.lock().unwrap().is_some() {
+                break;
+            }
+        }
+    }
+    assert!(taken > 3 && kept > 10, "{taken} noticed, {kept} wrote");
 }
 
 /// Killed at each of its calls, also between the files and the manifest, a writer leaves a whole snapshot;

@@ -207,8 +207,8 @@ impl Snapshots {
 
     /// A writer of a shard's snapshots that continues from what was restored, or from an empty shard; `seen`
     /// is [`Self::newest_id`] from before the restore. It claims them with its first snapshot, or by `rule`
-    /// when what waits for that grows too large. `run` must
-    /// differ from that of every other process that wrote here. `history_days` of history are kept; 0: all.
+    /// when what waits for that grows too large. `run` must differ from that of every other writer that wrote
+    /// here; before a dot it names the process. `history_days` of history are kept; 0: all.
     ///
     /// # Errors
     /// [`SnapshotError::Place`].

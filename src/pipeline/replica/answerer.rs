@@ -112,16 +112,19 @@ impl Answerer {
         let threads = MemoryThreads::start(pipeline.memory.workers).map_err(PipelineError::Thread)?;
         let shards = Shards::new(pipeline, log.partitions(), threads, edges, record);
         let mut answerer = Self::new(pipeline, log.generation(), shards)?;
+        if !place.is_empty() {
+            answerer.snapshots = Some(Arc::new(snapshots(pipeline, log.partitions(), log.generation())?));
+        }
+        if record {
+            answerer.recorder = Some(Recorder::start().map_err(PipelineError::Thread)?);
+        }
         if hold == Hold::Assigned {
             return Ok(answerer);
         }
         for partition in 0..log.partitions() {
             answerer.shards.put(answerer.shards.make(partition)?);
         }
-        if place.is_empty() {
-            return Ok(answerer);
-        }
-        let snapshots = Arc::new(snapshots(pipeline, log.partitions(), log.generation())?);
+        let Some(snapshots) = &answerer.snapshots else { return Ok(answerer) };
         let (mut found, mut bytes) = (Vec::new(), 0);
         for partition in 0..log.partitions() {
             let (seen, mut of_shard) = (snapshots.newest_id(partition)?, 0);
@@ -132,14 +135,10 @@ impl Answerer {
             bytes += of_shard;
             found.push(Found { partition, seen, restored });
         }
-        answerer.snapshots = Some(snapshots);
         let brought = answerer.restore(log, &found)?;
-        if record {
-            answerer.recorder = Some(Recorder::start().map_err(PipelineError::Thread)?);
-            for of_shard in &found {
-                if let Some(shard) = answerer.shards.get(of_shard.partition) {
-                    answerer.record(&shard, of_shard, brought.get(&of_shard.partition))?;
-                }
+        for of_shard in &found {
+            if let Some(shard) = answerer.shards.get(of_shard.partition) {
+                answerer.record(&shard, of_shard, brought.get(&of_shard.partition))?;
             }
         }
         if let Some(turns) = turns {
@@ -271,11 +270,23 @@ impl Answerer {
             }
             assigned.extend(known);
         });
+        if anew {
+            self.record_no_more(&self.shards.revoked());
+        }
     }
 
-    /// Notes partitions that a group has revoked; they are answered until [`Self::leave`].
+    /// Notes partitions that a group has revoked; they are answered until [`Self::leave`], and another
+    /// process may write their snapshots at once.
     pub fn revoke(&self, partitions: &[u32]) {
         self.shards.assign(|assigned| assigned.retain(|partition| !partitions.contains(partition)));
+        self.record_no_more(partitions);
+    }
+
+    fn record_no_more(&self, partitions: &[u32]) {
+        if let Some(recorder) = &self.recorder {
+            let held = partitions.iter().filter_map(|partition| self.shards.get(*partition));
+            held.for_each(|shard| recorder.end(shard.id));
+        }
     }
 
     /// Partitions that are assigned and not taken yet.

@@ -16,7 +16,7 @@ use super::{
     shard::{RestoredShard, Shard},
 };
 use crate::{
-    config::LogKind,
+    config::{Hold, LogKind},
     log::Log,
     model::Bank,
     snapshot::{AsOf, ClaimRule, LiveCounts, Manifest, SnapshotError, Snapshots},
@@ -61,7 +61,9 @@ impl Answerer {
     ) -> Result<(), PipelineError> {
         let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(()) };
         let Found { partition, seen, restored } = found;
-        let (run, days) = (self.run.clone(), self.pipeline.snapshot.history_days);
+        // A shard that is made again writes files of other names.
+        let run = format!("{}.{}", self.run, shard.id.0);
+        let days = self.pipeline.snapshot.history_days;
         let mut writer = snapshots.writer(*partition, *seen, restored.as_ref(), run, days, self.claim_rule())?;
         if let (Some(restored), Some(brought)) = (restored, brought) {
             if !restored.same_settings {
@@ -75,11 +77,12 @@ impl Answerer {
         Ok(())
     }
 
-    /// An embedded log has one process; on Kafka several may hold a partition.
+    /// An embedded log has one process, and a group assigns a partition to one; otherwise several may
+    /// hold it.
     pub(super) fn claim_rule(&self) -> ClaimRule {
-        match self.pipeline.log.kind {
-            LogKind::Embedded => ClaimRule::AtOnce,
-            LogKind::Kafka => self.claim_of_another(),
+        match (self.pipeline.log.kind, self.pipeline.serve.hold) {
+            (LogKind::Embedded, _) | (LogKind::Kafka, Hold::Assigned) => ClaimRule::AtOnce,
+            (LogKind::Kafka, Hold::All) => self.claim_of_another(),
         }
     }
 

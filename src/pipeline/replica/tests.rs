@@ -324,6 +324,54 @@ fn questions_of_an_assigned_partition_wait_until_its_shard_is_loaded() {
     assert!(answerer.awaited().is_empty() && answerer.is_loaded(Hold::Assigned), "it stands by");
 }
 
+/// A shard that a group moves is loaded from what its holder before wrote, and its new holder writes on.
+#[test]
+fn a_shard_that_moves_takes_its_snapshots_along() {
+    let home = tempfile::tempdir().expect("a directory");
+    let [name, other] = two_banks();
+    let mut settings = pipeline(home.path(), true, "log.partitions = 3");
+    ingest(&settings, &[turns(name, "s", 9), turns(other, "s", 5)].concat());
+    let log = log::open(&settings.log).expect("the log");
+    let partition = partition_of(&bank(name), 3);
+    (settings.log.kind, settings.serve.hold) = (crate::config::LogKind::Kafka, Hold::Assigned);
+    let join = || {
+        let options = AnswererOptions {
+            hold: Hold::Assigned,
+            edges: None,
+            record: true,
+            turns: None,
+            say: &mut |_| {},
+            progress: &mut |_, _| {},
+        };
+        Answerer::open(&settings, &*log, options).expect("a memory")
+    };
+    let take = |answerer: &Answerer| {
+        answerer.assign(&[partition], false);
+        answerer.awaited().iter().for_each(|partition| answerer.take(&*log, *partition).expect("taken"));
+    };
+    let [first, second] = [join(), join()];
+    take(&first);
+    follow(&first, &*log);
+    let whole = hash(&first, name).expect("known");
+    assert_eq!(first.snapshot().expect("written").expect("new").manifests.len(), 1, "of the shard that it holds");
+    let (mut from, mut to) = (&first, &second);
+    for moves in 1..5 {
+        from.revoke(&[partition]);
+        let taken = from.shards()[0].next_offset;
+        take(to);
+        assert_eq!(to.shards()[0].next_offset, taken, "move {moves}: the snapshot has everything");
+        assert!(!to.follow(&*log, partition, |_, _, _| {}).expect("followed"), "the snapshot has everything");
+        assert_eq!((hash(to, name).expect("known"), hash(from, name).expect("kept for a while")), (whole, whole));
+        rewrite(&*log, partition);
+        follow(from, &*log);
+        follow(to, &*log);
+        assert!(from.snapshot().expect("looked").is_none(), "it was revoked");
+        assert_eq!(to.snapshot().expect("written").expect("new").manifests[0].epoch, 1 + moves, "a claim a holder");
+        from.leave(partition);
+        (from, to) = (to, from);
+    }
+}
+
 /// A log whose reads wait until they are allowed.
 struct SlowLog {
     log: Box<dyn Log>,
