@@ -28,10 +28,12 @@ pub(super) struct PastPoint {
     pub(super) bank: Bank,
     pub(super) partition: u32,
     pub(super) offset: u64,
-    /// The last purge of the shard's snapshots, with their epoch: a memory that was restored before it
-    /// holds what was deleted.
-    pub(super) purged: (u64, u64),
+    /// The last purge of the shard's snapshots: a memory that was restored before it holds what was deleted.
+    pub(super) purged: Purge,
 }
+
+/// The epoch of a shard's newest snapshot, and the number of the last that removed deleted turns.
+pub(super) type Purge = (u64, u64);
 
 /// A memory that is restored by whoever locks it first.
 type Slot<M> = Arc<Mutex<Option<Arc<M>>>>;

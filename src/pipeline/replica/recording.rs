@@ -12,6 +12,7 @@ use std::{
 use super::{
     PipelineError,
     answerer::Answerer,
+    past::Purge,
     recorder::{Found, Taken},
     shard::{RestoredShard, Shard},
 };
@@ -169,11 +170,7 @@ impl Answerer {
 
     /// The snapshots, which hold these points and no deleted turn; the bank's partition; and the epoch and
     /// number of its last purge.
-    pub(super) fn history(
-        &self,
-        bank: &Bank,
-        points: &[AsOf],
-    ) -> Result<(Arc<Snapshots>, u32, (u64, u64)), PipelineError> {
+    pub(super) fn history(&self, bank: &Bank, points: &[AsOf]) -> Result<(Arc<Snapshots>, u32, Purge), PipelineError> {
         let snapshots = Arc::clone(self.snapshots.as_ref().ok_or(SnapshotError::None)?);
         let partition = self.shards.partition_of(bank);
         if let Some(recorder) = &self.recorder {
