@@ -15,7 +15,7 @@ TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem c
 
 # Without Kafka, the live sources and the evaluation, which a first look does not need.
 demo: setup
-	cargo build --release --locked --no-default-features --features cli
+	cargo build --release --locked --no-default-features --features cli,mcp
 	scripts/demo $(BINARY)
 
 test: setup
@@ -55,7 +55,7 @@ bench: setup
 check:
 	cargo fmt --check
 	cargo clippy --release --locked --all-targets --all-features -- -D warnings
-	cargo clippy --release --locked --no-default-features --features cli -- -D warnings
+	cargo clippy --release --locked --no-default-features --features cli,mcp -- -D warnings
 	cargo clippy --release --locked --no-default-features --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --no-deps --all-features
 

@@ -45,16 +45,16 @@
 //! | [`schema`] | Which JSON Schema does each record have? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
 //!
-//! Cargo features, all of them default but the last two: `cli` is the program; `kafka` the log on Kafka and
+//! Cargo features, all of them default but the last: `cli` is the program; `kafka` the log on Kafka and
 //! the service there; `eval` the evaluation; `live` the sources that follow chat platforms; `mcp` the tools for
 //! agents; `qwen3` runs Qwen3-Embedding on this machine.
 
 #![cfg_attr(
-    not(all(feature = "kafka", feature = "live")),
+    not(all(feature = "kafka", feature = "live", feature = "mcp")),
     allow(
         dead_code,
         unused_imports,
-        reason = "some of what a smaller build has is called by the service or the live sources alone"
+        reason = "some of what a smaller build has is called by the service, the live sources or the tools alone"
     )
 )]
 

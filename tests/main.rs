@@ -33,7 +33,6 @@ mod live_platform;
 mod live_recorded;
 mod live_slack;
 mod llm;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod model_process;
 mod model_proxy;

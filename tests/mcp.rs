@@ -13,8 +13,10 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
+    broker_process::skip,
+    http_service::{self, HttpService},
     model_process::ScriptedModel,
-    support::{Python, fails, pipeline, write},
+    support::{Python, fails, pipeline, ripplemem, write},
 };
 
 /// A pipeline file with its log in a directory.
@@ -41,7 +43,7 @@ fn check_stdio(python: &Python, name: &str, arguments: &[&str]) {
 #[test]
 fn an_agent_remembers_recalls_and_forgets_over_stdio() {
     let Some(python) = Python::with("mcp", "an_agent_remembers_recalls_and_forgets_over_stdio") else { return };
-    for name in ["each_tool", "descriptions", "errors", "many_at_once"] {
+    for name in ["each_tool", "descriptions", "errors", "many_at_once", "resources"] {
         let home = tempfile::tempdir().unwrap();
         check_stdio(&python, name, &arguments(&file(home.path(), ""), &["--bank", "me"]));
     }
@@ -52,6 +54,61 @@ fn an_agent_remembers_recalls_and_forgets_over_stdio() {
 }
 
 #[test]
+fn an_agent_remembers_recalls_and_forgets_over_http() {
+    let Some(python) = Python::with("mcp", "an_agent_remembers_recalls_and_forgets_over_http") else { return };
+    for (name, asks) in [
+        ("each_tool", "?bank=me"),
+        ("descriptions", ""),
+        ("errors", "?bank=me"),
+        ("many_at_once", "?bank=me"),
+        ("resources", ""),
+        ("without_bank", ""),
+        ("read_only", "?bank=me&read_only"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        http_service::pipeline_file(home.path(), "");
+        let service = HttpService::of(home.path());
+        check(&python, name, &json!({"url": format!("http://{}/mcp{asks}", service.address)}));
+    }
+}
+
+/// The folder with a package of npm, installed where that is possible; else the test is named as skipped.
+fn node_package(home: &Path, package: &str, test: &str) -> bool {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent", "--prefix"]).arg(home).arg(package);
+    let why = match npm.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => format!("npm: {error}"),
+    };
+    skip(test, &format!("{package} cannot be installed: {why}"));
+    false
+}
+
+#[test]
+fn the_typescript_client_remembers_recalls_and_forgets() {
+    let packages = tempfile::tempdir().unwrap();
+    let test = "the_typescript_client_remembers_recalls_and_forgets";
+    if !node_package(packages.path(), "@modelcontextprotocol/client@2.4.0", test) {
+        return;
+    }
+    let script = packages.path().join("mcp_client.mjs");
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/mcp_client.mjs"), &script).unwrap();
+    let run = |server: &Value| {
+        let output = Command::new("node").arg(&script).arg(server.to_string()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let home = tempfile::tempdir().unwrap();
+    let pipeline = file(home.path(), "");
+    let arguments = arguments(&pipeline, &["--bank", "me"]);
+    run(&json!({"command": env!("CARGO_BIN_EXE_ripplemem"), "args": arguments}));
+    let home = tempfile::tempdir().unwrap();
+    http_service::pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    run(&json!({"url": format!("http://{}/mcp?bank=me", service.address)}));
+}
+
+#[test]
 fn an_agent_gets_answers_in_words_where_a_language_model_is_set() {
     let Some(python) = Python::with("mcp", "an_agent_gets_answers_in_words_where_a_language_model_is_set") else {
         return;
@@ -59,6 +116,178 @@ fn an_agent_gets_answers_in_words_where_a_language_model_is_set() {
     let (home, model) = (tempfile::tempdir().unwrap(), ScriptedModel::start(&[]));
     let pipeline = file(home.path(), &model.toml("scripted"));
     check_stdio(&python, "answers", &arguments(&pipeline, &["--bank", "me"]));
+}
+
+#[test]
+fn each_tool_over_http_asks_for_a_token_with_the_right_in_the_bank() {
+    let home = tempfile::tempdir().unwrap();
+    http_service::pipeline_file(home.path(), "access.token_file = \"tokens.json\"");
+    let file = home.path().join("p.toml");
+    let add = |name: &str, bank: &str, rights: &[&str]| {
+        let rights = rights.iter().flat_map(|right| ["--right", right]);
+        let arguments = ["token", "add", name, "--pipeline", file.to_str().unwrap(), "--bank", bank];
+        let added = ripplemem(&arguments.into_iter().chain(rights).collect::<Vec<_>>());
+        assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+        String::from_utf8(added.stdout).unwrap().trim().to_owned()
+    };
+    let whole = add("whole", "team", &["read", "write", "forget"]);
+    let reader = add("reader", "team", &["read"]);
+    let other = add("other", "team2", &["read", "write", "forget"]);
+    let service = HttpService::of(home.path());
+    let send = |token: &str, method: &str, params: Value| {
+        let shown = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        let accepts = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let (status, _, answer) =
+            service.send("POST", "/mcp?bank=team/a", &format!("{accepts}{shown}"), message.as_bytes());
+        (status, answer)
+    };
+    let call = |token: &str, name: &str, arguments: &Value| {
+        let (status, answer) = send(token, "tools/call", json!({"name": name, "arguments": arguments}));
+        (status, answer["result"]["isError"].as_bool(), answer.to_string())
+    };
+    let turns = json!({"turns": [{"speaker": "Ann", "text": "The red kayak is in the boathouse", "turn": "1"}]});
+    let ask = json!({"question": "Where is the red kayak?"});
+    // In this order each succeeds with every right.
+    let tools = [
+        ("remember", "write", turns),
+        ("recall", "read", ask.clone()),
+        ("evidence", "read", ask),
+        ("status", "read", json!({"bank": "team/a"})),
+        ("forget", "forget", json!({"turn": "1"})),
+    ];
+    for (tool, needed, arguments) in &tools {
+        for wrong in ["", "wrong"] {
+            assert_eq!(call(wrong, tool, arguments).0, 401, "{tool}");
+        }
+        let (status, failed, text) = call(&other, tool, arguments);
+        assert_eq!((status, failed), (200, Some(true)), "{tool}: {text}");
+        assert!(text.contains("does not reach") && !text.contains("kayak is"), "{tool}: {text}");
+        let (_, failed, text) = call(&whole, tool, arguments);
+        assert_ne!(failed, Some(true), "{tool}: {text}");
+        let (_, failed, text) = call(&reader, tool, arguments);
+        let refused = failed == Some(true) && text.contains("has not the right");
+        assert_eq!(refused, *needed != "read", "{tool}: {text}");
+    }
+    let resources = |token: &str| send(token, "resources/list", json!({})).1.to_string();
+    assert!(resources(&reader).contains("ripplemem://banks/team/a"), "{}", resources(&reader));
+    assert!(!resources(&other).contains("team/a"));
+    assert_eq!(send("", "resources/list", json!({})).0, 401);
+    let read = |token: &str| send(token, "resources/read", json!({"uri": "ripplemem://banks/team/a"})).1;
+    assert!(read(&reader)["result"].is_object(), "{}", read(&reader));
+    assert!(read(&other)["error"].is_object(), "{}", read(&other));
+}
+
+#[test]
+fn requests_from_elsewhere_and_messages_that_are_none_are_refused_over_http() {
+    let home = tempfile::tempdir().unwrap();
+    http_service::pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let accepts = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let port = service.address.rsplit_once(':').unwrap().1;
+    let ours = format!("Origin: http://localhost:{port}\r\n");
+    for (headers, body, expected) in [
+        ("", list.as_str(), 200),
+        (ours.as_str(), &list, 200),
+        ("Host: evil.example\r\n", &list, 403),
+        (&format!("Host: evil.example:{port}\r\n"), &list, 403),
+        ("Origin: https://evil.example\r\n", &list, 403),
+        ("Origin: null\r\n", &list, 403),
+        ("MCP-Protocol-Version: 1999-01-01\r\n", &list, 400),
+    ] {
+        let (status, _, answer) = service.send("POST", "/mcp", &format!("{accepts}{headers}"), body.as_bytes());
+        assert_eq!(status, expected, "{headers}: {answer}");
+        assert_eq!(status == 200, answer["result"]["tools"].is_array(), "{headers}: {answer}");
+    }
+    let deep = "[".repeat(100_000);
+    for body in
+        [&b"garbage"[..], b"", b"\xff\xfe", b"null", b"[]", b"{}", br#"{"jsonrpc":"2.0","id":1}"#, deep.as_bytes()]
+    {
+        let (head, text) = raw(&service, accepts, body);
+        assert!(
+            head.starts_with("HTTP/1.1 4"),
+            "{}: {head} {text}",
+            String::from_utf8_lossy(&body[..body.len().min(40)])
+        );
+    }
+    for method in ["GET", "DELETE", "PUT"] {
+        let mut stream = service.connect();
+        let host = &service.address;
+        write!(stream, "{method} /mcp HTTP/1.1\r\nHost: {host}\r\n{accepts}Connection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 405"), "{method}: {answer}");
+    }
+    assert!(service.send("POST", "/mcp", accepts, list.as_bytes()).2["result"]["tools"].is_array());
+}
+
+/// The head and the body of the answer to a message.
+fn raw(service: &HttpService, headers: &str, body: &[u8]) -> (String, String) {
+    let mut stream = service.connect();
+    let (host, length) = (&service.address, body.len());
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let _ = stream.write_all(body);
+    let mut answer = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut stream, &mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    (head.to_owned(), body.to_owned())
+}
+
+#[test]
+fn agents_share_a_directory_and_go_on_when_the_one_that_had_it_open_is_killed() {
+    let home = tempfile::tempdir().unwrap();
+    let pipeline = file(home.path(), "");
+    let mut first = Server::start(&pipeline);
+    first.initialize();
+    let said = |n: u64| json!({"turns": [{"speaker": "Ann", "text": format!("Hive {n} stands in garden {n}.")}]});
+    let asked = |n: u64| json!({"question": format!("Where does hive {n} stand?")});
+    let found = |answer: &Value, n: u64| {
+        let context = answer["structuredContent"]["context"].as_str().unwrap_or_default();
+        assert!(context.contains(&format!("garden {n}.")), "{answer}");
+    };
+    assert_eq!(first.call(2, "remember", said(1))["isError"], false);
+    let mut second = Server::start(&pipeline);
+    second.initialize();
+    found(&second.call(2, "recall", asked(1)), 1);
+    assert_eq!(second.call(3, "remember", said(2))["isError"], false);
+    found(&first.call(3, "recall", asked(2)), 2);
+    assert_eq!(second.call(4, "status", json!({"bank": "me"}))["structuredContent"]["counts"]["units"], 2);
+    first.child.kill().unwrap();
+    drop(first);
+    found(&second.call(5, "recall", asked(2)), 2);
+    assert_eq!(second.call(6, "remember", said(3))["isError"], false);
+    let mut third = Server::start(&pipeline);
+    third.initialize();
+    found(&third.call(2, "recall", asked(3)), 3);
+    // One that ends as it should leaves the directory to the others, too.
+    assert_eq!(second.close().0, Some(0));
+    let forgotten = third.call(3, "forget", json!({"turn": "nobody said it"}));
+    assert_eq!(forgotten["structuredContent"]["included"], true, "{forgotten}");
+    found(&third.call(4, "recall", asked(3)), 3);
+    assert_eq!(third.close().0, Some(0));
+}
+
+#[test]
+fn an_agent_reaches_the_service_that_has_the_directory_open() {
+    let home = tempfile::tempdir().unwrap();
+    let pipeline = http_service::pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let mut server = Server::start(&pipeline);
+    server.initialize();
+    let stored = server.call(2, "remember", json!({"turns": [{"speaker": "Ann", "text": "I keep bees."}]}));
+    assert_eq!(stored["structuredContent"]["included"], true, "{stored}");
+    assert_eq!(service.get("/v1/banks"), json!({"banks": ["me"]}));
+    let refused = server.call(3, "recall", json!({"question": "Bees?", "bank": "nobody"}));
+    assert!(refused["content"][0]["text"].as_str().unwrap().contains("remember"), "{refused}");
+    let (code, said) = server.close();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("has") && said.contains("open; asking it at http://"), "{said}");
 }
 
 /// A server on stdin and stdout, killed when it is dropped.

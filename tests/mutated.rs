@@ -338,8 +338,11 @@ fn no_export_makes_a_reader_panic() {
     }
 }
 
+/// Makes the payload of a number.
+type MakePayload = fn(u64) -> Value;
+
 /// A source that takes requests, and a request as its platform sends it.
-fn live() -> Vec<(LiveSettings, fn(u64) -> Value)> {
+fn live() -> Vec<(LiveSettings, MakePayload)> {
     let settings = |platform: &str| {
         let text = format!(
             "version = 1\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"x:1\"\nmetrics.listen = \"127.0.0.1:1\"\n\

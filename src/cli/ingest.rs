@@ -132,7 +132,7 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
         while let Some(batch) = source.next(pipeline.embed.read_turns).with_context(|| source.describe())? {
             events += batch.events.len();
             rejects += batch.rejects.len() as u64;
-            let mut put = Put { turns: Vec::new(), dead_letters: batch.rejects };
+            let mut put = Put { dead_letters: batch.rejects, ..Put::default() };
             let mut bytes = 0;
             for event in &batch.events {
                 let turn = to_raw_value(event)?;

@@ -5,14 +5,11 @@
 //! answered, a snapshot is written, and the directory is free. A kill loses nothing that was acknowledged.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use super::{ServeError, address, v1};
+use super::{ServeError, served::Served};
 use crate::{
     config::{Pipeline, SourceSettings},
     pipeline::{Memory, MemoryOptions, PipelineError, Progress},
@@ -33,16 +30,12 @@ pub fn run_embedded(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ServeError> {
     let options = MemoryOptions { edges: None, say: Box::new(say), progress };
-    let memory = Arc::new(Memory::open_with(pipeline, options)?);
-    let serving = v1::start(pipeline, Arc::clone(&memory))?;
-    let directory = &pipeline.log.directory;
-    address::write(directory, &serving.beside().to_string(), serving.local.as_ref())
-        .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;
-    say(&format!("{} (log in {})", serving.url, directory.display()));
+    let served = Served::open(pipeline, &pipeline.http.listen, options)?;
+    say(&format!("{} (log in {})", served.url(), pipeline.log.directory.display()));
     std::thread::scope(|scope| {
         if let Some(settings) = &pipeline.source {
             let read_turns = pipeline.embed.read_turns;
-            let memory = &*memory;
+            let memory = served.memory();
             scope.spawn(move || {
                 if let Err(error) = read_source(memory, settings, read_turns, stop, say) {
                     say(&format!("source {}: {error}", settings.path.display()));
@@ -50,19 +43,11 @@ pub fn run_embedded(
             });
         }
         while !stop.load(Ordering::Relaxed) {
-            serving.tell(say);
+            served.tell(say);
             std::thread::sleep(LOOK);
         }
     });
-    // Nobody is sent to a listener that ends.
-    address::remove(directory);
-    drop(serving);
-    match Arc::into_inner(memory) {
-        Some(memory) => memory.close()?,
-        // A call that outlasted its connection ends with the process.
-        None => say("a request still ran at the end; what it was told holds"),
-    }
-    Ok(())
+    served.close(&say)
 }
 
 /// Reads a source to its end.

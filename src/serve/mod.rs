@@ -55,6 +55,7 @@ mod replies;
 mod reply_topics;
 #[cfg(feature = "kafka")]
 mod request;
+mod served;
 #[cfg(feature = "kafka")]
 mod service;
 #[cfg(feature = "kafka")]

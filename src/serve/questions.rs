@@ -77,8 +77,8 @@ pub(super) fn answer(
     let mut http = None;
     if !pipeline.http.listen.is_empty() {
         let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(answerer), Arc::clone(&front));
-        let serving = http.insert(v1::start(pipeline, Arc::new(memory))?);
-        say(&serving.url);
+        let (_, serving) = v1::start(pipeline, &pipeline.http.listen, Arc::new(memory))?;
+        say(&http.insert(serving).url);
     }
     let (done_out, done) = unbounded();
     let replies = Arc::new(Replies::open(cluster, rules.clone(), Arc::clone(state), done_out)?);

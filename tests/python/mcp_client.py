@@ -136,13 +136,13 @@ async def errors(server):
     async with connect(server) as client:
         tools = await open_tools(client)
         good = {"speaker": "Ann", "text": "I keep bees."}
-        await tools.fails("recall", "nothing is stored", "remember", question="Who keeps bees?", bank="nobody")
+        await tools.fails("recall", "holds nothing", "remember", question="Who keeps bees?", bank="nobody")
         await tools.fails("recall", "missing field `question`")
         await tools.fails("recall", "unknown field `query`", "`question`", query="Who keeps bees?")
         await tools.fails("recall", "bank", "..", question="Who keeps bees?", bank="../other")
         await tools.call("remember", turns=[good])
         await tools.fails("recall", "empty", question=" ")
-        await tools.fails("recall", "after", "remember or forget", question="Bees?", after="yesterday")
+        await tools.fails("recall", "after", "as it came", question="Bees?", after="yesterday")
         await tools.fails("recall", "as_of", "RFC 3339", question="Bees?", as_of="yesterday")
         await tools.fails("remember", "turns", "1 to 1000", turns=[])
         await tools.fails("remember", "speaker", turns=[{**good, "speaker": " "}])
@@ -203,7 +203,28 @@ async def many_at_once(server):
         assert all(f"garden {n}." in one["context"] for n, one in enumerate(found)), found
 
 
-CHECKS = [each_tool, descriptions, errors, read_only, answers, without_bank, many_at_once]
+async def resources(server):
+    """Each bank is a resource that says how much it holds."""
+    async with connect(server) as client:
+        tools = await open_tools(client)
+        assert (await client.list_resources()).resources == []
+        for bank in ["me", "a/b"]:
+            await tools.call("remember", bank=bank, turns=[{"speaker": "Ann", "text": "I keep bees."}])
+        listed = (await client.list_resources()).resources
+        assert [one.name for one in listed] == ["a/b", "me"], listed
+        read = await client.read_resource(str(listed[0].uri))
+        assert json.loads(read.contents[0].text) == {"bank": "a/b", "units": 1, "edges": 0}, read
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "ripplemem://banks/{+bank}", template
+        for uri in ["ripplemem://banks/nobody", "ripplemem://banks/../me", "file:///etc/passwd"]:
+            try:
+                await client.read_resource(uri)
+                raise AssertionError(f"{uri} is a resource")
+            except MCPError as error:
+                assert error.error.code in (-32602, -32002), error
+
+
+CHECKS = [each_tool, descriptions, errors, read_only, answers, without_bank, many_at_once, resources]
 
 if __name__ == "__main__":
     (check,) = [check for check in CHECKS if check.__name__ == sys.argv[1]]

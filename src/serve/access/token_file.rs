@@ -169,6 +169,9 @@ fn others_may_write(_: &Metadata) -> bool {
 }
 
 #[cfg(test)]
+pub(super) use tests::grant;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -224,5 +227,3 @@ mod tests {
         }
     }
 }
-#[cfg(test)]
-pub(super) use tests::grant;

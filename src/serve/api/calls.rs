@@ -44,17 +44,19 @@ impl Api {
         Self { memory, deadline }
     }
 
-    /// Writes turns; answered when they are durable. Of turns that are not all valid none is written.
+    /// Writes turns; answered when they are durable, or, within a time, reflected. Of turns that are not all
+    /// valid, or whose banks the caller does not all reach, none is written.
     ///
     /// # Errors
     /// [`Problem`] that names the first turn that is not valid, or [`Code::Failed`] where the log failed.
     pub async fn put(&self, who: &Arc<Caller>, put: Put) -> Result<WrittenTurns, Problem> {
-        let Put { turns, dead_letters } = put;
+        let Put { turns, dead_letters, wait_ms } = put;
+        let wait = wait(Some(wait_ms.unwrap_or_default()))?;
         if turns.len().max(dead_letters.len()) > MOST_TURNS {
             return Err(Problem::invalid(format!("turns: more than {MOST_TURNS}; divide them among several requests")));
         }
         let (memory, who) = (Arc::clone(&self.memory), Arc::clone(who));
-        blocking(move || {
+        let write = blocking(move || {
             let events = turns.iter().enumerate().map(|(index, turn)| {
                 TurnEvent::from_json(turn.get().as_bytes())
                     .map_err(|problem| Problem::invalid(format!("turns[{index}]: {problem}; nothing was written")))
@@ -69,9 +71,11 @@ impl Api {
             }
             let turns = events.len() as u64;
             memory.put_dead_letters(&dead_letters)?;
-            Ok(WrittenTurns { after: memory.put(events)?.to_string(), turns })
-        })
-        .await
+            Ok((memory.put(events)?, turns))
+        });
+        let (written, turns) = write.await?;
+        let reflected = self.reflects(&written, wait).await;
+        Ok(WrittenTurns { after: written.to_string(), turns, reflected })
     }
 
     /// Answers a question.

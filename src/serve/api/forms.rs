@@ -22,6 +22,10 @@ pub struct Put {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub dead_letters: Vec<DeadLetter>,
+    /// Most milliseconds to wait, once they are durable, until answers reflect the turns; 0 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 600_000))]
+    pub wait_ms: Option<u64>,
 }
 
 /// Turns are durable.
@@ -33,6 +37,8 @@ pub struct WrittenTurns {
     pub after: String,
     /// How many they are.
     pub turns: u64,
+    /// Whether answers reflect them already.
+    pub reflected: bool,
 }
 
 /// A question, and what its answer must reflect.

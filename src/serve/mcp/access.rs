@@ -1,103 +1,88 @@
-//! What the tools ask of a memory.
+//! The calls of a memory, wherever it is.
 //!
-//! In: turns, questions. Out: proof that turns are durable, evidence, counts. The calls block, and each
-//! runs on a thread of its own. An error is a sentence for the agent: where, what, and what to do. It
-//! never names another bank.
+//! In: requests of the shared calls ([`crate::serve::api`]). Out: their answers, from this process or from
+//! the one that has the directory open. Who asks is checked by the calls themselves; a process that is
+//! reached trusts the token beside the lock instead. They block, on a thread of a runtime that may. An
+//! error is a sentence for the agent: where, what, and what to do. It names no other bank.
 
-use std::time::Duration;
+use std::{pin::pin, sync::Arc};
 
+use futures_util::future::{Either, select};
+use tokio::{runtime::Handle, sync::Notify};
+
+use super::{call_error::CallError, reached::Reached};
 use crate::{
-    model::{Bank, Evidence, Question, TurnEvent},
-    pipeline::{Cancellation, PipelineError, refusal},
-    recall::Answer,
+    model::{Bank, Evidence},
+    serve::{
+        access::Caller,
+        api::{Api, Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns},
+    },
 };
 
-use super::tools::Counts;
-
 /// A memory, in this process or in another.
-pub(super) trait MemoryAccess: Send + Sync {
-    /// Stores turns and deletions of one bank, and waits until answers reflect them.
-    ///
-    /// # Errors
-    /// [`ToolError`]; nothing was stored, or the log failed.
-    fn put(&self, events: Vec<TurnEvent>, wait: Duration) -> Result<Stored, ToolError>;
+pub(super) enum Access {
+    Here(Arc<Api>),
+    There(Reached),
+}
 
-    /// The evidence for a question.
-    ///
-    /// # Errors
-    /// [`ToolError`].
-    fn ask(&self, asked: AskedOfMemory) -> Result<Evidence, ToolError>;
+impl Access {
+    /// Writes turns.
+    pub(super) fn put(&self, who: &Arc<Caller>, put: Put) -> Result<WrittenTurns, CallError> {
+        match self {
+            Self::Here(api) => Ok(Handle::current().block_on(api.put(who, put))?),
+            Self::There(reached) => reached.post("/v1/turns", &put),
+        }
+    }
 
-    /// The language model's answer from the evidence for a question.
-    ///
-    /// # Errors
-    /// [`ToolError`], without a language model too.
-    fn answer(&self, asked: AskedOfMemory) -> Result<(Evidence, Answer), ToolError>;
+    /// Answers a question, unless it is cancelled.
+    pub(super) fn ask(&self, who: &Caller, ask: Ask, cancelled: &Notify) -> Result<Evidence, CallError> {
+        match self {
+            Self::Here(api) => Handle::current().block_on(async {
+                match select(pin!(api.ask(who, ask)), pin!(cancelled.notified())).await {
+                    Either::Left((answer, _)) => Ok(answer?),
+                    Either::Right(_) => Err(CallError::Refused("the question was cancelled; ask again".to_owned())),
+                }
+            }),
+            Self::There(reached) => reached.post("/v1/ask", &ask),
+        }
+    }
+
+    /// Deletes a turn.
+    pub(super) fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, CallError> {
+        match self {
+            Self::Here(api) => Ok(Handle::current().block_on(api.forget(who, forget))?),
+            Self::There(reached) => {
+                let wait = forget.wait_ms.map(|ms| ms.to_string());
+                reached.call(
+                    "DELETE",
+                    "/v1/turns",
+                    &[("bank", Some(forget.bank.as_str())), ("turn", Some(&forget.turn)), ("wait_ms", wait.as_deref())],
+                )
+            }
+        }
+    }
 
     /// The banks that hold something.
-    ///
-    /// # Errors
-    /// [`ToolError`].
-    fn banks(&self) -> Result<Vec<Bank>, ToolError>;
+    pub(super) fn banks(&self, who: &Caller) -> Result<Vec<Bank>, CallError> {
+        Ok(match self {
+            Self::Here(api) => api.banks(who)?.banks,
+            Self::There(reached) => reached.call::<Banks>("GET", "/v1/banks", &[])?.banks,
+        })
+    }
 
-    /// How much a bank holds.
-    ///
-    /// # Errors
-    /// [`ToolError`] for a bank that holds nothing.
-    fn counts(&self, bank: &Bank) -> Result<Counts, ToolError>;
+    /// What a bank holds, counted.
+    pub(super) fn digest(&self, who: &Caller, bank: &Bank) -> Result<Digest, CallError> {
+        match self {
+            Self::Here(api) => Ok(Handle::current().block_on(api.digest(who, Some(bank.clone()), None, None))?),
+            Self::There(reached) => reached.call("GET", "/v1/digest", &[("bank", Some(bank.as_str()))]),
+        }
+    }
 
     /// How the memory is.
-    ///
-    /// # Errors
-    /// [`ToolError`].
-    fn state(&self) -> Result<MemoryState, ToolError>;
-
-    /// Writes what makes the next start faster. The memory goes on until it is dropped.
-    fn close(&self) {}
-}
-
-/// A question, and what its answer must reflect.
-#[derive(Debug, Clone)]
-pub(super) struct AskedOfMemory {
-    pub(super) question: Question,
-    /// What [`Stored::after`] said.
-    pub(super) after: Option<String>,
-    /// A time, or an offset.
-    pub(super) as_of: Option<String>,
-    /// Until when somebody waits.
-    pub(super) cancellation: Cancellation,
-}
-
-/// What became of turns.
-#[derive(Debug, Clone)]
-pub(super) struct Stored {
-    /// Whether answers reflect them.
-    pub(super) included: bool,
-    /// What a question names to reflect them.
-    pub(super) after: String,
-}
-
-/// How a memory is.
-#[derive(Debug, Clone)]
-pub(super) struct MemoryState {
-    pub(super) language_model: Option<String>,
-    pub(super) behind: u64,
-    pub(super) waiting_for_model: u64,
-    pub(super) problem: Option<String>,
-}
-
-/// Why a tool failed, in words for the agent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct ToolError(pub(super) String);
-
-impl From<PipelineError> for ToolError {
-    fn from(error: PipelineError) -> Self {
-        Self(match &error {
-            PipelineError::UnknownBank { bank, .. } => {
-                format!("bank {bank}: nothing is stored in it; store something with remember, or name another bank")
-            }
-            _ => refusal(&error).message,
-        })
+    pub(super) fn status(&self, who: &Caller) -> Result<Status, CallError> {
+        match self {
+            Self::Here(api) => Ok(Handle::current().block_on(api.status(who))?),
+            Self::There(reached) => reached.call("GET", "/v1/status", &[]),
+        }
     }
 }

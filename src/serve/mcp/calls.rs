@@ -5,23 +5,28 @@
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use rmcp::model::JsonObject;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, value::to_raw_value};
+use tokio::sync::Notify;
 
 use super::{
-    access::{AskedOfMemory, ToolError},
+    call_error::CallError,
     opened_memory::OpenedMemory,
     tools::{
-        Answered, Ask, Forget, Forgotten, MAX_TURNS, Recalled, Remember, Remembered, Said, Status, StatusOf, ToolName,
+        Answered, Ask, Counts, Forget, Forgotten, MAX_TURNS, Recalled, Remember, Remembered, Said, Status, StatusOf,
+        ToolName,
     },
 };
 use crate::{
-    model::{Bank, Deletion, EventTime, Question, Turn, TurnEvent},
-    pipeline::Cancellation,
+    llm::LlmError,
+    model::{Bank, EventTime, Evidence, Turn},
+    recall,
+    serve::{access::Caller, api},
 };
 
 /// How long `remember` and `forget` wait until answers reflect them, where the call does not say.
@@ -31,13 +36,45 @@ const MAX_WAIT_SECONDS: u64 = 60;
 /// Most banks that `status` names.
 const MAX_BANKS: usize = 100;
 
+/// What is offered to a client.
+#[derive(Clone)]
+pub(super) struct Offer {
+    /// Who calls.
+    pub(super) who: Arc<Caller>,
+    /// The bank of calls that name none.
+    pub(super) default_bank: Option<Bank>,
+    /// Leaves out the tools that change the memory.
+    pub(super) read_only: bool,
+}
+
+impl Offer {
+    /// Everything, to whoever reaches this process.
+    pub(super) fn everything() -> Self {
+        Self { who: Arc::new(Caller::anybody()), default_bank: None, read_only: false }
+    }
+
+    /// Whether a tool is offered.
+    pub(super) fn has(&self, tool: ToolName) -> bool {
+        !(self.read_only && tool.writes())
+    }
+
+    fn bank(&self, named: Option<Bank>) -> Result<Bank, CallError> {
+        named.or_else(|| self.default_bank.clone()).ok_or_else(|| {
+            refused(
+                "bank: missing; name one, such as the user or the project, or start the server with --bank NAME (over \
+                 HTTP, end its address with ?bank=NAME)",
+            )
+        })
+    }
+}
+
 /// The tools on a memory.
 pub(super) struct Calls {
     pub(super) memory: OpenedMemory,
-    pub(super) default_bank: Option<Bank>,
-    pub(super) read_only: bool,
-    /// How long a question may take.
-    pub(super) patience: Duration,
+    /// How long the language model may take for an answer.
+    pub(super) answer_time: Duration,
+    /// Its name, where one is set.
+    pub(super) language_model: Option<String>,
 }
 
 /// The result of a tool.
@@ -48,48 +85,46 @@ pub(super) struct CallResult {
 }
 
 impl Calls {
-    /// Whether a tool is offered.
-    pub(super) fn offers(&self, tool: ToolName) -> bool {
-        !(self.read_only && tool.writes())
-    }
-
-    /// A question's time, which its caller may end before.
-    pub(super) fn cancellation(&self) -> Cancellation {
-        Cancellation::at(Instant::now() + self.patience)
-    }
-
-    /// Calls a tool.
+    /// Calls a tool. A question ends when it is cancelled.
     pub(super) fn call(
         &self,
         tool: ToolName,
         arguments: JsonObject,
-        cancellation: Cancellation,
-    ) -> Result<CallResult, ToolError> {
+        offer: &Offer,
+        cancelled: &Notify,
+    ) -> Result<CallResult, CallError> {
         match tool {
-            ToolName::Remember => self.remember(read(tool, arguments)?),
-            ToolName::Recall => self.recall(read(tool, arguments)?, cancellation),
-            ToolName::Answer => self.answer(read(tool, arguments)?, cancellation),
-            ToolName::Evidence => self.evidence(read(tool, arguments)?, cancellation),
-            ToolName::Forget => self.forget(read(tool, arguments)?),
-            ToolName::Status => self.status(read(tool, arguments)?),
+            ToolName::Remember => self.remember(read(tool, arguments)?, offer),
+            ToolName::Recall => self.recall(read(tool, arguments)?, offer, cancelled),
+            ToolName::Answer => self.answer(read(tool, arguments)?, offer, cancelled),
+            ToolName::Evidence => json(&self.ask(read(tool, arguments)?, offer, cancelled)?),
+            ToolName::Forget => self.forget(read(tool, arguments)?, offer),
+            ToolName::Status => self.status(read(tool, arguments)?, offer),
         }
     }
 
-    fn remember(&self, Remember { turns, bank, wait_seconds }: Remember) -> Result<CallResult, ToolError> {
+    fn remember(
+        &self,
+        Remember { turns, bank, wait_seconds }: Remember,
+        offer: &Offer,
+    ) -> Result<CallResult, CallError> {
         if turns.is_empty() || turns.len() > MAX_TURNS {
             return Err(refused(format!("turns: {}; give 1 to {MAX_TURNS} at a time", turns.len())));
         }
-        let bank = self.bank(bank)?;
+        let bank = offer.bank(bank)?;
         let turns = identified(&bank, turns)?;
         let ids = turns.iter().map(|turn| turn.turn.clone()).collect();
-        let events: Vec<TurnEvent> = turns.into_iter().map(TurnEvent::Turn).collect();
-        let stored = self.memory.get()?.put(events, wait(wait_seconds))?;
-        json(&Remembered { bank, turns: ids, included: stored.included, after: stored.after })
+        let raw = turns.iter().map(to_raw_value).collect::<Result<Vec<_>, _>>();
+        let raw = raw.map_err(|e| refused(e.to_string()))?;
+        let written = self.memory.with(|opened| {
+            let (turns, wait_ms) = (raw.clone(), Some(wait_ms(wait_seconds)));
+            opened.access.put(&offer.who, api::Put { turns, dead_letters: Vec::new(), wait_ms })
+        })?;
+        json(&Remembered { bank, turns: ids, included: written.reflected, after: written.after })
     }
 
-    fn recall(&self, ask: Ask, cancellation: Cancellation) -> Result<CallResult, ToolError> {
-        let asked = self.asked(ask, cancellation)?;
-        let evidence = self.memory.get()?.ask(asked)?;
+    fn recall(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<CallResult, CallError> {
+        let evidence = self.ask(ask, offer, cancelled)?;
         let text = match evidence.context.trim() {
             "" => "Nothing in memory supports this question.".to_owned(),
             _ => evidence.context.clone(),
@@ -105,9 +140,15 @@ impl Calls {
         Ok(CallResult { text, ..json(&recalled)? })
     }
 
-    fn answer(&self, ask: Ask, cancellation: Cancellation) -> Result<CallResult, ToolError> {
-        let asked = self.asked(ask, cancellation)?;
-        let (evidence, answer) = self.memory.get()?.answer(asked)?;
+    fn answer(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<CallResult, CallError> {
+        if self.language_model.is_none() {
+            return Err(refused(format!("{}; or use recall and answer from its text", LlmError::NotConfigured)));
+        }
+        let evidence = self.ask(ask, offer, cancelled)?;
+        let opened = self.memory.get()?;
+        let until = Some(Instant::now() + self.answer_time);
+        let llm = opened.llm.as_ref().ok_or_else(|| refused(LlmError::NotConfigured.to_string()))?;
+        let answer = recall::answer(llm, &evidence, until, &mut |_| {}).map_err(|e| refused(e.to_string()))?;
         json(&Answered {
             bank: evidence.question.bank,
             answer,
@@ -117,72 +158,75 @@ impl Calls {
         })
     }
 
-    fn evidence(&self, ask: Ask, cancellation: Cancellation) -> Result<CallResult, ToolError> {
-        let asked = self.asked(ask, cancellation)?;
-        json(&self.memory.get()?.ask(asked)?)
+    fn forget(&self, Forget { turn, bank, wait_seconds }: Forget, offer: &Offer) -> Result<CallResult, CallError> {
+        let bank = offer.bank(bank)?;
+        let forget = api::Forget { bank, turn, wait_ms: Some(wait_ms(wait_seconds)) };
+        let api::Forgotten { bank, turn, after, gone } =
+            self.memory.with(|opened| opened.access.forget(&offer.who, forget.clone()))?;
+        json(&Forgotten { bank, turn, included: gone, after })
     }
 
-    fn forget(&self, Forget { turn, bank, wait_seconds }: Forget) -> Result<CallResult, ToolError> {
-        let bank = self.bank(bank)?;
-        let deletion = TurnEvent::Deletion(Deletion { bank: bank.clone(), turn: turn.clone(), version: u64::MAX });
-        let stored = self.memory.get()?.put(vec![deletion], wait(wait_seconds))?;
-        json(&Forgotten { bank, turn, included: stored.included, after: stored.after })
-    }
-
-    fn status(&self, StatusOf { bank }: StatusOf) -> Result<CallResult, ToolError> {
-        let memory = self.memory.get()?;
-        let (state, mut banks) = (memory.state()?, memory.banks()?);
-        let counts = bank.map(|bank| memory.counts(&bank)).transpose()?;
+    fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {
+        let (status, mut banks) =
+            self.memory.with(|opened| Ok((opened.access.status(&offer.who)?, opened.access.banks(&offer.who)?)))?;
+        let counts = bank.map(|bank| self.counts(&offer.who, bank)).transpose()?;
         let bank_count = banks.len();
         banks.truncate(MAX_BANKS);
         json(&Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            default_bank: self.default_bank.clone(),
-            read_only: self.read_only,
-            language_model: state.language_model,
+            version: status.version,
+            default_bank: offer.default_bank.clone(),
+            read_only: offer.read_only,
+            language_model: self.language_model.clone(),
             bank_count,
             banks,
             counts,
-            behind: state.behind,
-            waiting_for_model: state.waiting_for_model,
-            problem: state.problem,
+            behind: status.behind,
+            waiting_for_model: status.waiting_for_model,
+            problem: status.problem,
         })
     }
 
-    fn bank(&self, named: Option<Bank>) -> Result<Bank, ToolError> {
-        named.or_else(|| self.default_bank.clone()).ok_or_else(|| {
-            refused("bank: missing; name one, such as the user or the project, or start the server with --bank NAME")
-        })
+    /// How much a bank holds.
+    pub(super) fn counts(&self, who: &Caller, bank: Bank) -> Result<Counts, CallError> {
+        let digest = self.memory.with(|opened| opened.access.digest(who, &bank))?;
+        Ok(Counts { bank, units: digest.units, edges: digest.semantic_edges + digest.structural_edges })
     }
 
-    fn asked(&self, ask: Ask, cancellation: Cancellation) -> Result<AskedOfMemory, ToolError> {
+    /// The banks that hold something.
+    pub(super) fn banks(&self, who: &Caller) -> Result<Vec<Bank>, CallError> {
+        self.memory.with(|opened| opened.access.banks(who))
+    }
+
+    fn ask(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<Evidence, CallError> {
         let Ask { question, bank, asked_at, after, as_of } = ask;
-        let question = Question { bank: self.bank(bank)?, text: question, asked_at };
-        Ok(AskedOfMemory { question, after, as_of, cancellation })
+        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let (bank, after, as_of) = (offer.bank(bank)?, given(after), given(as_of));
+        let ask = api::Ask { bank, text: question, asked_at, after, as_of, timeout_ms: None };
+        self.memory.with(|opened| opened.access.ask(&offer.who, ask.clone(), cancelled))
     }
 }
 
-fn refused(why: impl Into<String>) -> ToolError {
-    ToolError(why.into())
+fn refused(why: impl Into<String>) -> CallError {
+    CallError::Refused(why.into())
 }
 
-fn read<T: DeserializeOwned>(tool: ToolName, arguments: JsonObject) -> Result<T, ToolError> {
+fn read<T: DeserializeOwned>(tool: ToolName, arguments: JsonObject) -> Result<T, CallError> {
     let wrong = |e| refused(format!("arguments of {}: {e}; its input schema says what it takes", tool.as_str()));
     serde_json::from_value(Value::Object(arguments)).map_err(wrong)
 }
 
-fn json(value: &impl Serialize) -> Result<CallResult, ToolError> {
+fn json(value: &impl Serialize) -> Result<CallResult, CallError> {
     let structured = serde_json::to_value(value).map_err(|e| refused(format!("the result is not JSON: {e}")))?;
     Ok(CallResult { text: structured.to_string(), structured })
 }
 
-fn wait(seconds: Option<u64>) -> Duration {
-    Duration::from_secs(seconds.unwrap_or(WAIT_SECONDS).min(MAX_WAIT_SECONDS))
+fn wait_ms(seconds: Option<u64>) -> u64 {
+    1_000 * seconds.unwrap_or(WAIT_SECONDS).min(MAX_WAIT_SECONDS)
 }
 
 /// Turns with a time and an id each. An id that is made depends on nothing but what was said, so that
 /// a call that is repeated with its times stores nothing twice; the same words twice in one call are two turns.
-fn identified(bank: &Bank, said: Vec<Said>) -> Result<Vec<Turn>, ToolError> {
+fn identified(bank: &Bank, said: Vec<Said>) -> Result<Vec<Turn>, CallError> {
     let now = now()?;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let turn = |Said { speaker, text, time, turn, session }: Said| {
@@ -193,23 +237,12 @@ fn identified(bank: &Bank, said: Vec<Said>) -> Result<Vec<Turn>, ToolError> {
             *times += 1;
             if *times == 1 { id } else { format!("{id}-{times}") }
         });
-        Turn {
-            bank: bank.clone(),
-            turn: id,
-            version: 0,
-            speaker,
-            text,
-            time,
-            session,
-            thread: None,
-            reply_to: None,
-            attachments: Vec::new(),
-        }
+        Turn { session, ..Turn::new(bank.clone(), &id, &speaker, &text, time) }
     };
     Ok(said.into_iter().map(turn).collect())
 }
 
-fn now() -> Result<EventTime, ToolError> {
+fn now() -> Result<EventTime, CallError> {
     let now = jiff::Zoned::now();
     let time = EventTime::new(now.timestamp().as_millisecond(), now.offset().seconds());
     time.map_err(|e| refused(format!("the clock of this machine: {e}; give each turn its time")))

@@ -1,41 +1,71 @@
-//! A memory that is opened when it is needed.
+//! A memory that is opened when it is needed, and again when the process that had it is gone.
 //!
-//! In: how to open it. Out: the memory, for one call at a time or many. Opening may take long, so the
-//! server answers its client before; the first calls wait. What cannot be opened is tried again at the
-//! next call.
+//! In: how to open it. Out: its calls. Opening may take long, so the server answers its client before; the
+//! first calls wait. What cannot be opened is tried again at the next call.
 
 use std::sync::{Arc, Mutex};
 
-use super::access::{MemoryAccess, ToolError};
-use crate::sync;
+use super::{access::Access, call_error::CallError};
+use crate::{llm::Llm, sync};
 
-/// Opens the memory, or reaches the process that holds it.
-type Open = dyn Fn() -> Result<Arc<dyn MemoryAccess>, ToolError> + Send + Sync;
+/// An open memory, and the language model that answers from it.
+pub(super) struct Opened {
+    pub(super) access: Access,
+    pub(super) llm: Option<Arc<Llm>>,
+    /// Releases the directory, where this process has it open for the tools alone.
+    pub(super) release: Option<Release>,
+}
+
+/// Releases a directory.
+pub(super) type Release = Box<dyn FnOnce() + Send + Sync>;
+/// Opens the memory, or reaches the process that has it open.
+type Open = dyn Fn() -> Result<Opened, CallError> + Send + Sync;
 
 pub(super) struct OpenedMemory {
     open: Box<Open>,
-    memory: Mutex<Option<Arc<dyn MemoryAccess>>>,
+    opened: Mutex<Option<Arc<Opened>>>,
 }
 
 impl OpenedMemory {
-    pub(super) fn new(open: impl Fn() -> Result<Arc<dyn MemoryAccess>, ToolError> + Send + Sync + 'static) -> Self {
-        Self { open: Box::new(open), memory: Mutex::default() }
+    pub(super) fn new(open: impl Fn() -> Result<Opened, CallError> + Send + Sync + 'static) -> Self {
+        Self { open: Box::new(open), opened: Mutex::default() }
+    }
+
+    /// Calls the memory; once more where the process that had it open has ended. So the call must be one
+    /// that may be repeated.
+    pub(super) fn with<T>(&self, call: impl Fn(&Opened) -> Result<T, CallError>) -> Result<T, CallError> {
+        let opened = self.get()?;
+        match call(&opened) {
+            Err(CallError::Gone(_)) => {
+                self.lost(&opened);
+                call(&*self.get()?)
+            }
+            other => other,
+        }
     }
 
     /// Opens the memory where that has not happened.
-    pub(super) fn get(&self) -> Result<Arc<dyn MemoryAccess>, ToolError> {
-        let mut memory = sync::lock(&self.memory);
-        if let Some(memory) = &*memory {
-            return Ok(Arc::clone(memory));
+    pub(super) fn get(&self) -> Result<Arc<Opened>, CallError> {
+        let mut opened = sync::lock(&self.opened);
+        if let Some(opened) = &*opened {
+            return Ok(Arc::clone(opened));
         }
-        let opened = (self.open)()?;
-        Ok(Arc::clone(memory.insert(opened)))
+        Ok(Arc::clone(opened.insert(Arc::new((self.open)()?))))
     }
 
-    /// Releases the memory.
+    /// Releases the memory. A call that still runs keeps it until the process ends.
     pub(super) fn close(&self) {
-        if let Some(memory) = sync::lock(&self.memory).take() {
-            memory.close();
+        let opened = sync::lock(&self.opened).take();
+        if let Some(Opened { access, release: Some(release), .. }) = opened.and_then(Arc::into_inner) {
+            drop(access);
+            release();
+        }
+    }
+
+    fn lost(&self, gone: &Arc<Opened>) {
+        let mut opened = sync::lock(&self.opened);
+        if opened.as_ref().is_some_and(|known| Arc::ptr_eq(known, gone)) {
+            *opened = None;
         }
     }
 }

@@ -11,11 +11,33 @@ use futures_util::future::{Either, select};
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::io::stdio_pipes};
 use tokio::sync::Notify;
 
-use super::{access::MemoryAccess, calls::Calls, local::LocalMemory, opened_memory::OpenedMemory, server::Server};
-use crate::{config::Pipeline, model::Bank};
+use super::{
+    access::Access,
+    call_error::CallError,
+    calls::{Calls, Offer},
+    opened_memory::{Opened, OpenedMemory, Release},
+    reached::Reached,
+    server::Server,
+};
+use crate::{
+    config::{LogKind, Pipeline},
+    llm::Llm,
+    log::LogError,
+    model::Bank,
+    pipeline::{MemoryOptions, PipelineError},
+    serve::{ServeError, address_of, served::Served},
+};
 
 /// How long calls that are in progress may take after the end.
 const LAST_CALLS: Duration = Duration::from_secs(2);
+/// Where a memory is served that names no address: others that open the same directory find it.
+const LISTEN: &str = "127.0.0.1:0";
+/// How often, and with which pause, a process that has the directory is looked for.
+const LOOKS: usize = 50;
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Takes messages for people.
+type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How a server of tools is started.
 pub struct McpOptions {
@@ -26,12 +48,15 @@ pub struct McpOptions {
     /// Leaves out the tools that change the memory.
     pub read_only: bool,
     /// Takes messages for people.
-    pub say: Arc<dyn Fn(&str) + Send + Sync>,
+    pub say: Say,
 }
 
 /// Why the server could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
+    /// The log is on Kafka.
+    #[error("log.kind is \"kafka\": the tools use a memory in a directory; name a pipeline file with an embedded log")]
+    Kafka,
     /// The system refused a thread or the standard streams.
     #[error("no server of tools: {0}; raise the system's limits, or stop other processes")]
     System(#[from] std::io::Error),
@@ -48,18 +73,27 @@ pub enum McpError {
 /// [`McpError`]. A memory that does not open is no error here: the tools say why.
 pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     let McpOptions { pipeline, bank, read_only, say } = options;
-    let patience = Duration::from_millis(pipeline.serve.deadline_ms);
-    let open = move || -> Result<Arc<dyn MemoryAccess>, _> {
-        let opened = LocalMemory::open(&pipeline, &say);
-        opened.map(|memory| Arc::new(memory) as Arc<dyn MemoryAccess>).inspect_err(|error| say(&error.to_string()))
-    };
-    let calls = Arc::new(Calls { memory: OpenedMemory::new(open), default_bank: bank, read_only, patience });
+    if pipeline.log.kind == LogKind::Kafka {
+        return Err(McpError::Kafka);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let calls = Arc::new(Calls {
+        answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
+        language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
+        memory: {
+            let say = Arc::clone(&say);
+            OpenedMemory::new(move || open(&pipeline, &say).inspect_err(|error| say(&error.to_string())))
+        },
+    });
     let opening = Arc::clone(&calls);
     std::thread::Builder::new().name("mcp-open".to_owned()).spawn(move || drop(opening.memory.get()))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let server = Server {
+        calls: Arc::clone(&calls),
+        offer: Some(Offer { default_bank: bank, read_only, ..Offer::everything() }),
+    };
     let served = runtime.block_on(async {
         let serving = async {
-            match (Server { calls: Arc::clone(&calls) }).serve(stdio_pipes()).await {
+            match server.serve(stdio_pipes()).await {
                 Ok(running) => {
                     // It ends with the input; a panic of a handler has been answered.
                     drop(running.waiting().await);
@@ -78,4 +112,42 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     runtime.shutdown_timeout(LAST_CALLS);
     calls.memory.close();
     served
+}
+
+/// What comes within a short time; a process that has just taken the lock has no address yet.
+fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    for _ in 0..LOOKS {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        std::thread::sleep(LOOK);
+    }
+    look()
+}
+
+/// Opens the memory, or reaches the process that has it open.
+fn open(pipeline: &Pipeline, say: &Say) -> Result<Opened, CallError> {
+    let failed = |error: &dyn std::fmt::Display| CallError::Refused(error.to_string());
+    let listen = if pipeline.http.listen.is_empty() { LISTEN } else { &pipeline.http.listen };
+    let heard = Arc::clone(say);
+    let options = MemoryOptions { edges: None, say: Box::new(move |text| heard(text)), progress: &mut |_| {} };
+    let (access, served) = match Served::open(pipeline, listen, options) {
+        Ok(served) => (Access::Here(Arc::clone(served.api())), Some(served)),
+        Err(ServeError::Pipeline(PipelineError::Log(LogError::InUse { directory, holder }))) => {
+            let Some(address) = soon(|| address_of(&directory, &holder)) else {
+                return Err(failed(&LogError::InUse { directory, holder }));
+            };
+            say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
+            (Access::There(Reached::new(address)), None)
+        }
+        Err(error) => return Err(failed(&error)),
+    };
+    // A process that does not see deletions must not cache responses.
+    let responses = served.as_ref().and_then(|_| pipeline.responses());
+    let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, responses)).transpose();
+    let say = Arc::clone(say);
+    let release = served.map(|served| -> Release {
+        Box::new(move || served.close(&*say).unwrap_or_else(|error| say(&error.to_string())))
+    });
+    Ok(Opened { access, llm: llm.map_err(|e| failed(&e))?, release })
 }

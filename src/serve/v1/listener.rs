@@ -116,10 +116,11 @@ async fn serve(
             match tls {
                 None => converse(stream, router, stopped).await,
                 // A client that does not shake hands gets no answer.
-                Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => converse(stream, router, stopped).await,
-                    Ok(Err(_)) | Err(_) => {}
-                },
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+                        converse(stream, router, stopped).await;
+                    }
+                }
             }
             drop(room);
         });

@@ -19,6 +19,4 @@ mod routes;
 mod start;
 
 pub use openapi::openapi;
-#[cfg(feature = "kafka")]
-pub(super) use start::Serving;
-pub(super) use start::start;
+pub(super) use start::{Serving, start};

@@ -40,10 +40,11 @@ struct V1 {
     bodies: Bodies,
 }
 
-/// Every route, behind the check.
-pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>) -> Router {
+/// Every route, and `more` of another interface, behind the check.
+pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>, more: Router) -> Router {
     let v1 = V1 { api, hosts: Arc::new(hosts), door, bodies: Bodies::new() };
     Router::new()
+        .merge(more.with_state(()))
         .route("/v1/turns", post(put).delete(forget))
         .route("/v1/ask", post(ask))
         .route("/v1/banks", get(banks))

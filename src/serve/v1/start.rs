@@ -1,7 +1,7 @@
 //! Starts the listener of a memory.
 //!
-//! In: a pipeline and its memory. Out: the running listener at `http.listen`; where tokens or TLS are set,
-//! behind them.
+//! In: a pipeline, an address and the pipeline's memory. Out: the memory's calls, and the running listener,
+//! which also gives them to agents as tools; where tokens or TLS are set, behind them.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,6 +12,8 @@ use super::{
     listener::{Listening, listen},
     routes::routes,
 };
+#[cfg(feature = "mcp")]
+use crate::serve::mcp;
 use crate::{
     config::{HttpSettings, Pipeline},
     pipeline::Memory,
@@ -53,13 +55,22 @@ impl Serving {
     }
 }
 
-/// Serves a memory at `http.listen` until the result is dropped.
+/// Serves a memory at an address until the listener is dropped.
 ///
 /// # Errors
-/// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log.
-pub(in crate::serve) fn start(pipeline: &Pipeline, memory: Arc<Memory>) -> Result<Serving, ServeError> {
+/// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log, or the language
+/// model.
+pub(in crate::serve) fn start(
+    pipeline: &Pipeline,
+    address: &str,
+    memory: Arc<Memory>,
+) -> Result<(Arc<Api>, Serving), ServeError> {
     let api = Arc::new(Api::new(memory, Duration::from_millis(pipeline.serve.deadline_ms)));
-    let HttpSettings { listen: address, hosts, certificate, key } = &pipeline.http;
+    #[cfg(feature = "mcp")]
+    let tools = mcp::routes(&api, pipeline)?;
+    #[cfg(not(feature = "mcp"))]
+    let tools = axum::Router::new();
+    let HttpSettings { hosts, certificate, key, .. } = &pipeline.http;
     let (say, messages) = unbounded();
     let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
@@ -75,11 +86,11 @@ pub(in crate::serve) fn start(pipeline: &Pipeline, memory: Arc<Memory>) -> Resul
     let tls = tls.transpose().map_err(ServeError::Tls)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let is_plain = tls.is_none();
-    let routes = |address| routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door));
+    let routes = |address| routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door), tools.clone());
     let listening = listen(KEY, address, tls, routes)?;
     // The commands of this machine neither know the certificate nor another address.
     let is_beside = is_plain && listening.address.ip().is_loopback();
     let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, routes)?) };
     let url = format!("{scheme}://{}/v1", listening.address);
-    Ok(Serving { listening, beside, local, url, messages })
+    Ok((api, Serving { listening, beside, local, url, messages }))
 }

@@ -1,0 +1,53 @@
+//! The tools at `/mcp` of a memory that is served over HTTP.
+//!
+//! In: the calls of an open memory. Out: a route. It keeps no sessions: each request stands for itself, in
+//! either revision of the protocol, so a client may come back to another process. Who may ask is checked
+//! before, for every path alike.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::Router;
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+
+use super::{
+    access::Access,
+    calls::Calls,
+    opened_memory::{Opened, OpenedMemory},
+    server::Server,
+};
+use crate::{
+    config::Pipeline,
+    llm::Llm,
+    pipeline::PipelineError,
+    serve::{ServeError, api::Api},
+};
+
+/// Largest message, as of other requests.
+const MAX_BYTES: usize = 8 << 20;
+
+/// The route.
+///
+/// # Errors
+/// [`ServeError`] where the language model cannot be opened.
+pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Result<Router, ServeError> {
+    let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose();
+    let (llm, api) = (llm.map_err(PipelineError::from)?, Arc::clone(api));
+    let calls = Arc::new(Calls {
+        answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
+        language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
+        memory: OpenedMemory::new(move || {
+            Ok(Opened { access: Access::Here(Arc::clone(&api)), llm: llm.clone(), release: None })
+        }),
+    });
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(MAX_BYTES)
+        // The names of this address are checked before, with the port.
+        .disable_allowed_hosts();
+    let server = move || Ok(Server { calls: Arc::clone(&calls), offer: None });
+    Ok(Router::new()
+        .route_service("/mcp", StreamableHttpService::new(server, Arc::new(NeverSessionManager::default()), config)))
+}
