@@ -2,7 +2,7 @@
 //!
 //! In: the token that a request shows, a right and a bank. Out: the name of who asks, or why the request
 //! is refused. A token is shown once, when it is made; the file of tokens has its SHA-256 alone. A right
-//! or a bank that the file does not name is not given. No error and no list shows a token.
+//! or a bank that the file does not name is not given (decision 41). No error and no list shows a token.
 //!
 //! - `secret`: a new token, and the hash of one
 //! - `grant`: a line of the file: name, banks, rights, expiry
