@@ -76,6 +76,15 @@ fn exports(data: &Path, home: &Path) -> Vec<Export> {
     exports
 }
 
+/// Ends the questions, also when the one who sets it panics.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn real_chat_is_remembered_while_questions_are_answered() {
     let data = std::env::var_os("RIPPLEMEM_DATA").map(PathBuf::from);
@@ -96,13 +105,15 @@ fn real_chat_is_remembered_while_questions_are_answered() {
     let (mut answered, mut evidence) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let _ended = SetOnDrop(&done);
             for Export { format, path, bank } in &exports {
                 let output =
                     ripplemem(&["ingest", format, path.to_str().unwrap(), "--bank", bank, "--pipeline", home.path()]);
-                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                // With 3 a few records of the files were rejected; the memory is compared below.
+                let is_read = matches!(output.status.code(), Some(0 | 3));
+                assert!(is_read, "{}", String::from_utf8_lossy(&output.stderr));
             }
             home.extracted();
-            done.store(true, Ordering::Relaxed);
         });
         // Whoever asks gets an answer, or is told that the bank is not there yet.
         for Export { bank, .. } in exports.iter().cycle() {
