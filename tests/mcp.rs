@@ -75,7 +75,9 @@ fn an_agent_remembers_recalls_and_forgets_over_http() {
 /// The folder with a package of npm, installed where that is possible; else the test is named as skipped.
 fn node_package(home: &Path, package: &str, test: &str) -> bool {
     let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent", "--prefix"]).arg(home).arg(package);
+    // Without a network it gives up soon, and the test is skipped.
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"]);
+    npm.args(["--fetch-retries=0", "--fetch-timeout=60000", "--prefix"]).arg(home).arg(package);
     let why = match npm.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => return true,
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
