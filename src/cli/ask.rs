@@ -20,7 +20,7 @@ use ripplemem::{
     model::{Bank, EventTime, Evidence, Question, Usage},
     pipeline,
     recall::{self, Answer, Citation},
-    serve::{self, api},
+    serve::{self, Reached, api},
     snapshot::AsOf,
 };
 use serde::Serialize;
@@ -30,7 +30,7 @@ use super::{
     memory_arguments::MemoryArguments,
     open_memory::print_warnings,
     output::{print, say},
-    reached::{Memory, Reached, open_or_reach},
+    reached::{Memory, end_of, open_or_reach},
 };
 
 /// Retrieve the evidence for a question.
@@ -172,13 +172,14 @@ fn ask_there(
     let Question { bank, text, asked_at } = question.clone();
     let after = match after {
         Some((partition, offset)) => Some(format!("{partition}:{offset}")),
-        None => reached.end_of(&bank)?,
+        None => end_of(reached, &bank)?,
     };
     let as_of = as_of.map(|at| match at {
         AsOf::Offset(offset) => offset.to_string(),
         AsOf::Time(ms) => jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default(),
     });
-    reached.post("/v1/ask", &api::Ask { bank, text, asked_at, after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS) })
+    let ask = api::Ask { bank, text, asked_at, after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS) };
+    Ok(reached.post("/v1/ask", &ask)?)
 }
 
 /// How good the evidence is, and which offsets it reflects.

@@ -33,10 +33,7 @@ impl Digest {
         let bank = self.bank.as_deref().map(Bank::parse).transpose()?;
         let digest = match open_or_reach(&self.memory.pipeline()?)? {
             Memory::Here(service) => digest_of(&service, bank.as_ref())?,
-            Memory::There(reached) => {
-                let bank = bank.as_ref().map(|bank| format!("?bank={bank}")).unwrap_or_default();
-                reached.get(&format!("/v1/digest{bank}"))?
-            }
+            Memory::There(reached) => reached.get("/v1/digest", &[("bank", bank.as_ref().map(Bank::as_str))])?,
         };
         print(&digest_text(&digest, self.json))?;
         Ok(ExitCode::SUCCESS)

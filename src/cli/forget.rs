@@ -13,7 +13,6 @@ use ripplemem::{
     model::{Bank, Deletion, TurnEvent},
     serve::api::Forgotten,
 };
-use url::form_urlencoded::Serializer;
 
 use super::{
     memory_arguments::MemoryArguments,
@@ -58,9 +57,8 @@ impl Forget {
             }
             Memory::There(reached) => {
                 for turn in &self.turns {
-                    let mut query = Serializer::new(String::new());
-                    query.append_pair("bank", bank.as_str()).append_pair("turn", turn).append_pair("wait_ms", "600000");
-                    let forgotten: Forgotten = reached.delete(&format!("/v1/turns?{}", query.finish()))?;
+                    let of = [("bank", Some(bank.as_str())), ("turn", Some(turn)), ("wait_ms", Some("600000"))];
+                    let forgotten: Forgotten = reached.delete("/v1/turns", &of)?;
                     if !forgotten.gone {
                         anyhow::bail!("turn {turn:?}: the deletion is durable, and answers do not reflect it yet");
                     }

@@ -12,7 +12,10 @@ use ripplemem::{
     config::{LogKind, Pipeline, SourceSettings},
     log::{self, Topic},
     pipeline::{Finished, Ingested, Progress},
-    serve::api::{Digest, Put, WrittenTurns},
+    serve::{
+        Reached,
+        api::{Digest, Put, WrittenTurns},
+    },
     source::{self, Source, Summary},
 };
 use serde_json::value::to_raw_value;
@@ -25,11 +28,13 @@ use super::{
     open_memory::print_warnings,
     output::{print, say},
     progress_bar::with_progress,
-    reached::{Memory, Reached, open_or_reach},
+    reached::{Memory, open_or_reach, status_of},
     source_arguments::SourceArguments,
 };
 
-/// A request to another process holds at most this and one turn more, in bytes.
+/// Most turns of a request to another process.
+const SENT_TURNS: usize = 1_000;
+/// It holds at most this and one turn more, in bytes.
 const SENT_BYTES: usize = 4 << 20;
 /// Time between two looks what the language model has read in another process.
 const MODEL_LOOK: Duration = Duration::from_millis(100);
@@ -126,7 +131,7 @@ fn finish(pipeline: &Pipeline, rejects: u64, all_usable: bool) -> Result<ExitCod
 /// Sends a source to the process that has the memory open, and waits until that reflects it. Windows, units
 /// and rejected turns are those of that process meanwhile, whoever sent them.
 fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Result<ExitCode> {
-    let before = reached.status()?;
+    let before = status_of(reached)?;
     let (mut events, mut rejects) = (0, 0);
     with_progress(|progress| -> Result<()> {
         while let Some(batch) = source.next(pipeline.embed.read_turns).with_context(|| source.describe())? {
@@ -138,7 +143,7 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
                 let turn = to_raw_value(event)?;
                 bytes += turn.get().len();
                 put.turns.push(turn);
-                if bytes > SENT_BYTES {
+                if bytes > SENT_BYTES || put.turns.len() == SENT_TURNS {
                     let _: WrittenTurns = reached.post("/v1/turns", &std::mem::take(&mut put))?;
                     bytes = 0;
                 }
@@ -150,13 +155,13 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
         Ok(())
     })?;
     print_left_out(source);
-    let after = reached.status()?.after;
-    let wait = if after.is_empty() { String::new() } else { format!("?after={after}&wait_ms=600000") };
-    let _: Digest = reached.get(&format!("/v1/digest{wait}"))?;
-    let mut now = reached.status()?;
+    let after = status_of(reached)?.after;
+    let after = Some(after.as_str()).filter(|after| !after.is_empty());
+    let _: Digest = reached.get("/v1/digest", &[("after", after), ("wait_ms", Some("600000"))])?;
+    let mut now = status_of(reached)?;
     while now.waiting_for_model > 0 && now.problem.is_none() {
         std::thread::sleep(MODEL_LOOK);
-        now = reached.status()?;
+        now = status_of(reached)?;
     }
     rejects += now.rejected - before.rejected;
     print(&format!(
@@ -172,7 +177,7 @@ fn send(reached: &Reached, pipeline: &Pipeline, source: &mut dyn Source) -> Resu
         problem: now.problem,
     };
     let all_usable = print_reading(pipeline, &finished, "these windows keep the rules' units until it is over")?;
-    print(&digest_text(&reached.get("/v1/digest")?, false))?;
+    print(&digest_text(&reached.get("/v1/digest", &[])?, false))?;
     finish(pipeline, rejects, all_usable)
 }
 

@@ -1,38 +1,23 @@
 //! The memory that a command works on: opened here, or reached in the process that has it open.
 //!
-//! In: a pipeline with an embedded log. Out: its service, or the address of the process that holds the
-//! directory's lock and serves it. A holder that serves nothing is the error that the lock gives.
+//! In: a pipeline with an embedded log. Out: its service, or the process that holds the directory's lock
+//! and serves it. A holder that serves nothing is the error that the lock gives.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use ripplemem::{
     config::Pipeline,
     log::{LogError, Written},
     model::Bank,
     pipeline::{PipelineError, Service},
-    serve::{
-        HttpAddress, address_of,
-        api::{Problem, Status},
-    },
+    serve::{Reached, address_of, api::Status},
 };
-use serde::{Serialize, de::DeserializeOwned};
 
-use super::{open_memory::open_memory, output::say, service_request::exchange};
-
-/// Timeout of a request; the longest that the service waits itself.
-const TIMEOUT: Duration = Duration::from_secs(660);
+use super::{open_memory::open_memory, output::say};
 
 /// Opened here, or reached elsewhere.
 pub(crate) enum Memory {
     Here(Box<Service>),
     There(Reached),
-}
-
-/// A process that serves the directory.
-pub(crate) struct Reached {
-    address: String,
-    token: Option<String>,
 }
 
 /// Opens the memory, or reaches the process that has it open.
@@ -45,47 +30,22 @@ pub(crate) fn open_or_reach(pipeline: &Pipeline) -> Result<Memory> {
         return Err(error);
     };
     match address_of(directory, holder) {
-        Some(HttpAddress { address, token }) => {
-            say(&format!("{holder} has {} open; asking it at http://{address}", directory.display()));
-            Ok(Memory::There(Reached { address, token }))
+        Some(address) => {
+            say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
+            Ok(Memory::There(Reached::new(address)))
         }
         None => Err(error),
     }
 }
 
-impl Reached {
-    pub(crate) fn post<R: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<R> {
-        self.call("POST", path, &serde_json::to_string(body)?)
-    }
+/// How the memory of a process is.
+pub(crate) fn status_of(reached: &Reached) -> Result<Status> {
+    Ok(reached.get("/v1/status", &[])?)
+}
 
-    pub(crate) fn get<R: DeserializeOwned>(&self, path: &str) -> Result<R> {
-        self.call("GET", path, "")
-    }
-
-    pub(crate) fn delete<R: DeserializeOwned>(&self, path: &str) -> Result<R> {
-        self.call("DELETE", path, "")
-    }
-
-    pub(crate) fn status(&self) -> Result<Status> {
-        self.get("/v1/status")
-    }
-
-    /// The last turn of a bank's partition that is durable now; an answer after it reflects them all.
-    pub(crate) fn end_of(&self, bank: &Bank) -> Result<Option<String>> {
-        let status = self.status()?;
-        let end = Written::parse(&status.after, status.partitions).and_then(|end| end.of(bank));
-        Ok(end.map(|(partition, next)| format!("{partition}:{}", next - 1)))
-    }
-
-    fn call<R: DeserializeOwned>(&self, method: &str, path: &str, body: &str) -> Result<R> {
-        let url = format!("http://{}{path}", self.address);
-        let (status, body) = exchange(method, &url, self.token.as_deref(), body, TIMEOUT)?;
-        if status == 200 {
-            return serde_json::from_str(&body).with_context(|| format!("{url}: an answer of another version"));
-        }
-        match serde_json::from_str::<Problem>(&body) {
-            Ok(problem) => anyhow::bail!("{}", problem.detail),
-            Err(_) => anyhow::bail!("{url}: status {status}: {body}"),
-        }
-    }
+/// The last turn of a bank's partition that is durable now; an answer after it reflects them all.
+pub(crate) fn end_of(reached: &Reached, bank: &Bank) -> Result<Option<String>> {
+    let status = status_of(reached)?;
+    let end = Written::parse(&status.after, status.partitions).and_then(|end| end.of(bank));
+    Ok(end.map(|(partition, next)| format!("{partition}:{}", next - 1)))
 }

@@ -33,21 +33,6 @@ pub(crate) fn administer(access: &AdminAccess, work: &str, body: &str) -> Result
 
 /// Sends a request and returns the body of the response.
 pub(crate) fn request(method: &str, url: &str, token: Option<&str>, body: &str, timeout: Duration) -> Result<String> {
-    let (status, body) = exchange(method, url, token, body, timeout)?;
-    if status == 200 {
-        return Ok(body);
-    }
-    anyhow::bail!("{url}: {}", if body.is_empty() { "not an answer of this service" } else { &body })
-}
-
-/// Sends a request and returns the status and the body of the response.
-pub(crate) fn exchange(
-    method: &str,
-    url: &str,
-    token: Option<&str>,
-    body: &str,
-    timeout: Duration,
-) -> Result<(u16, String)> {
     let rest = url.strip_prefix("http://").with_context(|| format!("--url {url:?}: not http://ADDRESS:PORT/PATH"))?;
     let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream =
@@ -62,7 +47,9 @@ pub(crate) fn exchange(
     )?;
     let mut response = String::new();
     stream.read_to_string(&mut response).with_context(|| format!("{address}: the response is not complete"))?;
-    let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-    Ok((status.unwrap_or_default(), body.trim().to_owned()))
+    let body = response.split("\r\n\r\n").nth(1).unwrap_or_default().trim();
+    if response.starts_with("HTTP/1.1 200") {
+        return Ok(body.to_owned());
+    }
+    anyhow::bail!("{url}: {}", if body.is_empty() { "not an answer of this service" } else { body })
 }

@@ -15,14 +15,17 @@ impl Hosts {
     /// Those of an address, and `more` names, with its port and without. Only a loopback address is also
     /// reached as `localhost`.
     pub(super) fn of(address: SocketAddr, more: &[String]) -> Self {
-        let mut names = vec![SocketAddr::new(address.ip(), 0).to_string().trim_end_matches(":0").to_owned()];
+        let port = address.port();
+        let mut names = vec![address.to_string()];
         if address.ip().is_loopback() {
-            names.extend(["localhost", "127.0.0.1", "[::1]"].map(str::to_owned));
+            names.extend(["localhost", "127.0.0.1", "[::1]"].map(|name| format!("{name}:{port}")));
         }
-        names.extend(more.iter().map(|name| name.to_ascii_lowercase()));
-        let with_port = names.iter().map(|name| format!("{name}:{}", address.port()));
-        // A client leaves the port out where it is that of the scheme, and a proxy may too.
-        Self(with_port.chain(more.iter().map(|name| name.to_ascii_lowercase())).collect())
+        for name in more.iter().map(|name| name.to_ascii_lowercase()) {
+            names.push(format!("{name}:{port}"));
+            // A client leaves the port out where it is that of the scheme, and a proxy may too.
+            names.push(name);
+        }
+        Self(names)
     }
 
     /// Why a request is refused, if it is.

@@ -47,6 +47,7 @@ mod mcp;
 mod pauses;
 #[cfg(feature = "kafka")]
 mod questions;
+mod reached;
 #[cfg(feature = "kafka")]
 mod replay;
 #[cfg(feature = "kafka")]
@@ -80,6 +81,7 @@ pub use embedded::run_embedded;
 pub use error::ServeError;
 #[cfg(feature = "mcp")]
 pub use mcp::{McpError, McpOptions, serve_stdio};
+pub use reached::{ReachError, Reached};
 #[cfg(feature = "kafka")]
 pub use service::run;
 pub use tap::{Lag, TOPICS, Tapped, lag, tap};

@@ -10,10 +10,11 @@ use std::{pin::pin, sync::Arc};
 use futures_util::future::{Either, select};
 use tokio::{runtime::Handle, sync::Notify};
 
-use super::{call_error::CallError, reached::Reached};
+use super::call_error::CallError;
 use crate::{
     model::{Bank, Evidence},
     serve::{
+        Reached,
         access::Caller,
         api::{Api, Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns},
     },
@@ -30,7 +31,7 @@ impl Access {
     pub(super) fn put(&self, who: &Arc<Caller>, put: Put) -> Result<WrittenTurns, CallError> {
         match self {
             Self::Here(api) => Ok(Handle::current().block_on(api.put(who, put))?),
-            Self::There(reached) => reached.post("/v1/turns", &put),
+            Self::There(reached) => Ok(reached.post("/v1/turns", &put)?),
         }
     }
 
@@ -43,7 +44,7 @@ impl Access {
                     Either::Right(_) => Err(CallError::Refused("the question was cancelled; ask again".to_owned())),
                 }
             }),
-            Self::There(reached) => reached.post("/v1/ask", &ask),
+            Self::There(reached) => Ok(reached.post("/v1/ask", &ask)?),
         }
     }
 
@@ -53,11 +54,9 @@ impl Access {
             Self::Here(api) => Ok(Handle::current().block_on(api.forget(who, forget))?),
             Self::There(reached) => {
                 let wait = forget.wait_ms.map(|ms| ms.to_string());
-                reached.call(
-                    "DELETE",
-                    "/v1/turns",
-                    &[("bank", Some(forget.bank.as_str())), ("turn", Some(&forget.turn)), ("wait_ms", wait.as_deref())],
-                )
+                let turn =
+                    [("bank", Some(forget.bank.as_str())), ("turn", Some(&forget.turn)), ("wait_ms", wait.as_deref())];
+                Ok(reached.delete("/v1/turns", &turn)?)
             }
         }
     }
@@ -66,7 +65,7 @@ impl Access {
     pub(super) fn banks(&self, who: &Caller) -> Result<Vec<Bank>, CallError> {
         Ok(match self {
             Self::Here(api) => api.banks(who)?.banks,
-            Self::There(reached) => reached.call::<Banks>("GET", "/v1/banks", &[])?.banks,
+            Self::There(reached) => reached.get::<Banks>("/v1/banks", &[])?.banks,
         })
     }
 
@@ -74,7 +73,7 @@ impl Access {
     pub(super) fn digest(&self, who: &Caller, bank: &Bank) -> Result<Digest, CallError> {
         match self {
             Self::Here(api) => Ok(Handle::current().block_on(api.digest(who, Some(bank.clone()), None, None))?),
-            Self::There(reached) => reached.call("GET", "/v1/digest", &[("bank", Some(bank.as_str()))]),
+            Self::There(reached) => Ok(reached.get("/v1/digest", &[("bank", Some(bank.as_str()))])?),
         }
     }
 
@@ -82,7 +81,7 @@ impl Access {
     pub(super) fn status(&self, who: &Caller) -> Result<Status, CallError> {
         match self {
             Self::Here(api) => Ok(Handle::current().block_on(api.status(who))?),
-            Self::There(reached) => reached.call("GET", "/v1/status", &[]),
+            Self::There(reached) => Ok(reached.get("/v1/status", &[])?),
         }
     }
 }

@@ -3,7 +3,10 @@
 //! In: a problem of the calls. Out: a sentence for the agent: where, what, and what to do. It names no other
 //! bank.
 
-use crate::serve::api::{Code, Problem};
+use crate::serve::{
+    ReachError,
+    api::{Code, Problem},
+};
 
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,5 +26,15 @@ impl From<Problem> for CallError {
             _ => "",
         };
         Self::Refused(format!("{}{then}", problem.detail))
+    }
+}
+
+impl From<ReachError> for CallError {
+    fn from(error: ReachError) -> Self {
+        match error {
+            ReachError::Problem(problem) => problem.into(),
+            ReachError::Gone { .. } => Self::Gone(error.to_string()),
+            ReachError::Form { .. } => Self::Refused(error.to_string()),
+        }
     }
 }

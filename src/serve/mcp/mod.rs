@@ -5,7 +5,7 @@
 //! to do; the server goes on.
 //!
 //! - `tools`: what the tools take and give, as types with schemas; `tool_schema` makes the schemas.
-//! - `access`: the calls of a memory, in this process or, by `reached`, in another; `call_error` why one
+//! - `access`: the calls of a memory, in this process or in another; `call_error` why one
 //!   failed, `opened_memory` opens it.
 //! - `calls`: what each tool does.
 //! - `server`: the protocol's requests, on `rmcp`; `resources` are the banks.
@@ -16,7 +16,6 @@ mod call_error;
 mod calls;
 mod http;
 mod opened_memory;
-mod reached;
 mod resources;
 mod server;
 mod stdio;

@@ -16,7 +16,6 @@ use super::{
     call_error::CallError,
     calls::{Calls, Offer},
     opened_memory::{Opened, OpenedMemory, Release},
-    reached::Reached,
     server::Server,
 };
 use crate::{
@@ -25,7 +24,7 @@ use crate::{
     log::LogError,
     model::Bank,
     pipeline::{MemoryOptions, PipelineError},
-    serve::{ServeError, address_of, served::Served},
+    serve::{Reached, ServeError, address_of, served::Served},
 };
 
 /// How long calls that are in progress may take after the end.

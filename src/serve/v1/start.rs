@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use crossbeam_channel::{Receiver, unbounded};
+use crossbeam_channel::{Receiver, bounded};
 
 use super::{
     door::Door,
@@ -28,6 +28,8 @@ use crate::{
 
 /// Where the commands of this machine reach a service that others reach by TLS or at another address.
 const BESIDE: &str = "127.0.0.1:0";
+/// Messages for people that wait; further ones are left out.
+const MESSAGES: usize = 64;
 /// The setting of the address.
 const KEY: &str = "http.listen";
 
@@ -71,14 +73,14 @@ pub(in crate::serve) fn start(
     #[cfg(not(feature = "mcp"))]
     let tools = axum::Router::new();
     let HttpSettings { hosts, certificate, key, .. } = &pipeline.http;
-    let (say, messages) = unbounded();
+    let (say, messages) = bounded(MESSAGES);
     let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
     let gate = gate.map(|(path, local)| Gate::open(path, local)).transpose()?;
     if gate.as_ref().is_some_and(Gate::is_empty) {
         let empty = "access.token_file holds no valid token: nobody has access until `ripplemem token add` makes one";
         // The receiver is right here.
-        drop(say.send(empty.to_owned()));
+        drop(say.try_send(empty.to_owned()));
     }
     let audit = pipeline.access.audit_file.as_deref().map(Audit::open).transpose()?;
     let door = Arc::new(Door::new(gate, audit, say));
