@@ -1,8 +1,8 @@
 //! The role `serve`: the memory follows every partition of the memory topic that it holds.
 //!
 //! In: records of the memory topic. Out: the memory they make, and readiness once it reflects what
-//! the topic held when the instance began to hold it. A partition that waits before a record of a newer build, whose shard
-//! is still busy with earlier loads, or whose shard has panicked, holds up no other.
+//! the topic held when the instance began to hold it. A partition that waits before a record of a newer
+//! build, whose shard is still busy with earlier loads, or whose shard has panicked, holds up no other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
