@@ -10,7 +10,7 @@ use super::question::{fenced, line};
 use crate::eval::{
     calibration::Calibration,
     paper::{Paper, PaperRow, paper},
-    result::{ComparisonRow, EvalResult, EvalRun, Figures, QuestionResult, SizeRow, VectorRow},
+    result::{ComparisonRow, EvalResult, EvalRun, Figures, Interval, QuestionResult, ReadingRow, SizeRow, VectorRow},
     table::{budget, recall_gain},
 };
 
@@ -33,6 +33,7 @@ pub(super) fn page(run: &EvalRun, names: &[String], plots: &[&str], calibration:
     page.vectors();
     page.sizes();
     page.answers();
+    page.readings();
     page.cost();
     if let Some(calibration) = calibration {
         page.calibration(calibration);
@@ -306,6 +307,30 @@ impl Page<'_> {
             lines.push(cells);
         }
         self.table(&head, &lines);
+    }
+
+    fn readings(&mut self) {
+        let r = self.result;
+        if r.readings.is_empty() {
+            return;
+        }
+        self.say("## Answers from different contexts");
+        self.say(
+            "One model answers the same questions from each context. The ranges hold the middle 95 % of bootstrap \
+             resamples of the questions.",
+        );
+        let row = |row: &ReadingRow| {
+            let mut cells = vec![line(&row.name), row.questions.to_string(), number(row.context_tokens, 0)];
+            for interval in [row.f1, row.bleu1] {
+                cells.push(percent(interval.map(|i| i.mean)));
+                let range = |i: Interval| format!("{:.1}–{:.1}", i.low * 100.0, i.high * 100.0);
+                cells.push(interval.map_or_else(|| "–".to_owned(), range));
+            }
+            cells.push(percent(row.judge_accuracy));
+            cells
+        };
+        let rows: Vec<Vec<String>> = r.readings.iter().map(row).collect();
+        self.table(&["context", "questions", "tokens", "F1", "95 %", "BLEU-1", "95 %", "judge"], &rows);
     }
 
     fn cost(&mut self) {
