@@ -36,6 +36,9 @@ use crate::{
 /// Timeout of requests without a deadline, which are background requests.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
+/// The most bytes that a repair quotes of a reply that never ended.
+const QUOTED_BYTES: usize = 240;
+
 /// A language model behind an endpoint, with its cache of responses.
 pub struct Llm {
     transport: Transport,
@@ -194,7 +197,7 @@ impl Llm {
                 return Err(LlmError::InvalidReply { contract: contract.name(), problem, reply: response.text });
             }
             step += 1;
-            messages.push(ChatMessage::assistant(&response.text));
+            messages.push(ChatMessage::assistant(quoted(&response)));
             messages.push(ChatMessage::user(&format!(
                 "That cannot be used: {problem}\nWrite the whole JSON object again, with this put right."
             )));
@@ -358,5 +361,30 @@ impl Llm {
     ) -> Result<(), LlmError> {
         let Some(cache) = self.cache.as_ref().filter(|_| !keys.is_empty()) else { return Ok(()) };
         self.in_flight.invalidate(bank, keys, &keep, || cache.evict(bank, keys, &keep))
+    }
+}
+
+/// What a repair quotes of the reply. A small model repeats the circle that it is shown, so the
+/// rest of a reply that never ended is left out.
+fn quoted(response: &Response) -> &str {
+    if !response.repeats && response.cut_at.is_none() {
+        return &response.text;
+    }
+    &response.text[..response.text.floor_char_boundary(QUOTED_BYTES)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Usage;
+
+    #[test]
+    fn a_repair_quotes_a_whole_reply_and_only_the_start_of_one_that_never_ended() {
+        let text = "ä".repeat(1_000);
+        let response = |cut_at, repeats| Response { text: text.clone(), cut_at, repeats, usage: Usage::default() };
+        assert_eq!(quoted(&response(None, false)), text);
+        for endless in [response(Some(16), false), response(None, true)] {
+            assert_eq!(quoted(&endless), "ä".repeat(QUOTED_BYTES / 2));
+        }
     }
 }
