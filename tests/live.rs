@@ -53,7 +53,7 @@ impl Home {
 
     /// What the log holds while no source is followed.
     pub(crate) fn events(&self) -> Vec<TurnEvent> {
-        Stored(&EmbeddedLog::open(&self.log_settings()).unwrap()).events()
+        events(&self.log_settings())
     }
 
     fn log_settings(&self) -> LogSettings {
@@ -98,6 +98,11 @@ impl Home {
     pub(crate) fn pull(&self, meanwhile: impl FnOnce(&dyn Fn(&dyn Fn(&Stored) -> bool))) -> Vec<LiveEvent> {
         self.follow(&crossbeam_channel::never(), meanwhile)
     }
+}
+
+/// What a log holds that nobody else has open.
+pub(crate) fn events(settings: &LogSettings) -> Vec<TurnEvent> {
+    Stored(&EmbeddedLog::open(settings).unwrap()).events()
 }
 
 /// Tells a source to stop, also when the test fails meanwhile: it would run on otherwise.

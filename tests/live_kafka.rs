@@ -117,7 +117,7 @@ fn webhooks_are_stored_once_wherever_their_lease_lies() {
     );
     let first = Instance::start(&home, 1);
     first.update(&update(1, 1, "one"));
-    wait(&|| first.told(), || first.told().contains("source any: followed by this instance"));
+    wait(&|| first.told(), || first.told().contains("source any: followed"));
 
     let body = r#"{"turn": "a", "speaker": "Bo", "text": "signed", "time": "2024-05-01T10:00:00Z"}"#;
     let post = |headers: &[(&str, String)], body: &str| {

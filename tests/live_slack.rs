@@ -3,17 +3,25 @@
 //! from the workspace's final state.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs,
     path::Path,
     sync::{Arc, Mutex, mpsc::Sender},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use ripplemem::{config::SourceSettings, model::TurnEvent, source};
+use ring::hmac;
+use ripplemem::{
+    config::SourceSettings,
+    memory::Census,
+    model::{Turn, TurnEvent},
+    source,
+};
 use serde_json::{Value, json};
 
 use super::{
-    live::{Home, SOCKET_MODE, Stored, TOKEN, envelope},
+    http_service::{self, HttpService},
+    live::{Home, SOCKET_MODE, Stored, TOKEN, envelope, events},
     live_platform::Platform,
     oracle::Dice,
     support::{census, ingest, open, pipeline, write},
@@ -278,21 +286,40 @@ fn the_memory_of_a_slack_that_is_followed_is_that_of_its_final_state() {
     drop(service);
 
     let workspace = state.lock().unwrap();
-    export(&workspace, &home.directory().join("export"));
-    let mut exported = exported(&home.directory().join("export"));
+    let expected = of_final_state(&workspace, home.directory(), &home.events(), &workspace.found_with_replies);
+    assert_eq!(found, expected);
+}
+
+/// The memory that is built from the final state of all that was heard: of the workspace in the bank
+/// `acme`, of other banks as it was heard last. `found_with_replies` are the roots that stand in their
+/// thread.
+fn of_final_state(
+    workspace: &Workspace,
+    directory: &Path,
+    heard: &[TurnEvent],
+    found_with_replies: &BTreeSet<Place>,
+) -> Census {
+    export(workspace, &directory.join("export"));
+    let mut exported = exported(&directory.join("export"));
+    let mut others: Vec<&Turn> = Vec::new();
     let mut lines = String::new();
-    let heard = home.events();
     let mut seen = BTreeSet::new();
-    for event in &heard {
+    for event in heard {
         let TurnEvent::Turn(heard) = event else { continue };
+        if heard.bank.as_str() != "acme" {
+            match others.iter_mut().find(|other| other.turn == heard.turn) {
+                Some(other) => *other = heard,
+                None => others.push(heard),
+            }
+            continue;
+        }
         if !seen.insert(heard.turn.clone()) {
             continue;
         }
         let Some(TurnEvent::Turn(turn)) = exported.get_mut(&heard.turn) else { panic!("{heard:?}") };
-        let (channel, ts) = heard.turn.split_once('/').unwrap();
-        let place = (CHANNELS.into_iter().find(|(id, _)| *id == channel).unwrap().0, ts.to_owned());
+        let place = place(&heard.turn);
         // Nobody had replied to it yet when it was heard.
-        if turn.thread.as_ref() == Some(&turn.turn) && !workspace.found_with_replies.contains(&place) {
+        if turn.thread.as_ref() == Some(&turn.turn) && !found_with_replies.contains(&place) {
             turn.thread = None;
         }
         lines.push_str(&format!("{}\n", serde_json::to_string(&TurnEvent::Turn(turn.clone())).unwrap()));
@@ -308,11 +335,167 @@ fn the_memory_of_a_slack_that_is_followed_is_that_of_its_final_state() {
     let is_deleted =
         |turn: &&&String| workspace.deleted.keys().any(|(channel, ts)| **turn == &format!("{channel}/{ts}"));
     assert_eq!(unheard.iter().filter(|turn| !is_deleted(turn)).count(), 0, "{unheard:?}");
+    for turn in others {
+        lines.push_str(&format!("{}\n", serde_json::to_string(&TurnEvent::Turn(turn.clone())).unwrap()));
+    }
 
-    let final_state = pipeline(&home.directory().join("final"), "");
+    let final_state = pipeline(&directory.join("final"), "");
     let mut service = open(&final_state);
-    ingest(&mut service, &write(&home.directory().join("final.jsonl"), lines));
+    ingest(&mut service, &write(&directory.join("final.jsonl"), lines));
     let expected = census(&service);
     assert!(expected.units > 100 && expected.semantic_edges > 50, "{expected:?}");
+    expected
+}
+
+/// The place of a turn.
+fn place(turn: &str) -> Place {
+    let (channel, ts) = turn.split_once('/').unwrap();
+    (CHANNELS.into_iter().find(|(id, _)| *id == channel).unwrap().0, ts.to_owned())
+}
+
+/// Waits until nothing is asked for any more: what was missed is known.
+fn caught_up(platform: &Platform, sends: &Sender<String>) {
+    for probe in 0.. {
+        let asked = platform.asked().len();
+        let id = format!("probe-{probe}");
+        sends.send(json!({"type": "slash_commands", "envelope_id": id}).to_string()).unwrap();
+        platform.text(|text| text["envelope_id"] == id.as_str());
+        if platform.asked().len() == asked {
+            return;
+        }
+    }
+}
+
+/// A message to a bot of Telegram, or its edit; in the year of the scripted workspace.
+fn update(id: u64, kind: &str, message: u64, text: &str) -> Value {
+    let date = BEGIN + 30 * message;
+    json!({ "update_id": id, kind: {"message_id": message, "date": date, "edit_date": date + id, "text": text,
+        "from": {"id": 5, "first_name": "Ann"},
+        "chat": {"id": -1_000_000_000_077_i64, "type": "supergroup", "title": "Trip", "username": "trip"}}})
+}
+
+/// Signs a request as the source `desk` wants it, and sends it.
+fn post_signed(service: &HttpService, body: &str, secret: &str) -> u16 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let digest = hmac::sign(&key, format!("{now}.{body}").as_bytes());
+    let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    // A proxy hands it on under the name by which the platform knows this service.
+    let headers =
+        format!("Host: memory.example.org\r\nX-RippleMem-Timestamp: {now}\r\nX-RippleMem-Signature: v1={digits}\r\n");
+    service.send("POST", "/sources/desk", &headers, body.as_bytes()).0
+}
+
+#[test]
+fn sources_on_the_embedded_log_are_killed_again_and_again_and_the_memory_is_that_of_the_final_state() {
+    let mut dice = Dice(21);
+    let state = Arc::new(Mutex::new(Workspace::default()));
+    let platform = slack(Arc::clone(&state));
+    let updates: Arc<Mutex<VecDeque<Value>>> = Arc::default();
+    let waiting = Arc::clone(&updates);
+    let telegram = Platform::start(move |_, asked| {
+        let offset = asked.body["offset"].as_u64().unwrap_or_default();
+        let mut waiting = waiting.lock().unwrap();
+        waiting.retain(|update| update["update_id"].as_u64().unwrap() >= offset);
+        let some: Vec<Value> = waiting.iter().take(3).cloned().collect();
+        drop(waiting);
+        if some.is_empty() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        (200, "", json!({"ok": true, "result": some}))
+    });
+    let home = tempfile::tempdir().unwrap();
+    let source = |name: &str, endpoint: &str, more: &str| {
+        format!(
+            "[[source]]\nname = \"{name}\"\nplatform = \"{name}\"\nendpoint = \"http://{endpoint}\"\ntoken_env = \"CARGO_PKG_NAME\"\n{more}"
+        )
+    };
+    let file = http_service::pipeline_file(
+        home.path(),
+        &format!(
+            "http.listen = \"127.0.0.1:0\"\n{}{}[[source]]\nname = \"desk\"\nplatform = \"webhook\"\nbank = \"desk\"\nsecret_env = \"CARGO_PKG_NAME\"\n",
+            source("slack", &platform.address, SOCKET_MODE),
+            source("telegram", &telegram.address, "bank = \"trip\"\n"),
+        ),
+    );
+    let signed = |n: u64| {
+        let time = format!("2040-01-01T02:00:{n:02}Z");
+        json!({"turn": format!("d{n}"), "speaker": "Bo", "text": format!("Ticket {n} is open."), "time": time})
+            .to_string()
+    };
+    let mut missed: Vec<Event> = Vec::new();
+    let mut updated = 0;
+    for run in 0..5 {
+        let service = HttpService::start(home.path(), &["run", file.to_str().unwrap()]);
+        let sends = platform.connected();
+        caught_up(&platform, &sends);
+        send(&platform, &sends, &missed, &mut dice, run);
+        // A platform that asks twice gets what it stored; nobody else gets in.
+        let body = signed(run as u64);
+        assert_eq!(post_signed(&service, &body, TOKEN), 200);
+        assert_eq!(post_signed(&service, &signed(run as u64 / 2), TOKEN), 200);
+        assert_eq!(post_signed(&service, &body, "a guess"), 401);
+        assert_eq!(service.send("POST", "/sources/nobody", "", b"{}").0, 404);
+        let events: Vec<Event> = (0..60).map(|_| state.lock().unwrap().step(&mut dice)).collect();
+        send(&platform, &sends, &events, &mut dice, run + 100);
+        // Now everything comes at once, and the process is killed meanwhile.
+        for _ in 0..12 {
+            updated += 1;
+            let edits = updated % 4 == 0;
+            let text = format!("{} Number {updated}.", sentence(&mut dice));
+            let kind = if edits { "edited_message" } else { "message" };
+            let message = if edits { updated - 2 } else { updated };
+            updates.lock().unwrap().push_back(update(updated, kind, message, &text));
+        }
+        missed = (0..40).map(|_| state.lock().unwrap().step(&mut dice)).collect();
+        if run == 4 {
+            send(&platform, &sends, &missed, &mut dice, run + 200);
+            caught_up(&platform, &sends);
+            while !updates.lock().unwrap().is_empty() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert!(service.stop());
+            break;
+        }
+        for (id, event) in &missed {
+            sends.send(envelope(id, event)).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(dice.below(60)));
+        service.kill();
+    }
+
+    let live = pipeline(home.path(), "");
+    let marks = ["acme", "trip", "desk"]
+        .map(|bank| json!({"type": "idle", "bank": bank, "time": "2041-01-01T00:00:00Z"}).to_string() + "\n");
+    let mut service = open(&live);
+    let marks = write(&home.path().join("silence.jsonl"), marks.concat());
+    ingest(&mut service, &marks);
+    let found = census(&service);
+    drop(service);
+    let heard = events(&live.log);
+    let mut first: BTreeMap<&str, &Turn> = BTreeMap::new();
+    for event in &heard {
+        if let TurnEvent::Turn(turn) = event {
+            first.entry(&turn.turn).or_insert(turn);
+        }
+    }
+    let with_replies =
+        first.values().filter(|turn| turn.bank.as_str() == "acme" && turn.thread.as_ref() == Some(&turn.turn));
+    let with_replies = with_replies.map(|turn| place(&turn.turn)).collect();
+    assert_eq!(first.keys().filter(|turn| turn.starts_with('d')).count(), 5);
+    assert_eq!(first.keys().filter(|turn| turn.starts_with("channel77/")).count(), 45);
+    // A message that was stored is not stored again, whatever was killed when.
+    let versions: Vec<(&str, u64)> = heard
+        .iter()
+        .filter_map(|event| match event {
+            TurnEvent::Turn(turn) if turn.turn.starts_with("channel77/") => Some((turn.turn.as_str(), turn.version)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(versions.iter().collect::<BTreeSet<_>>().len(), versions.len(), "{versions:?}");
+    let state = state.lock().unwrap();
+    let directory = home.path().join("expected");
+    std::fs::create_dir(&directory).unwrap();
+    let expected = of_final_state(&state, &directory, &heard, &with_replies);
     assert_eq!(found, expected);
 }

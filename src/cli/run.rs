@@ -1,7 +1,7 @@
 //! `ripplemem run`.
 //!
-//! In: a pipeline file. Out: with an embedded log, its source read to the end; with `http.listen`, or
-//! with the log on Kafka, a service that runs until it is stopped.
+//! In: a pipeline file. Out: with an embedded log, its source read to the end; with `http.listen` or a
+//! `[[source]]`, or with the log on Kafka, a service that runs until it is stopped.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Run a pipeline. With an embedded log: read its source to the end, then print what the memory
-/// holds. With http.listen, or with its log on Kafka: run until stopped.
+/// holds. With http.listen or a [[source]], or with its log on Kafka: run until stopped.
 #[derive(Args)]
 pub(crate) struct Run {
     /// The pipeline file.
@@ -33,13 +33,12 @@ impl Run {
         if pipeline.log.kind == LogKind::Kafka {
             return run_service(&pipeline);
         }
-        if !pipeline.http.listen.is_empty() {
-            return serve_embedded(&pipeline);
+        if !pipeline.http.listen.is_empty() || !pipeline.live.is_empty() {
+            return serve_embedded(pipeline);
         }
-        let settings = pipeline
-            .source
-            .clone()
-            .context("source: missing; name a [source], or use `ingest`; or http.listen, to run until stopped")?;
+        let settings = pipeline.source.clone().context(
+            "source: missing; name a [source] or a [[source]], or use `ingest`; or http.listen, to run until stopped",
+        )?;
         ingest(&pipeline, &settings)
     }
 }

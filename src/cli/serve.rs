@@ -20,8 +20,8 @@ use super::{memory_arguments::MemoryArguments, output::say, progress_bar::with_p
 /// Where a memory is served that names no address.
 const LISTEN: &str = "127.0.0.1:8321";
 
-/// Keep a memory open: take turns and answer questions over HTTP (docs/http.md) until stopped. Other
-/// commands on the same directory reach this process.
+/// Keep a memory open: take turns and answer questions over HTTP (docs/http.md) until stopped, and follow
+/// the [[source]]s of its pipeline. Other commands on the same directory reach this process.
 #[derive(Args)]
 pub(crate) struct Serve {
     /// Address and port, instead of the pipeline's http.listen; 127.0.0.1:8321 without both.
@@ -41,17 +41,17 @@ impl Serve {
             pipeline.http.listen = listen;
             pipeline.http.check(&pipeline.access).map_err(anyhow::Error::msg)?;
         }
-        if pipeline.http.listen.is_empty() {
-            LISTEN.clone_into(&mut pipeline.http.listen);
-        }
-        serve_embedded(&pipeline)
+        serve_embedded(pipeline)
     }
 }
 
 /// Serves an embedded log until a signal stops it.
-pub(crate) fn serve_embedded(pipeline: &Pipeline) -> Result<ExitCode> {
+pub(crate) fn serve_embedded(mut pipeline: Pipeline) -> Result<ExitCode> {
+    if pipeline.http.listen.is_empty() {
+        LISTEN.clone_into(&mut pipeline.http.listen);
+    }
     let stop = stop_by_signal()?;
-    with_progress(|progress| serve::run_embedded(pipeline, stop, say, progress))?;
+    with_progress(|progress| serve::run_embedded(&pipeline, stop, say, progress))?;
     say("stopped");
     Ok(ExitCode::SUCCESS)
 }

@@ -83,7 +83,8 @@ pub enum Delivery {
     /// This service asks the platform, or keeps a connection to it.
     #[default]
     Pull,
-    /// The platform sends requests to `metrics.listen`, below `/sources/NAME`.
+    /// The platform sends requests below `/sources/NAME`: to `http.listen` with an embedded log, to
+    /// `metrics.listen` on Kafka.
     Webhook,
 }
 

@@ -48,7 +48,7 @@ pub struct Pipeline {
     /// Where turns come from, for `ripplemem run` on an embedded log; a log on Kafka has the turns
     /// topic as its source.
     pub source: Option<SourceSettings>,
-    /// Platforms that a service on Kafka follows while people talk, each a table `[[source]]`. Every
+    /// Platforms that a service follows while people talk, each a table `[[source]]`. On Kafka every
     /// instance that names sources names the same ones; each source runs in one of them.
     #[serde(default, rename = "[source]", skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<LiveSettings>,
@@ -258,18 +258,13 @@ impl Pipeline {
 
     /// What the sources need of each other and of the rest.
     fn check_live(&self) -> Result<(), String> {
-        if !self.live.is_empty() && self.log.kind == LogKind::Embedded {
-            return Err("source: [[source]] needs a service that runs all the time; set log.kind = \"kafka\", or \
-                        name one file as [source]"
-                .to_owned());
-        }
         for (index, source) in self.live.iter().enumerate() {
             source.check()?;
             let name = &source.name;
             if self.live.iter().take(index).any(|other| other.name == *name) {
                 return Err(format!("source.name: {name:?} stands twice; give each source its own"));
             }
-            if source.has_webhook() && self.metrics.listen.is_empty() {
+            if source.has_webhook() && self.log.kind == LogKind::Kafka && self.metrics.listen.is_empty() {
                 return Err(format!(
                     "source {name:?}: its requests need an address to come to; set metrics.listen, such as 127.0.0.1:9464"
                 ));

@@ -1,10 +1,10 @@
 //! The interface that both logs implement.
 
-use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written};
+use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, SourceLog, Topic, Transaction, TransactionEnd, Written};
 use crate::model::{DeadLetter, ModelRef, TurnEvent};
 
 /// A durable log.
-pub trait Log: Send + Sync {
+pub trait Log: SourceLog {
     /// Partitions of the memory topic, the divisor of [`super::partition_of`].
     fn partitions(&self) -> u32;
     /// Appends events to their banks' partitions ([`super::partition_of`]) and returns when they

@@ -149,7 +149,7 @@ mod tests {
             snapshots,
             reextractions: None,
             #[cfg(feature = "live")]
-            webhooks: crate::serve::webhooks::Webhooks::default(),
+            webhooks: Arc::default(),
         })
     }
 

@@ -1,19 +1,30 @@
 //! A service on an embedded log: a memory that stays open, reached over HTTP.
 //!
-//! In: a pipeline with an embedded log and `http.listen`. Out: answers at that address until `stop`; its
-//! source, where it names one, is read to its end meanwhile. At the end requests that have begun are
-//! answered, a snapshot is written, and the directory is free. A kill loses nothing that was acknowledged.
+//! In: a pipeline with an embedded log and `http.listen`. Out: answers at that address until `stop`; a file
+//! that it names as its source is read to the end meanwhile, platforms are followed. The directory's lock is
+//! the lease of every source. At the end requests that have begun are answered, a snapshot is written, and
+//! the directory is free. A kill loses nothing that was acknowledged.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
+use axum::Router;
+
 use super::{ServeError, served::Served};
+#[cfg(feature = "live")]
+use super::{
+    sources::{self, Followed},
+    webhooks,
+};
 use crate::{
     config::{Pipeline, SourceSettings},
     pipeline::{Memory, MemoryOptions, PipelineError, Progress},
-    source,
+    source, sync,
 };
 
 /// Time between two looks whether to stop, and at what goes wrong.
@@ -22,32 +33,55 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Runs until `stop`. `say` takes messages for people, `progress` how far opening is.
 ///
 /// # Errors
-/// [`ServeError`]: the directory is in use, the address is taken, or the memory cannot be opened.
+/// [`ServeError`]: the directory is in use, the address is taken, the memory cannot be opened, or a platform
+/// cannot be followed as the pipeline says.
 pub fn run_embedded(
     pipeline: &Pipeline,
     stop: &AtomicBool,
     say: fn(&str),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ServeError> {
+    let open = Router::new();
+    #[cfg(not(feature = "live"))]
+    super::without_live::check(pipeline)?;
+    #[cfg(feature = "live")]
+    let (webhooks, open) = {
+        let webhooks = sources::open(pipeline)?;
+        (std::sync::Arc::clone(&webhooks), open.merge(webhooks::routes(webhooks)))
+    };
     let options = MemoryOptions { edges: None, say: Box::new(say), progress };
-    let served = Served::open(pipeline, &pipeline.http.listen, options)?;
+    let served = Served::open(pipeline, &pipeline.http.listen, options, open)?;
     say(&format!("{} (log in {})", served.url(), pipeline.log.directory.display()));
+    let failure: Mutex<Option<PipelineError>> = Mutex::new(None);
+    let stopping = || stop.load(Ordering::Relaxed) || sync::lock(&failure).is_some();
     std::thread::scope(|scope| {
+        let memory = served.memory();
         if let Some(settings) = &pipeline.source {
             let read_turns = pipeline.embed.read_turns;
-            let memory = served.memory();
             scope.spawn(move || {
                 if let Err(error) = read_source(memory, settings, read_turns, stop, say) {
                     say(&format!("source {}: {error}", settings.path.display()));
                 }
             });
         }
-        while !stop.load(Ordering::Relaxed) {
+        #[cfg(feature = "live")]
+        for settings in &pipeline.live {
+            let (webhooks, failure, stopping) = (&*webhooks, &failure, &stopping);
+            scope.spawn(move || {
+                let followed = Followed { pipeline, settings, webhooks, metrics: None, say: &say };
+                let ended = followed.by(|run, arriving, tell| memory.follow(run, arriving, stopping, tell));
+                if let Err(error) = ended {
+                    sync::lock(failure).get_or_insert(error);
+                }
+            });
+        }
+        while !stopping() {
             served.tell(say);
             std::thread::sleep(LOOK);
         }
     });
-    served.close(&say)
+    served.close(&say)?;
+    sync::into_inner(failure).map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Reads a source to its end.

@@ -25,15 +25,15 @@ use super::{error::ServeError, state::State};
 /// [`ServeError::Listen`] when the address is taken or not of this machine.
 pub(super) fn start(listen: &str, state: Arc<State>) -> Result<(), ServeError> {
     let listener = TcpListener::bind(listen).map_err(|e| ServeError::cannot_listen("metrics.listen", listen, &e))?;
-    serve("http", "metrics.listen", listener, routes().with_state(state))
+    let router = routes().with_state(Arc::clone(&state));
+    #[cfg(feature = "live")]
+    let router = router.merge(super::webhooks::routes(Arc::clone(&state.webhooks)));
+    serve("http", "metrics.listen", listener, router)
 }
 
 /// What anybody may ask.
 pub(super) fn routes() -> Router<Arc<State>> {
-    let routes = Router::new();
-    #[cfg(feature = "live")]
-    let routes = routes.merge(super::sources::routes());
-    routes
+    Router::new()
         .route("/health", get(|| async { "ok\n" }))
         .route("/ready", get(ready))
         .route("/metrics", get(|Shared(state): Shared<Arc<State>>| async move { state.metrics.text() }))

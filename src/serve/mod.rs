@@ -2,7 +2,8 @@
 //!
 //! `embedded` is the service on a log in a directory, which is reached over HTTP: `api` has the calls,
 //! whatever carries them, `v1` carries them over HTTP, `hosts` checks for whom a request is, and `address`
-//! tells the commands of the same directory where it listens. `mcp` gives agents tools on such a memory. All other files are the service on Kafka.
+//! tells the commands of the same directory where it listens. `sources` are the chat platforms that a service
+//! on either log follows, `webhooks` what they send. `mcp` gives agents tools on such a memory. All other files are the service on Kafka.
 //!
 //! In: a pipeline whose log is on Kafka. Out: what its roles say. `extract` makes memory records of
 //! the partitions that the group assigns to it; `serve` follows the memory topic of every partition
@@ -12,11 +13,11 @@
 //!
 //! `service` starts a thread for each of: `extraction`, `follow`, `questions` (with `request`, the
 //! form of a question's record, `pauses`, `reply_topics` and `replies`), `hold` (the shards that the
-//! group assigns), `edges`, `snapshots`, `replay`, `sources` (with `webhooks`, what platforms send),
+//! group assigns), `edges`, `snapshots`, `replay`, `leases` (the live sources that the group assigns),
 //! `http` (how the service is, and how a route is added), `admin` (orders, with `admin_token`), `access`
 //! (who may do what); `state` is what they share, `backoff` how they retry. `client` asks a running
-//! service, `tap` shows records to people. `without_kafka` stands in for the service in a build
-//! without the feature `kafka`.
+//! service, `tap` shows records to people. `without_kafka` and `without_live` stand in for the service and the
+//! sources in a build without these features.
 
 pub mod access;
 mod address;
@@ -41,6 +42,8 @@ mod hold;
 mod hosts;
 #[cfg(feature = "kafka")]
 mod http;
+#[cfg(all(feature = "kafka", feature = "live"))]
+mod leases;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "kafka")]
@@ -61,17 +64,19 @@ mod served;
 mod service;
 #[cfg(feature = "kafka")]
 mod snapshots;
-#[cfg(all(feature = "kafka", feature = "live"))]
+#[cfg(feature = "live")]
 mod sources;
 #[cfg(feature = "kafka")]
 mod state;
 mod tap;
 mod tls;
 mod v1;
-#[cfg(all(feature = "kafka", feature = "live"))]
+#[cfg(feature = "live")]
 mod webhooks;
 #[cfg(not(feature = "kafka"))]
 mod without_kafka;
+#[cfg(not(feature = "live"))]
+mod without_live;
 
 pub use address::{HttpAddress, address_of};
 pub use admin_token::{AdminAccess, AdminError, admin_access};

@@ -77,7 +77,7 @@ pub(super) fn answer(
     let mut http = None;
     if !pipeline.http.listen.is_empty() {
         let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(answerer), Arc::clone(&front));
-        let (_, serving) = v1::start(pipeline, &pipeline.http.listen, Arc::new(memory))?;
+        let (_, serving) = v1::start(pipeline, &pipeline.http.listen, Arc::new(memory), axum::Router::new())?;
         say(&http.insert(serving).url);
     }
     let (done_out, done) = unbounded();

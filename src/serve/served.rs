@@ -6,6 +6,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use axum::Router;
+
 use super::{ServeError, address, api::Api, v1};
 use crate::{
     config::Pipeline,
@@ -21,13 +23,18 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Opens the memory and listens on an address.
+    /// Opens the memory and listens on an address; `open` as for [`v1::start`].
     ///
     /// # Errors
     /// [`ServeError`]: the directory is in use, the address is taken, or the memory cannot be opened.
-    pub(super) fn open(pipeline: &Pipeline, listen: &str, options: MemoryOptions<'_>) -> Result<Self, ServeError> {
+    pub(super) fn open(
+        pipeline: &Pipeline,
+        listen: &str,
+        options: MemoryOptions<'_>,
+        open: Router,
+    ) -> Result<Self, ServeError> {
         let memory = Arc::new(Memory::open_with(pipeline, options)?);
-        let (api, serving) = v1::start(pipeline, listen, Arc::clone(&memory))?;
+        let (api, serving) = v1::start(pipeline, listen, Arc::clone(&memory), open)?;
         let directory = pipeline.log.directory.clone();
         address::write(&directory, &serving.beside().to_string(), serving.local.as_ref())
             .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;

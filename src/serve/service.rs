@@ -46,7 +46,10 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     if pipeline.serve.hold == Hold::Assigned && roles(Role::Serve) {
         hold::check(&log)?;
     }
-    check_sources(pipeline)?;
+    #[cfg(not(feature = "live"))]
+    super::without_live::check(pipeline)?;
+    #[cfg(feature = "live")]
+    let webhooks = super::sources::open(pipeline)?;
     #[cfg(feature = "live")]
     if !pipeline.live.is_empty() {
         log.ensure_sources()?;
@@ -63,7 +66,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         snapshots: (roles(Role::Serve) && !pipeline.snapshot.directory.is_empty()).then_some(requests_out),
         reextractions: by_model.then_some(reextractions_out),
         #[cfg(feature = "live")]
-        webhooks: super::webhooks::Webhooks::open(&pipeline.live).map_err(PipelineError::from)?,
+        webhooks,
     });
     if !pipeline.metrics.listen.is_empty() {
         http::start(&pipeline.metrics.listen, Arc::clone(&state))?;
@@ -127,7 +130,7 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         }
         #[cfg(feature = "live")]
         if !pipeline.live.is_empty() {
-            scope.spawn(move || ended(super::sources::run(pipeline, log, state, stopping, say)));
+            scope.spawn(move || ended(super::leases::run(pipeline, log, state, stopping, say)));
         }
         let mut measured = Instant::now();
         let mut counted = [Usage::default(); Contract::ALL.len()];
@@ -145,15 +148,6 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
         stopping.store(true, Ordering::Relaxed);
     });
     sync::into_inner(failure).map_or(Ok(()), Err)
-}
-
-/// Whether the live sources can be opened here.
-fn check_sources(pipeline: &Pipeline) -> Result<(), ServeError> {
-    #[cfg(feature = "live")]
-    for settings in &pipeline.live {
-        crate::source::live::LiveSource::check(settings).map_err(PipelineError::from)?;
-    }
-    if cfg!(feature = "live") || pipeline.live.is_empty() { Ok(()) } else { Err(ServeError::NoLiveSources) }
 }
 
 /// Adds what the language model used since the last call.

@@ -1,167 +1,82 @@
-//! Live sources of a service: each runs where its lease lies.
+//! A live source that this process follows: what people and metrics learn of it.
 //!
-//! In: the sources of a pipeline. Out: their turns, metrics, and messages for people; a problem that
-//! repeats is said once. The consumer group gives each partition of the topic `sources` to one
-//! instance, which runs the sources of that partition, each on a thread. An instance that lost a
-//! partition and does not know it yet is fenced by the one that has it. Requests of platforms come in at
-//! `/sources/NAME`, on the listener that anybody may reach.
+//! In: a source, its webhooks, and who follows it. Out: a message where something changes; a problem that
+//! repeats is said once. Requests of the platform are let in for as long as the source is followed.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{Scope, ScopedJoinHandle},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    body::Bytes,
-    extract::{Path, State as Shared},
-    http::HeaderMap,
-    routing::post,
-};
+use crossbeam_channel::Receiver;
 
-use super::{error::ServeError, state::State};
+use super::{error::ServeError, webhooks::Webhooks};
 use crate::{
     config::{LiveSettings, Pipeline},
-    log::{
-        KafkaLog,
-        kafka::{
-            members::{Group, Member, Membership},
-            partition_of_source,
-        },
-    },
-    pipeline::{LiveEvent, LiveRun, PipelineError, follow_source},
-    sync,
-    telemetry::{OfSource, Skipped},
+    pipeline::{LiveEvent, LiveRun, PipelineError},
+    source::live::{Delivered, LiveSource},
+    telemetry::{Metrics, OfSource, Skipped},
 };
 
-/// How long the loop waits for changes of membership.
-const WAIT: Duration = Duration::from_millis(100);
-
-/// Takes what platforms send; a request without its platform's signature is refused.
-pub(super) fn routes() -> Router<Arc<State>> {
-    let taken = |Shared(state): Shared<Arc<State>>, Path(name): Path<String>, headers: HeaderMap, body: Bytes| async move {
-        state.webhooks.reply(&name, &headers, &body).await
-    };
-    Router::new().route("/sources/{name}", post(taken))
+/// Checks the sources of a pipeline as far as that goes without their platforms, and reads the secrets of
+/// their webhooks.
+pub(super) fn open(pipeline: &Pipeline) -> Result<Arc<Webhooks>, ServeError> {
+    pipeline.live.iter().try_for_each(LiveSource::check).map_err(PipelineError::from)?;
+    Ok(Arc::new(Webhooks::open(&pipeline.live).map_err(PipelineError::from)?))
 }
 
-/// Runs the sources that the group gives to this instance, until `stopping`.
-pub(super) fn run(
-    pipeline: &Pipeline,
-    log: &KafkaLog,
-    state: &State,
-    stopping: &AtomicBool,
-    say: &(dyn Fn(&str) + Sync),
-) -> Result<(), ServeError> {
-    let member = Member::join(log, Group::Sources)?;
-    let failure: Mutex<Option<PipelineError>> = Mutex::new(None);
-    // Sources whose lease this instance has lost stop one by one.
-    let stops: BTreeMap<&str, AtomicBool> =
-        pipeline.live.iter().map(|source| (source.name.as_str(), AtomicBool::new(true))).collect();
-    let in_partition = |partition: u32| pipeline.live.iter().filter(move |s| partition_of_source(&s.name) == partition);
-    std::thread::scope(|scope| {
-        let mut running: BTreeMap<&str, ScopedJoinHandle<'_, ()>> = BTreeMap::new();
-        let ended = loop {
-            if stopping.load(Ordering::Relaxed) || sync::lock(&failure).is_some() {
-                break Ok(());
-            }
-            let changes = match member.changes(WAIT) {
-                Ok(changes) => changes,
-                Err(error) => break Err(error.into()),
-            };
-            for change in changes {
-                match change {
-                    Membership::Assigned(partitions) => {
-                        for settings in partitions.into_iter().flat_map(in_partition) {
-                            let Some(stop) = stops.get(settings.name.as_str()) else { continue };
-                            if running.contains_key(settings.name.as_str()) {
-                                continue;
-                            }
-                            stop.store(false, Ordering::Relaxed);
-                            let task = Task { pipeline, log, state, settings, stop, stopping, failure: &failure, say };
-                            running.insert(&settings.name, task.start(scope));
-                        }
-                    }
-                    Membership::Revoked(partitions) => {
-                        for settings in partitions.into_iter().flat_map(in_partition) {
-                            let name = settings.name.as_str();
-                            if let (Some(stop), Some(thread)) = (stops.get(name), running.remove(name)) {
-                                stop.store(true, Ordering::Relaxed);
-                                drop(thread.join());
-                                say(&format!("source {name}: another instance has it"));
-                            }
-                        }
-                    }
-                }
-            }
-        };
-        stops.values().for_each(|stop| stop.store(true, Ordering::Relaxed));
-        ended
-    })
-    .and_then(|()| sync::into_inner(failure).map_or(Ok(()), |error| Err(error.into())))
+/// One source, and who hears of it.
+pub(super) struct Followed<'a> {
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) settings: &'a LiveSettings,
+    pub(super) webhooks: &'a Webhooks,
+    pub(super) metrics: Option<&'a Metrics>,
+    pub(super) say: &'a (dyn Fn(&str) + Sync),
 }
 
-/// One source on its thread.
-struct Task<'a> {
-    pipeline: &'a Pipeline,
-    log: &'a KafkaLog,
-    state: &'a State,
-    settings: &'a LiveSettings,
-    stop: &'a AtomicBool,
-    stopping: &'a AtomicBool,
-    failure: &'a Mutex<Option<PipelineError>>,
-    say: &'a (dyn Fn(&str) + Sync),
-}
-
-impl<'a> Task<'a> {
-    fn start<'scope>(self, scope: &'scope Scope<'scope, '_>) -> ScopedJoinHandle<'scope, ()>
-    where
-        'a: 'scope,
-    {
-        scope.spawn(move || {
-            if let Err(error) = self.follow() {
-                sync::lock(self.failure).get_or_insert(error);
-            }
-        })
-    }
-
-    fn follow(&self) -> Result<(), PipelineError> {
-        let Self { pipeline, log, state, settings, stop, stopping, say, .. } = *self;
+impl Followed<'_> {
+    /// Has `follow` follow it.
+    pub(super) fn by(
+        &self,
+        follow: impl FnOnce(LiveRun<'_>, &Receiver<Delivered>, &mut dyn FnMut(LiveEvent)) -> Result<(), PipelineError>,
+    ) -> Result<(), PipelineError> {
+        let Self { pipeline, settings, webhooks, say, .. } = *self;
         let name = &settings.name;
-        let of = OfSource { source: name.clone() };
         let gap = Duration::from_secs(u64::from(pipeline.window.gap_minutes) * 60);
         let run = LiveRun { settings, gap, fenced_pause: Duration::from_secs(2 * pipeline.log.kafka.session_seconds) };
-        let arriving = state.webhooks.admit(name);
-        let stop = || stop.load(Ordering::Relaxed) || stopping.load(Ordering::Relaxed);
         let mut last_problem = None;
-        let result = follow_source(log, run, &arriving, &stop, &mut |event| match event {
-            LiveEvent::Following => {
-                last_problem = None;
-                say(&format!("source {name}: followed by this instance"));
-            }
-            LiveEvent::Committed { events, rejects, skipped } => {
-                state.metrics.source_events.get_or_create(&of).inc_by(events);
-                state.metrics.source_rejects.get_or_create(&of).inc_by(rejects);
-                for (reason, count) in skipped {
-                    let of = Skipped { source: name.clone(), reason };
-                    state.metrics.source_skips.get_or_create(&of).inc_by(count);
+        let result = follow(run, &webhooks.admit(name), &mut |event| {
+            self.count(&event);
+            match event {
+                LiveEvent::Following => {
+                    last_problem = None;
+                    say(&format!("source {name}: followed"));
                 }
-            }
-            LiveEvent::Notice(notice) => say(&format!("source {name}: {notice}")),
-            LiveEvent::Interrupted { problem, after } => {
-                state.metrics.source_interruptions.get_or_create(&of).inc();
-                if last_problem.as_ref() != Some(&problem) {
-                    say(&format!("source {name}: {problem}; trying again in {:.1} s", after.as_secs_f64()));
+                LiveEvent::Committed { .. } => {}
+                LiveEvent::Notice(notice) => say(&format!("source {name}: {notice}")),
+                LiveEvent::Interrupted { problem, after } => {
+                    if last_problem.as_ref() != Some(&problem) {
+                        say(&format!("source {name}: {problem}; trying again in {:.1} s", after.as_secs_f64()));
+                    }
+                    last_problem = Some(problem);
                 }
-                last_problem = Some(problem);
             }
         });
-        state.webhooks.refuse(name);
+        webhooks.refuse(name);
         result
+    }
+
+    fn count(&self, event: &LiveEvent) {
+        let Some(metrics) = self.metrics else { return };
+        let source = &self.settings.name;
+        let of = OfSource { source: source.clone() };
+        match event {
+            LiveEvent::Committed { events, rejects, skipped } => {
+                metrics.source_events.get_or_create(&of).inc_by(*events);
+                metrics.source_rejects.get_or_create(&of).inc_by(*rejects);
+                for (reason, count) in skipped {
+                    metrics.source_skips.get_or_create(&Skipped { source: source.clone(), reason }).inc_by(*count);
+                }
+            }
+            LiveEvent::Interrupted { .. } => drop(metrics.source_interruptions.get_or_create(&of).inc()),
+            LiveEvent::Following | LiveEvent::Notice(_) => {}
+        }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct State {
     pub(super) snapshots: Option<Sender<SnapshotReply>>,
     /// Takes what platforms send to their sources.
     #[cfg(feature = "live")]
-    pub(super) webhooks: super::webhooks::Webhooks,
+    pub(super) webhooks: Arc<super::webhooks::Webhooks>,
     /// Takes requests to extract a bank again, where a language model extracts.
     pub(super) reextractions: Option<Sender<ReextractRequest>>,
 }

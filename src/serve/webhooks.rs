@@ -1,16 +1,25 @@
-//! Webhooks on the HTTP listener: requests of platforms on their way to their sources.
+//! Webhooks: requests of platforms on their way to their sources.
 //!
-//! In: requests to `/sources/NAME`. Out: 200 once everything in the request is durable; 401 where the
+//! In: requests to `/sources/NAME`, on a listener that anybody may reach. Out: 200 once everything in the request is durable; 401 where the
 //! signature is missing, wrong or old; 503 where this instance does not hold the source, or cannot
 //! store now: the platform sends again. A refused request leaves nothing behind.
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::{
+    Router,
+    body::{self, Body},
+    extract::{Path, State as Shared},
+    http::{HeaderMap, StatusCode},
+    routing::post,
+};
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
@@ -23,6 +32,25 @@ use crate::{
 const MOST_WAITING: usize = 1_024;
 /// How long a request waits to become durable.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Largest body, and the time in which it is whole.
+const MAX_BYTES: usize = 2 << 20;
+const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Takes what platforms send; a request without its platform's signature is refused.
+pub(super) fn routes(webhooks: Arc<Webhooks>) -> Router {
+    let taken =
+        async |Shared(webhooks): Shared<Arc<Webhooks>>, Path(name): Path<String>, headers: HeaderMap, body: Body| {
+            match tokio::time::timeout(BODY_TIMEOUT, body::to_bytes(body, MAX_BYTES)).await {
+                Ok(Ok(body)) => webhooks.reply(&name, &headers, &body).await,
+                Ok(Err(_)) => {
+                    (StatusCode::PAYLOAD_TOO_LARGE, format!("the body broke off, or has more than {MAX_BYTES} bytes\n"))
+                }
+                Err(_) => (StatusCode::REQUEST_TIMEOUT, "the body was not whole in time; send it again\n".to_owned()),
+            }
+        };
+    Router::new().route("/sources/{name}", post(taken)).with_state(webhooks)
+}
 
 /// The webhooks of all sources.
 #[derive(Debug, Default)]
@@ -86,7 +114,7 @@ impl Webhooks {
         }
         let again = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}; send it again\n"));
         if !door.is_open.load(Ordering::Relaxed) {
-            return again("another instance has this source");
+            return again("this process does not follow this source now");
         }
         let (durable, is_durable) = oneshot::channel();
         if door.leaving.try_send(Delivered { body: body.to_vec(), durable }).is_err() {

@@ -11,6 +11,10 @@ use crossbeam_channel::Sender;
 use super::{
     Answerer, Asked, Front, PipelineError, Progress, Service, WrittenSnapshots, status::MemoryStatus, upkeep::Upkeep,
 };
+#[cfg(feature = "live")]
+use super::{LiveEvent, LiveRun, follow_source};
+#[cfg(feature = "live")]
+use crate::source::live::Delivered;
 use crate::{
     config::{LogKind, Pipeline},
     log::{Log, Topic, Written},
@@ -88,6 +92,26 @@ impl Memory {
             upkeep.wake();
         }
         Ok(written)
+    }
+
+    /// Follows a live source until `stop`; see [`follow_source`].
+    ///
+    /// # Errors
+    /// As [`follow_source`].
+    #[cfg(feature = "live")]
+    pub(crate) fn follow(
+        &self,
+        run: LiveRun<'_>,
+        arriving: &crossbeam_channel::Receiver<Delivered>,
+        stop: &dyn Fn() -> bool,
+        tell: &mut dyn FnMut(LiveEvent),
+    ) -> Result<(), PipelineError> {
+        follow_source(&*self.log, run, arriving, stop, &mut |event| {
+            if let (LiveEvent::Committed { .. }, Some(upkeep)) = (&event, &self.upkeep) {
+                upkeep.wake();
+            }
+            tell(event);
+        })
     }
 
     /// Keeps what a source could not read, with the reason.

@@ -13,6 +13,8 @@ mod status;
 mod upkeep;
 
 use super::{Asked, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, service::Service};
+#[cfg(feature = "live")]
+use super::{LiveEvent, LiveRun, follow_source};
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::MemoryStatus;

@@ -11,8 +11,8 @@ use std::{
 use crate::{
     config::{Hold, Pipeline},
     log::{
-        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
-        partition_of,
+        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
+        Transaction, TransactionEnd, Written, partition_of,
     },
     model::{Bank, DeadLetter, MemoryKey, MemoryRecord, ModelRef, TurnEvent},
     pipeline::{PipelineError, Service},
@@ -377,6 +377,12 @@ struct SlowLog {
     log: Box<dyn Log>,
     allowed: Mutex<()>,
     reading: AtomicBool,
+}
+
+impl SourceLog for SlowLog {
+    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
+        self.log.take_source(source)
+    }
 }
 
 impl Log for SlowLog {

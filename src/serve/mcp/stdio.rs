@@ -130,7 +130,7 @@ fn open(pipeline: &Pipeline, say: &Say) -> Result<Opened, CallError> {
     let listen = if pipeline.http.listen.is_empty() { LISTEN } else { &pipeline.http.listen };
     let heard = Arc::clone(say);
     let options = MemoryOptions { edges: None, say: Box::new(move |text| heard(text)), progress: &mut |_| {} };
-    let (access, served) = match Served::open(pipeline, listen, options) {
+    let (access, served) = match Served::open(pipeline, listen, options, axum::Router::new()) {
         Ok(served) => (Access::Here(Arc::clone(served.api())), Some(served)),
         Err(ServeError::Pipeline(PipelineError::Log(LogError::InUse { directory, holder }))) => {
             let Some(address) = soon(|| address_of(&directory, &holder)) else {

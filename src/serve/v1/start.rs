@@ -5,6 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::Router;
 use crossbeam_channel::{Receiver, bounded};
 
 use super::{
@@ -57,7 +58,8 @@ impl Serving {
     }
 }
 
-/// Serves a memory at an address until the listener is dropped.
+/// Serves a memory at an address until the listener is dropped. `open` are routes of another interface that
+/// check their requests themselves.
 ///
 /// # Errors
 /// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log, or the language
@@ -66,12 +68,13 @@ pub(in crate::serve) fn start(
     pipeline: &Pipeline,
     address: &str,
     memory: Arc<Memory>,
+    open: Router,
 ) -> Result<(Arc<Api>, Serving), ServeError> {
     let api = Arc::new(Api::new(memory, Duration::from_millis(pipeline.serve.deadline_ms)));
     #[cfg(feature = "mcp")]
     let tools = mcp::routes(&api, pipeline)?;
     #[cfg(not(feature = "mcp"))]
-    let tools = axum::Router::new();
+    let tools = Router::new();
     let HttpSettings { hosts, certificate, key, .. } = &pipeline.http;
     let (say, messages) = bounded(MESSAGES);
     let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
@@ -88,7 +91,10 @@ pub(in crate::serve) fn start(
     let tls = tls.transpose().map_err(ServeError::Tls)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let is_plain = tls.is_none();
-    let routes = |address| routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door), tools.clone());
+    let routes = |address| {
+        let checked = routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door), tools.clone());
+        checked.merge(open.clone())
+    };
     let listening = listen(KEY, address, tls, routes)?;
     // The commands of this machine neither know the certificate nor another address.
     let is_beside = is_plain && listening.address.ip().is_loopback();

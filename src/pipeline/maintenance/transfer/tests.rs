@@ -8,7 +8,10 @@ use std::{
 use super::{export, file::FileReader, import, import::into_log};
 use crate::{
     config::Pipeline,
-    log::{self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written},
+    log::{
+        self, KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, SourceLog, SourceState, SourceWriter, Topic,
+        Transaction, TransactionEnd, Written,
+    },
     model::{Bank, DeadLetter, ModelRef, TurnEvent},
     pipeline::Service,
 };
@@ -18,6 +21,12 @@ struct FailingLog {
     log: Box<dyn Log>,
     left: AtomicU64,
     done: bool,
+}
+
+impl SourceLog for FailingLog {
+    fn take_source<'a>(&'a self, source: &str) -> Result<(Box<dyn SourceWriter + 'a>, SourceState), LogError> {
+        self.log.take_source(source)
+    }
 }
 
 impl Log for FailingLog {
