@@ -71,13 +71,17 @@ fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
 }
 
 fn quoted(units: &[Quoted<'_>], out: &mut String) {
-    // A turn that two units quote makes one line.
+    // A turn that two units quote makes one line. One of them may quote only its questions: the
+    // longer quote stays.
     let mut days: BTreeMap<(Date, &str), Lines<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
         let Some(excerpt) = excerpt else { continue };
         for part in excerpt.iter().filter_map(|at| unit.parts.get(*at)) {
             let day = days.entry((part.said_at.local().date(), &unit.session)).or_default();
-            day.insert((part.ordinal, &part.turn), part);
+            let line = day.entry((part.ordinal, &part.turn)).or_insert(part);
+            if line.text.len() < part.text.len() {
+                *line = part;
+            }
         }
     }
     let mut days: Vec<_> =
@@ -146,6 +150,27 @@ mod tests {
             context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None),
             "## 1 May 2024, 18:00\nPriya: I swam ## twice\n9 May: Tea now\n\n## 1 May 2024, 20:30\nPriya: Good night\n"
         );
+    }
+
+    #[test]
+    fn a_turn_that_one_unit_quotes_in_part_and_another_whole_stands_whole() {
+        let quotes = |text: &str| {
+            let mut unit = said(1, "", "2024-05-01T18:00:00Z", None);
+            unit.parts = vec![PartBody {
+                turn: "a".to_owned(),
+                ordinal: 0,
+                speaker: "Priya".to_owned(),
+                said_at: EventTime::parse("2024-05-01T18:00:00Z").unwrap(),
+                text: text.to_owned(),
+                marks: crate::model::Marks::default(),
+            }];
+            unit
+        };
+        let (whole, part, all) = (quotes("I swam. And you?"), quotes("And you?"), BTreeSet::from([0]));
+        for order in [[&whole, &part], [&part, &whole]] {
+            let text = context(order.map(|unit| (unit, Some(&all))), None);
+            assert_eq!(text, "## 1 May 2024, 18:00\nPriya: I swam. And you?\n");
+        }
     }
 
     fn said(id: u64, text: &str, at: &str, time: Option<(&str, &str)>) -> UnitBody {
