@@ -10,7 +10,10 @@ use ripplemem::{
     snapshot::AsOf,
 };
 
-use super::support::{self, ask, lines, open};
+use super::{
+    reembed::OTHER,
+    support::{self, ask, lines, open},
+};
 
 const SICK: &str = "sick";
 const WELL: &str = "well";
@@ -195,4 +198,96 @@ fn a_partition_waits_before_a_record_of_a_newer_build_and_is_answered_as_of_befo
             assert_eq!(answerer.digest(Some(&Bank::parse(bank).unwrap())).unwrap().value.units, 1, "{bank}");
         }
     }
+}
+
+/// The log with an unreadable record in place of the good one; gives its offset.
+fn spoil(settings: &Pipeline, key: &[u8], bad: Vec<u8>) -> u64 {
+    let log = log::open(&settings.log).unwrap();
+    put(&*log, SICK, key, Some(bad));
+    closed(&*log, SICK).offset
+}
+
+fn pipeline_file(home: &Path, name: &str, text: &str) -> String {
+    let path = home.join(name);
+    let log = home.join("log");
+    std::fs::write(&path, format!("version = 1\nlog.directory = {:?}\n{text}", log.display().to_string())).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+fn command(arguments: &[&str]) -> (i32, String, String) {
+    let done = support::ripplemem(arguments);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn an_export_leaves_out_what_it_cannot_read_and_names_it() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = banks(home.path(), "");
+    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    let more = lines(SICK, "other", &[("3", "Ann", "The spare paddle hangs in the shed")]);
+    let mut service = open(&settings);
+    let events: Vec<_> = more.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect();
+    service.log().append_turns(&events).unwrap();
+    service.catch_up().unwrap();
+    drop(service);
+    let pipeline = pipeline_file(home.path(), "p.toml", "embed.model = \"fixed\"\n");
+    for (number, (word, bad)) in spoiled(good.value.as_deref().unwrap()).into_iter().enumerate() {
+        let offset = spoil(&settings, &good.key, bad);
+        let file = home.path().join(format!("{number}.jsonl"));
+        let file = file.to_str().unwrap();
+        let (code, out, err) = command(&["export", "--bank", SICK, "--to", file, "--pipeline", &pipeline]);
+        assert_eq!(code, 3, "{word}: {err}");
+        assert!(err.contains(&format!("memory, partition 0, offset {offset} (bank sick")), "{word}: {err}");
+        assert!(err.contains(word) && out.contains("1 records"), "{word}: {out} {err}");
+        assert!(out.contains("1 unreadable records are not in the file"), "{word}: {out}");
+        // What it replaces may have the record.
+        let (code, _, err) = command(&["export", "--bank", SICK, "--to", file, "--pipeline", &pipeline]);
+        assert!(code == 1 && err.contains("exists"), "{word}: {code} {err}");
+        let there = tempfile::tempdir().unwrap();
+        let elsewhere = pipeline_file(there.path(), "p.toml", "embed.model = \"fixed\"\n");
+        let (code, _, err) = command(&["import", file, "--pipeline", &elsewhere]);
+        assert_eq!(code, 0, "{word}: {err}");
+    }
+}
+
+#[test]
+fn a_reembedding_copies_what_it_cannot_read_and_names_it() {
+    let words = ["not a memory record", "under the key of bank", "older than"];
+    for word in words {
+        let home = tempfile::tempdir().unwrap();
+        let settings = banks(home.path(), "");
+        let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+        let (_, bad) = spoiled(good.value.as_deref().unwrap()).into_iter().find(|(name, _)| *name == word).unwrap();
+        let offset = spoil(&settings, &good.key, bad.clone());
+        let pipeline = pipeline_file(home.path(), "p.toml", OTHER);
+        let (code, out, err) = command(&["reembed", "--pipeline", &pipeline]);
+        assert_eq!(code, 3, "{word}: {err}");
+        assert!(err.contains(&format!("memory, partition 0, offset {offset} (bank sick")), "{word}: {err}");
+        assert!(err.contains(word) && out.contains("1 unreadable records were copied"), "{word}: {out} {err}");
+        let mut moved = Pipeline::parse(&format!("version = 1\n{OTHER}")).unwrap();
+        moved.log = settings.log.clone();
+        let service = open(&moved);
+        assert!(refused(&service).contains(word));
+        assert_eq!(ask(&service, WELL, "Where is the kayak?").units.len(), 1, "{word}");
+        let copied = closed(service.log(), SICK);
+        assert_eq!((copied.key, copied.value), (good.key, Some(bad)), "{word}");
+    }
+}
+
+/// The vectors are made again, so a record whose vectors alone were wrong is mended.
+#[test]
+fn a_reembedding_mends_a_record_of_another_model() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = banks(home.path(), "");
+    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    for word in ["vectors of model", "components"] {
+        let (_, bad) = spoiled(good.value.as_deref().unwrap()).into_iter().find(|(name, _)| *name == word).unwrap();
+        spoil(&settings, &good.key, bad);
+    }
+    let mut other = settings.clone();
+    other.embed = Pipeline::parse(&format!("version = 1\n{OTHER}")).unwrap().embed;
+    let done = pipeline::reembed(&other, false, &mut |_| {}).unwrap();
+    assert_eq!(done.unreadable, []);
+    assert_eq!(ask(&open(&other), SICK, "Where is the kayak?").units.len(), 1);
 }

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// The deterministic embedder under another name and with another template.
-const OTHER: &str = "embed.model = \"other\"\n[embed.models.other]\nrunner = \"fixed\"\n\
+pub(crate) const OTHER: &str = "embed.model = \"other\"\n[embed.models.other]\nrunner = \"fixed\"\n\
                      turn_template = \"{speaker} told us {text}\"\nsemantic_threshold = 0.55\nquestion_floor = 0.1\nquestion_ceiling = 0.55\n";
 
 fn with(pipeline: &Pipeline, model: &str) -> Pipeline {

@@ -1,6 +1,7 @@
 //! `ripplemem export`.
 //!
-//! In: a bank. Out: a file with everything that the memory holds of it.
+//! In: a bank. Out: a file with everything that the memory holds of it; exit code 3 where a record of it
+//! cannot be read.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -12,8 +13,9 @@ use ripplemem::{
 };
 
 use super::{
+    exit_code::REJECTED,
     memory_arguments::MemoryArguments,
-    output::{print, say},
+    output::{print, say, say_unreadable},
     progress_bar::with_progress,
 };
 
@@ -33,11 +35,16 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (pipeline, bank, to) = (self.memory.pipeline()?, Bank::parse(&self.bank)?, &self.to);
-        let Exported { records, digest, lag } =
+        let Exported { records, digest, lag, unreadable } =
             with_progress(|progress| pipeline::export(&pipeline, &bank, to, progress))?;
         let bytes = std::fs::metadata(to).map_or(0, |file| file.len());
+        say_unreadable(&unreadable, "not in the file");
+        let lacking = match unreadable.len() {
+            0 => String::new(),
+            lacking => format!("; {lacking} unreadable records are not in the file"),
+        };
         print(&format!(
-            "{}: bank {bank}: {records} records, {:.1} MB; {}\n",
+            "{}: bank {bank}: {records} records, {:.1} MB; {}{lacking}\n",
             to.display(),
             bytes as f64 / 1e6,
             export_digest_text(&digest)
@@ -48,7 +55,7 @@ impl Export {
                  file: export again once `ripplemem lag` says 0"
             ));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
     }
 }
 

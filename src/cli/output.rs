@@ -5,6 +5,7 @@
 use std::io::Write;
 
 use anyhow::Result;
+use ripplemem::pipeline::UnreadableAt;
 
 /// Writes a part of the result to stdout, as it is.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -16,4 +17,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Writes a message for a person to stderr.
 pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "ripplemem: {text}"));
+}
+
+/// Names each record that a command could not read, and what became of it.
+pub(crate) fn say_unreadable(unreadable: &[UnreadableAt], outcome: &str) {
+    for at in unreadable {
+        say(&format!("{at}; {outcome}"));
+    }
 }

@@ -1,7 +1,7 @@
 //! `ripplemem reembed`.
 //!
 //! In: a memory whose vectors are of another model. Out: a memory with vectors of the pipeline's
-//! model, to which questions are switched at the end.
+//! model, to which questions are switched at the end; exit code 3 where a record could not be read.
 
 use std::process::ExitCode;
 
@@ -10,8 +10,9 @@ use clap::Args;
 use ripplemem::pipeline::{self, Reembedded};
 
 use super::{
+    exit_code::REJECTED,
     memory_arguments::MemoryArguments,
-    output::{print, say},
+    output::{print, say, say_unreadable},
     progress_bar::with_progress,
 };
 
@@ -29,11 +30,16 @@ pub(crate) struct Reembed {
 impl Reembed {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let pipeline = self.memory.pipeline()?;
-        let Reembedded { from, to, name, windows, written, dropped, kept } =
+        let Reembedded { from, to, name, windows, written, dropped, kept, unreadable } =
             with_progress(|progress| pipeline::reembed(&pipeline, self.drop_old, progress))?;
+        say_unreadable(&unreadable, "copied as it is; its bank stays quarantined");
+        let unread = match unreadable.len() {
+            0 => String::new(),
+            unread => format!("; {unread} unreadable records were copied as they are"),
+        };
         match from {
             Some(from) => print(&format!(
-                "{name}: {windows} records with vectors of {} instead of {}, {written} of them written now\n",
+                "{name}: {windows} records with vectors of {} instead of {}, {written} of them written now{unread}\n",
                 to.name, from.name
             ))?,
             None => print(&format!("{name}: nothing to do, no vector is of another model than {}\n", to.name))?,
@@ -47,6 +53,6 @@ impl Reembed {
                  remove it with `ripplemem reembed --drop-old` and the same pipeline, and delete its snapshots by hand",
             );
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REJECTED) })
     }
 }

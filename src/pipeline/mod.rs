@@ -37,8 +37,8 @@ pub use ingest::{ExtractionEvent, ReextractRequest, extract};
 #[cfg(feature = "live")]
 pub use live::{LiveEvent, LiveRun, follow_source};
 pub use maintenance::{
-    Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, check_model, diff,
-    estimate, export, import, reembed, synonym_table, take_snapshot,
+    Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, UnreadableAt,
+    check_model, diff, estimate, export, import, reembed, synonym_table, take_snapshot,
 };
 pub use progress::{Finished, Ingested, Progress};
 pub(crate) use replica::snapshots;

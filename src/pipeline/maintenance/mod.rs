@@ -10,6 +10,7 @@
 //! - `estimate`: the tokens that a language model would be sent for a source.
 //! - `check_model`: whether the embedding model can be loaded.
 //! - `synonyms`: a model's vocabulary to the table of synonyms.
+//! - `unreadable`: the records that such work could not read.
 
 mod check_model;
 mod estimate;
@@ -18,6 +19,7 @@ mod replay;
 mod snapshots;
 mod synonyms;
 mod transfer;
+mod unreadable;
 
 use super::{Answerer, AnswererOptions, PipelineError, Progress, WrittenSnapshots};
 
@@ -28,3 +30,4 @@ pub use replay::{Replay, ReplayError, ReplayRequest};
 pub use snapshots::{diff, take_snapshot};
 pub use synonyms::synonym_table;
 pub use transfer::{Exported, Imported, TransferError, export, import};
+pub use unreadable::UnreadableAt;

@@ -3,6 +3,8 @@
 //! In: a log whose vectors are of one model, a pipeline that names another. Out: the next
 //! generation of the memory topic, with the same records and new vectors, and the switch to it.
 //! Extracts nothing. No record holds vectors of two models, and no memory follows two generations.
+//! A record that no build can use is copied as it is, after the parts of its window that can be read, and
+//! named: its bank stays quarantined.
 //!
 //! A record is written when the next generation lacks it, or holds a different one apart from the
 //! vectors. That is the only progress, so a killed run continues where it stopped. The records of a
@@ -20,7 +22,7 @@ use crate::{
     model::{MemoryKey, MemoryRecord, ModelRef, Vector, WindowState},
 };
 
-use super::{PipelineError, Progress};
+use super::{PipelineError, Progress, unreadable::UnreadableAt};
 use crate::pipeline::{
     ingest::{self, Declined, Drafted, MAX_VALUE_BYTES, Made, Vectors},
     replica::{LiveRecords, model_of, record_of},
@@ -50,6 +52,8 @@ pub struct Reembedded {
     pub dropped: Vec<String>,
     /// Whether an old generation was kept.
     pub kept: bool,
+    /// The live records that were copied unread, where they lay before.
+    pub unreadable: Vec<UnreadableAt>,
 }
 
 /// Fills the next generation with vectors of the pipeline's model, and switches to it.
@@ -65,14 +69,17 @@ pub fn reembed(
     let mut vectors = Vectors::with_separate_cache(pipeline);
     let to = vectors.embedder()?.model().clone();
     let from = model_of(&*log)?.filter(|from| *from != to);
-    let (mut windows, mut written) = (0, 0);
+    let (mut windows, mut written, mut unreadable) = (0, 0, Vec::new());
     if from.is_some() {
         log.begin_next()?;
         for _ in 0..ROUNDS {
             let before = written;
             windows = 0;
+            unreadable.clear();
             for partition in 0..log.partitions() {
-                let mut copy = Copy { pipeline, log: &*log, partition, to: &to, vectors: &mut vectors, written: 0 };
+                let vectors = &mut vectors;
+                let unreadable = &mut unreadable;
+                let mut copy = Copy { pipeline, log: &*log, partition, to: &to, vectors, written: 0, unreadable };
                 windows += copy.run(progress)?;
                 written += copy.written;
             }
@@ -87,12 +94,12 @@ pub fn reembed(
     vectors.discard();
     let dropped = if drop_old { log.drop_old()? } else { Vec::new() };
     let (name, kept) = (memory_name(log.generation()), from.is_some() && !drop_old);
-    Ok(Reembedded { from, to, name, windows, written, dropped, kept })
+    Ok(Reembedded { from, to, name, windows, written, dropped, kept, unreadable })
 }
 
 /// A window's record in the next generation.
 struct Written {
-    /// Hash of the record without its vectors; None when they are of another model.
+    /// Hash of the window without its vectors; None when they are of another model.
     hash: Option<blake3::Hash>,
     parts: u32,
 }
@@ -105,6 +112,7 @@ struct Copy<'c> {
     to: &'c ModelRef,
     vectors: &'c mut Vectors,
     written: u64,
+    unreadable: &'c mut Vec<UnreadableAt>,
 }
 
 impl Copy<'_> {
@@ -117,21 +125,23 @@ impl Copy<'_> {
         let Some(position) = old.end.position else { return Ok(0) };
         let next = LiveRecords::of(log, Topic::NextMemory, partition, |_, _| Ok(true))?;
         let mut in_next: HashMap<Vec<u8>, Written> = HashMap::new();
-        each_window(log, &next, partition, &mut |key, record, parts| {
-            let ours = record.model == *self.to;
-            in_next.insert(key.to_bytes(), Written { hash: ours.then(|| without_vectors(&record)), parts });
+        each_window(log, &next, partition, &mut |window| {
+            let ours = window.record.as_ref().is_none_or(|record| record.model == *self.to);
+            let hash = ours.then(|| without_vectors(&window));
+            in_next.insert(window.key.to_bytes(), Written { hash, parts: window.parts });
             Ok(())
         })?;
         let (mut windows, mut waiting, mut units) = (0, Vec::new(), 0);
         let total = old.len();
-        each_window(log, &old, partition, &mut |key, record, _| {
+        each_window(log, &old, partition, &mut |window| {
             windows += 1;
-            let found = in_next.remove(&key.to_bytes());
-            if found.as_ref().is_some_and(|found| found.hash == Some(without_vectors(&record))) {
+            let found = in_next.remove(&window.key.to_bytes());
+            self.unreadable.extend(window.unread.iter().map(|(_, at)| at.clone()));
+            if found.as_ref().is_some_and(|found| found.hash == Some(without_vectors(&window))) {
                 return Ok(());
             }
-            units += record.units.len();
-            waiting.push((key, record, found.map_or(1, |found| found.parts)));
+            units += window.record.as_ref().map_or(0, |record| record.units.len());
+            waiting.push((window, found.map_or(1, |found| found.parts)));
             if units >= UNITS_AT_ONCE {
                 units = 0;
                 self.write(std::mem::take(&mut waiting), position)?;
@@ -158,17 +168,19 @@ impl Copy<'_> {
     }
 
     /// Embeds and writes records; each with the number of parts that the next generation has of it.
-    fn write(&mut self, windows: Vec<(MemoryKey, MemoryRecord, u32)>, position: u64) -> Result<(), PipelineError> {
+    fn write(&mut self, windows: Vec<(LiveWindow, u32)>, position: u64) -> Result<(), PipelineError> {
         if windows.is_empty() {
             return Ok(());
         }
         let settings = &self.pipeline.extract;
+        let drafts =
+            |record: &MemoryRecord| record.units.iter().map(|unit| draft_from_record(unit, record, settings)).collect();
         let drafted: Vec<Drafted> = windows
             .iter()
-            .map(|(key, record, _)| Drafted {
-                bank: key.bank.clone(),
-                window: key.window.clone(),
-                drafts: record.units.iter().map(|unit| draft_from_record(unit, record, settings)).collect(),
+            .map(|(window, _)| Drafted {
+                bank: window.key.bank.clone(),
+                window: window.key.window.clone(),
+                drafts: window.record.as_ref().map(drafts).unwrap_or_default(),
             })
             .collect();
         let Made { model, units: made, problems } = self.vectors.units(&drafted)?;
@@ -181,16 +193,21 @@ impl Copy<'_> {
         let mut records: Vec<KeyedValue> = Vec::new();
         self.written += windows.len() as u64;
         let mut closed = Vec::new();
-        for (((key, record, before), units), drafted) in windows.into_iter().zip(made).zip(&drafted) {
-            if record.state == WindowState::Final {
-                closed.push(drafted);
+        for (((window, before), units), drafted) in windows.into_iter().zip(made).zip(&drafted) {
+            let LiveWindow { key, record, unread, .. } = window;
+            let mut values = Vec::new();
+            if let Some(record) = record {
+                if record.state == WindowState::Final {
+                    closed.push(drafted);
+                }
+                let record = MemoryRecord { model: model.clone(), units, ..record };
+                values = ingest::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
+                    partition: self.partition,
+                    offset: position,
+                    problem: format!("window {:?} has no JSON form: {e}", record.window),
+                })?;
             }
-            let record = MemoryRecord { model: model.clone(), units, ..record };
-            let values = ingest::values(&record, MAX_VALUE_BYTES).map_err(|e| PipelineError::Record {
-                partition: self.partition,
-                offset: position,
-                problem: format!("window {:?} has no JSON form: {e}", record.window),
-            })?;
+            values.extend(unread.into_iter().map(|(value, _)| value));
             let removed = std::iter::repeat_n(None, (before as usize).saturating_sub(values.len()));
             let key = |part| MemoryKey { part, ..key.clone() }.to_bytes();
             records.extend((0..).map(key).zip(values.into_iter().map(Some).chain(removed)));
@@ -200,44 +217,74 @@ impl Copy<'_> {
     }
 }
 
-/// Gives every live record to `show`, its parts joined, with their number.
+/// The live record of a window or of an open turn, its parts joined.
+struct LiveWindow {
+    /// The key of its first part.
+    key: MemoryKey,
+    /// What can be read of it.
+    record: Option<MemoryRecord>,
+    /// The values that cannot be read.
+    unread: Vec<(Vec<u8>, UnreadableAt)>,
+    parts: u32,
+}
+
+/// A part: its record, or its value and why that gives none.
+type Part = Result<MemoryRecord, (Vec<u8>, UnreadableAt)>;
+
+/// Gives every live record to `show`.
 fn each_window(
     log: &dyn Log,
     live: &LiveRecords,
     partition: u32,
-    show: &mut dyn FnMut(MemoryKey, MemoryRecord, u32) -> Result<(), PipelineError>,
+    show: &mut dyn FnMut(LiveWindow) -> Result<(), PipelineError>,
 ) -> Result<(), PipelineError> {
     let parts = live.parts()?;
-    let mut waiting: HashMap<Vec<u8>, BTreeMap<u32, MemoryRecord>> = HashMap::new();
+    let mut waiting: HashMap<Vec<u8>, BTreeMap<u32, Part>> = HashMap::new();
     live.each(log, &mut |key, record| {
-        let value = record_of(partition, record)?;
+        let unread = |problem| {
+            let at = UnreadableAt::new(log, partition, key, record, problem);
+            (record.value.clone().unwrap_or_default(), at)
+        };
+        let part = record_of(partition, key, record)?.map_err(unread);
         let whole = MemoryKey { part: 0, ..key.clone() };
         let bytes = whole.to_bytes();
-        let Some(count) = parts.get(&bytes) else { return show(whole, value, 1) };
+        let count = parts.get(&bytes).copied().unwrap_or(1);
         let joined = waiting.entry(bytes.clone()).or_default();
-        joined.insert(key.part, value);
-        if joined.len() < *count as usize {
+        joined.insert(key.part, part);
+        if joined.len() < count as usize {
             return Ok(());
         }
-        let mut rest = waiting.remove(&bytes).unwrap_or_default().into_values();
-        let Some(mut first) = rest.next() else { return Ok(()) };
-        for part in rest {
-            first.turns.extend(part.turns);
-            first.units.extend(part.units);
+        let mut window = LiveWindow { key: whole, record: None, unread: Vec::new(), parts: count };
+        for part in waiting.remove(&bytes).unwrap_or_default().into_values() {
+            match (part, &mut window.record) {
+                (Ok(part), Some(first)) => {
+                    first.turns.extend(part.turns);
+                    first.units.extend(part.units);
+                }
+                (Ok(part), none) => *none = Some(part),
+                (Err(unread), _) => window.unread.push(unread),
+            }
         }
-        show(whole, first, *count)
+        show(window)
     })
 }
 
-/// A hash of a record without its vectors and their model.
-fn without_vectors(record: &MemoryRecord) -> blake3::Hash {
-    let mut bare = record.clone();
-    bare.model = ModelRef { name: String::new(), hash: String::new() };
-    for unit in &mut bare.units {
-        unit.vector = Vector([].into());
-        for part in &mut unit.parts {
-            (part.vectors, part.pair) = (Vec::new(), None);
+/// A hash of a window without the vectors of its record and their model.
+fn without_vectors(window: &LiveWindow) -> blake3::Hash {
+    let mut hash = blake3::Hasher::new();
+    if let Some(record) = &window.record {
+        let mut bare = record.clone();
+        bare.model = ModelRef { name: String::new(), hash: String::new() };
+        for unit in &mut bare.units {
+            unit.vector = Vector([].into());
+            for part in &mut unit.parts {
+                (part.vectors, part.pair) = (Vec::new(), None);
+            }
         }
+        hash.update(&serde_json::to_vec(&bare).unwrap_or_default());
     }
-    blake3::hash(&serde_json::to_vec(&bare).unwrap_or_default())
+    for (value, _) in &window.unread {
+        hash.update(value);
+    }
+    hash.finalize()
 }

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 
 use crate::{
     log::{Log, Record, Topic, TransactionEnd},
-    model::{Invalid, MemoryKey, MemoryRecord, ModelRef},
+    model::{Bank, Invalid, MemoryKey, MemoryRecord, ModelRef},
 };
 
 use super::{
     PipelineError,
-    record_value::{Unread, read_value},
+    record_value::{Unread, check_schema, read_record},
 };
 
 /// Records read at once.
@@ -120,21 +120,38 @@ fn key_of(partition: u32, record: &Record) -> Result<MemoryKey, PipelineError> {
     MemoryKey::from_bytes(&record.key).map_err(failed)
 }
 
-/// A live record's value.
-pub(in crate::pipeline) fn record_of(partition: u32, record: &Record) -> Result<MemoryRecord, PipelineError> {
-    read_value(record.value.as_deref().unwrap_or_default()).map_err(|unread| {
-        let remedy = if matches!(unread, Unread::Newer(_)) { "" } else { "; restore the log from a copy" };
-        PipelineError::Record { partition, offset: record.offset, problem: format!("{unread}{remedy}") }
-    })
+/// A live record's value; the inner error says why no build can use it.
+///
+/// # Errors
+/// [`PipelineError::Waits`] for a record of a newer schema.
+pub(in crate::pipeline) fn record_of(
+    partition: u32,
+    key: &MemoryKey,
+    record: &Record,
+) -> Result<Result<MemoryRecord, String>, PipelineError> {
+    match read_record(key, record.value.as_deref().unwrap_or_default()) {
+        Ok(value) => Ok(Ok(value)),
+        Err(Unread::Unreadable(problem)) => Ok(Err(problem)),
+        Err(newer @ Unread::Newer(_)) => {
+            Err(PipelineError::Waits { partition, offset: record.offset, problem: newer.to_string() })
+        }
+    }
 }
 
 /// The model of a log's vectors; None where it holds no vector. Unreadable records are passed over.
 pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, PipelineError> {
     #[derive(serde::Deserialize)]
     struct ModelOnly {
+        bank: Bank,
         model: ModelRef,
         units: Vec<serde::de::IgnoredAny>,
     }
+    let has_vectors = |record: &Record| {
+        let (key, value) = (MemoryKey::from_bytes(&record.key).ok()?, record.value.as_deref()?);
+        check_schema(value).ok()?;
+        let read = serde_json::from_slice::<ModelOnly>(value).ok()?;
+        (read.bank == key.bank && !read.units.is_empty()).then_some(read.model)
+    };
     for partition in 0..log.partitions() {
         let mut at = 0;
         loop {
@@ -143,12 +160,8 @@ pub(in crate::pipeline) fn model_of(log: &dyn Log) -> Result<Option<ModelRef>, P
                 break;
             }
             at = batch.next;
-            for record in &batch.records {
-                let Some(value) = &record.value else { continue };
-                let Ok(read) = serde_json::from_slice::<ModelOnly>(value) else { continue };
-                if !read.units.is_empty() {
-                    return Ok(Some(read.model));
-                }
+            if let Some(model) = batch.records.iter().find_map(has_vectors) {
+                return Ok(Some(model));
             }
         }
     }

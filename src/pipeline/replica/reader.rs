@@ -22,7 +22,7 @@ use crate::{
 use super::{
     PipelineError,
     held::Held,
-    record_value::{Unread, read_value},
+    record_value::{Unread, check_bank, read_value},
 };
 
 /// Records read at once.
@@ -230,9 +230,7 @@ impl Reader {
 
     /// A record as the dataflow takes it; an error for vectors that cannot be compared with the others.
     fn extraction(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
-        if record.bank != key.bank {
-            return Err(format!("a record of bank {} under the key of bank {}", record.bank, key.bank));
-        }
+        check_bank(key, record)?;
         let Some(unit) = record.units.first() else { return Extraction::new(record, 0) };
         let dimensions = self.dimensions.unwrap_or(unit.vector.0.len());
         if let Some(model) = self.model.as_ref().filter(|model| **model != record.model) {

@@ -3,7 +3,7 @@
 //! In: bytes. Out: the record, or which of two things keeps this build from reading it: a newer
 //! schema, which another build reads, or contents that no build can use. Knows no log.
 
-use crate::model::{MemoryRecord, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
+use crate::model::{MemoryKey, MemoryRecord, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
 
 /// Why a value gave no record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,27 @@ struct Version {
 pub(in crate::pipeline) fn read_value(value: &[u8]) -> Result<MemoryRecord, Unread> {
     check_schema(value)?;
     serde_json::from_slice(value).map_err(|e| not_a_record(&e))
+}
+
+/// Reads the value of a key.
+///
+/// # Errors
+/// [`Unread`].
+pub(in crate::pipeline) fn read_record(key: &MemoryKey, value: &[u8]) -> Result<MemoryRecord, Unread> {
+    let record = read_value(value)?;
+    check_bank(key, &record).map_err(Unread::Unreadable)?;
+    Ok(record)
+}
+
+/// Fails for the record of another bank than its key's.
+///
+/// # Errors
+/// The problem.
+pub(in crate::pipeline) fn check_bank(key: &MemoryKey, record: &MemoryRecord) -> Result<(), String> {
+    if record.bank == key.bank {
+        return Ok(());
+    }
+    Err(format!("a record of bank {} under the key of bank {}", record.bank, key.bank))
 }
 
 /// Fails for a value of a schema that this build does not read.

@@ -64,6 +64,19 @@ pub enum TransferError {
         /// What differs.
         problem: String,
     },
+    /// The file would replace one that may have what cannot be read.
+    #[error(
+        "{path}: exists, and {records} record(s) of the bank cannot be read, which the new file would lack: {first}; \
+         `ripplemem import` of an earlier export mends them, or name another file"
+    )]
+    WouldReplace {
+        /// The file.
+        path: PathBuf,
+        /// How many records cannot be read.
+        records: usize,
+        /// The first of them, and why.
+        first: String,
+    },
     /// The log has no record of the bank.
     #[error("bank {bank}: the log has no record of it; `ripplemem tap memory` shows its records")]
     UnknownBank {

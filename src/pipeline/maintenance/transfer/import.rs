@@ -240,8 +240,9 @@ fn finish(
     let mut memory = BankMemory::start(pipeline)?;
     let live = LiveRecords::of(log, Topic::Memory, partition, |key, _| Ok(key.bank == header.bank))?;
     live.each(log, &mut |key, record| {
-        let value = record_of(partition, record)?;
-        memory.take(key, &value)?.map_err(|problem| PipelineError::Record { partition, offset: record.offset, problem })
+        let failed = |problem| PipelineError::Record { partition, offset: record.offset, problem };
+        let value = record_of(partition, key, record)?.map_err(failed)?;
+        memory.take(key, &value)?.map_err(failed)
     })?;
     let (digest, here) = (memory.digest()?, edge_settings(pipeline));
     let names: std::collections::BTreeSet<&String> = header.settings.keys().chain(here.keys()).collect();

@@ -19,7 +19,7 @@ mod import;
 #[cfg(test)]
 mod tests;
 
-use super::PipelineError;
+use super::{PipelineError, unreadable::UnreadableAt};
 
 pub use error::TransferError;
 pub use export::{Exported, export};
