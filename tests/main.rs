@@ -34,6 +34,7 @@ mod live_recorded;
 mod live_slack;
 mod llm;
 mod mcp;
+mod mem0;
 mod model_process;
 mod model_proxy;
 mod mutated;

@@ -26,6 +26,8 @@ pub struct HttpSettings {
     /// PEM file of the certificate's private key, relative to the pipeline file.
     #[serde(default)]
     pub key: Option<PathBuf>,
+    /// Also serves the routes of Mem0's platform that its client calls (docs/mem0.md). Needs an embedded log.
+    pub mem0: bool,
 }
 
 impl HttpSettings {
@@ -34,7 +36,7 @@ impl HttpSettings {
     /// # Errors
     /// What is wrong with which setting, and what to write.
     pub fn check(&self, access: &AccessSettings) -> Result<(), String> {
-        let Self { listen, hosts, certificate, key } = self;
+        let Self { listen, hosts, certificate, key, mem0: _ } = self;
         if certificate.is_some() != key.is_some() {
             return Err("http.certificate, http.key: one of them is missing; set both, or none".to_owned());
         }

@@ -197,6 +197,11 @@ impl Pipeline {
                             remove it"
                     .to_owned());
             }
+            if self.http.mem0 {
+                return Err("http.mem0: these routes list turns, which needs the index of a log in a directory; set \
+                            log.kind = \"embedded\", or remove it"
+                    .to_owned());
+            }
             if self.serve.hold == Hold::Assigned {
                 return Err(
                     "http.listen: an instance that holds a part of the memory cannot answer for the rest over \

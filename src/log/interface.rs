@@ -1,5 +1,7 @@
 //! The interface that both logs implement.
 
+use std::ops::ControlFlow;
+
 use super::{KeyedValue, LiveKey, LogError, ReadBatch, Record, SourceLog, Topic, Transaction, TransactionEnd, Written};
 use crate::model::{DeadLetter, ModelRef, TurnEvent};
 
@@ -35,6 +37,16 @@ pub trait Log: SourceLog {
     /// keeps deletions only until its next start. `None` for a log that keeps them for
     /// [`super::REMOVALS_KEPT_MS`].
     fn live_keys(&self, partition: u32) -> Result<Option<Vec<LiveKey>>, LogError>;
+    /// Calls `each` with the live records of a memory partition whose keys begin with `prefix`, by key, as of
+    /// one moment, until it breaks off. False for a log without an index of its keys, as Kafka's.
+    fn live_records(
+        &self,
+        _partition: u32,
+        _prefix: &[u8],
+        _each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<bool, LogError> {
+        Ok(false)
+    }
     /// Calls `each` with every memory record that transactions of a turns partition wrote, in
     /// order, including superseded records that are still stored. Returns the read position.
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError>;

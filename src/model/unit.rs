@@ -326,6 +326,13 @@ impl MemoryKey {
         out
     }
 
+    /// What the bytes of all keys of a bank begin with, and those of no other bank.
+    #[must_use]
+    pub fn prefix(bank: &Bank) -> Vec<u8> {
+        // A bank has at most 128 bytes.
+        [&(bank.as_str().len() as u16).to_be_bytes()[..], bank.as_str().as_bytes()].concat()
+    }
+
     /// Reads [`Self::to_bytes`] back.
     ///
     /// # Errors

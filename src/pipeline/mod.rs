@@ -28,7 +28,7 @@ mod replica;
 mod service;
 
 pub use cancellation::{Cancellation, Ended};
-pub use engine::{Memory, MemoryOptions, MemoryStatus};
+pub use engine::{HeldTurn, Memory, MemoryOptions, MemoryStatus, TurnVersion};
 pub use error::PipelineError;
 pub use front::{Asked, Front, FrontLoad, parse_after, parse_as_of, refusal};
 pub use ingest::unit_texts;

@@ -5,11 +5,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    ops::ControlFlow,
     path::PathBuf,
     sync::{Mutex, MutexGuard},
 };
 
-use fjall::{OwnedWriteBatch, PersistMode};
+use fjall::{OwnedWriteBatch, PersistMode, Readable as _};
 use jiff::Timestamp;
 
 use super::{
@@ -431,6 +432,33 @@ impl Log for EmbeddedLog {
             }
         }
         Ok(Some(keys))
+    }
+
+    fn live_records(
+        &self,
+        partition: u32,
+        prefix: &[u8],
+        each: &mut dyn FnMut(&Record) -> ControlFlow<()>,
+    ) -> Result<bool, LogError> {
+        self.check_partition(Topic::Memory, partition)?;
+        let failed = |e| store::failed(&self.directory, "a read", e);
+        let moment = self.store.database.snapshot();
+        for row in moment.prefix(&self.store.memory.index, record::index_key(partition, prefix)) {
+            let (_, entry) = row.into_inner().map_err(failed)?;
+            let (offset, live) = record::decode_index(&entry)
+                .ok_or_else(|| self.damaged(Topic::Memory, partition, 0, "has an unreadable index entry"))?;
+            if !live {
+                continue;
+            }
+            let value = moment.get(&self.store.memory.records, record_key(partition, offset)).map_err(failed)?;
+            let value = value.ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "is missing"))?;
+            let record = decode(offset, &value);
+            let record = record.ok_or_else(|| self.damaged(Topic::Memory, partition, offset, "is unreadable"))?;
+            if each(&record).is_break() {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     fn replay(&self, partition: u32, each: &mut dyn FnMut(&Record)) -> Result<u64, LogError> {

@@ -9,7 +9,8 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Answerer, Asked, Front, PipelineError, Progress, Service, WrittenSnapshots, status::MemoryStatus, upkeep::Upkeep,
+    Answerer, Asked, Front, PipelineError, Progress, Service, WrittenSnapshots, status::MemoryStatus, turns,
+    upkeep::Upkeep,
 };
 #[cfg(feature = "live")]
 use super::{LiveEvent, LiveRun, follow_source};
@@ -132,6 +133,35 @@ impl Memory {
         self.put([TurnEvent::Deletion(deletion)])
     }
 
+    /// The turns of a bank by time, each as last edited; with `only`, the one with this id. Reads all records of
+    /// the bank: for lists, not for questions.
+    ///
+    /// # Errors
+    /// [`PipelineError`] where the log failed, or is on Kafka.
+    pub fn turns(&self, bank: &Bank, only: Option<&str>) -> Result<Vec<turns::HeldTurn>, PipelineError> {
+        turns::turns(&*self.log, bank, only)
+    }
+
+    /// When a record of the turns topic was appended, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// [`PipelineError::Log`].
+    pub fn append_ms(&self, bank: &Bank, offset: u64) -> Result<Option<i64>, PipelineError> {
+        turns::append_ms(&*self.log, bank, offset)
+    }
+
+    /// The versions of a turn that the memory holds, oldest first; none where it does not hold it. Reads the
+    /// bank's partition of the turns topic.
+    ///
+    /// # Errors
+    /// As [`Self::turns`].
+    pub fn versions(&self, bank: &Bank, turn: &str) -> Result<Vec<turns::TurnVersion>, PipelineError> {
+        match self.turns(bank, Some(turn))?.first() {
+            Some(held) => turns::versions(&*self.log, bank, turn, held.offset),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Answers a question. Whoever drops the future cancels the question.
     ///
     /// # Errors
@@ -172,7 +202,13 @@ impl Memory {
     /// The banks that hold something, by name.
     #[must_use]
     pub fn banks(&self) -> Vec<Bank> {
-        self.answerer.banks().into_iter().collect()
+        self.banks_where(&|_| true)
+    }
+
+    /// The banks that hold something and pass, by name.
+    #[must_use]
+    pub fn banks_where(&self, passes: &dyn Fn(&Bank) -> bool) -> Vec<Bank> {
+        self.answerer.banks(passes).into_iter().collect()
     }
 
     /// Counts of units and edges of one bank or of all, a hash that depends only on the set, and the

@@ -6,10 +6,12 @@
 //!
 //! - `memory`: the surface, which this library's users and every server call.
 //! - `status`: how it is.
+//! - `turns`: the turns of a bank, for those who list them.
 //! - `upkeep`: the threads behind it: extraction, and snapshots by the interval.
 
 mod memory;
 mod status;
+mod turns;
 mod upkeep;
 
 use super::{Asked, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, service::Service};
@@ -18,3 +20,4 @@ use super::{LiveEvent, LiveRun, follow_source};
 
 pub use memory::{Memory, MemoryOptions};
 pub use status::MemoryStatus;
+pub use turns::{HeldTurn, TurnVersion};

@@ -552,12 +552,12 @@ impl Answerer {
         self.shards.all().iter().map(|shard| sync::read(&shard.held).quarantined_banks()).sum()
     }
 
-    /// The banks with live records, by name.
+    /// The banks with live records that pass, by name.
     #[must_use]
-    pub fn banks(&self) -> BTreeSet<Bank> {
+    pub fn banks(&self, passes: &dyn Fn(&Bank) -> bool) -> BTreeSet<Bank> {
         let mut banks = BTreeSet::new();
         for shard in self.shards.all() {
-            banks.extend(sync::read(&shard.held).all_banks().cloned());
+            banks.extend(sync::read(&shard.held).all_banks().filter(|bank| passes(bank)).cloned());
         }
         banks
     }

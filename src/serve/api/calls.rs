@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The calls of one memory.
 pub struct Api {
-    memory: Arc<Memory>,
+    pub(super) memory: Arc<Memory>,
     /// The deadline of a question that names none.
     deadline: Duration,
 }
@@ -189,7 +189,7 @@ impl Api {
     }
 
     /// Whether the memory reflects turns, within a time.
-    async fn reflects(&self, written: &Written, wait: Duration) -> bool {
+    pub(super) async fn reflects(&self, written: &Written, wait: Duration) -> bool {
         let until = Instant::now() + wait;
         loop {
             let now = Instant::now();
@@ -225,7 +225,9 @@ fn wait(wait_ms: Option<u64>) -> Result<Duration, Problem> {
 }
 
 /// Does blocking work beside the runtime's thread.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     let failed = |_| Problem::new(Code::Failed, "the request panicked; this is a defect, please report it");
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }

@@ -6,10 +6,12 @@
 //! - `calls`: the calls.
 //! - `forms`: what goes in and what comes out, each with one JSON form; an answer is [`crate::model::Evidence`].
 //! - `problem`: why there is no answer (RFC 9457).
+//! - `turns`: the turns of a bank, for interfaces that list them.
 
 mod calls;
 mod forms;
 mod problem;
+mod turns;
 
 pub use calls::Api;
 pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns};

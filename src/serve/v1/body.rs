@@ -20,22 +20,22 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The room for all bodies.
 #[derive(Clone)]
-pub(super) struct Bodies(Arc<Semaphore>);
+pub(in crate::serve) struct Bodies(Arc<Semaphore>);
 
 /// A whole body; its room is free again when it is dropped.
-pub(super) struct Whole {
-    pub(super) bytes: Vec<u8>,
+pub(in crate::serve) struct Whole {
+    pub(in crate::serve) bytes: Vec<u8>,
     /// Held for as long as the bytes are.
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl Bodies {
-    pub(super) fn new() -> Self {
+    pub(in crate::serve) fn new() -> Self {
         Self(Arc::new(Semaphore::new(ALL_BYTES)))
     }
 
     /// Reads a body to its end.
-    pub(super) async fn read(&self, body: Body) -> Result<Whole, Problem> {
+    pub(in crate::serve) async fn read(&self, body: Body) -> Result<Whole, Problem> {
         let slow = |_| {
             Problem::new(Code::Slow, format!("the body was not whole within {} s; send it faster", TIMEOUT.as_secs()))
         };

@@ -11,6 +11,9 @@ use crossbeam_channel::Sender;
 
 use crate::serve::access::{Audit, AuditEntry, Caller, Denied, Gate};
 
+/// The schemes under which a token is shown: the usual one, and that of Mem0's client.
+const SCHEMES: [&str; 2] = ["bearer", "token"];
+
 /// Who may send requests, and where each is noted.
 pub(super) struct Door {
     /// Checks tokens, where they are asked for.
@@ -30,8 +33,9 @@ impl Door {
     pub(super) fn caller(&self, request: &Request) -> Result<Caller, Denied> {
         let Some(gate) = &self.gate else { return Ok(Caller::anybody()) };
         let shown = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let bearer = shown.and_then(|value| value.split_once(' '));
-        let token = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token);
+        let shown = shown.and_then(|value| value.split_once(' '));
+        let known = |scheme: &str| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        let token = shown.filter(|(scheme, _)| known(scheme)).map(|(_, token)| token);
         let caller = gate.caller(token);
         if let Some(problem) = gate.take_problem() {
             self.tell(problem);

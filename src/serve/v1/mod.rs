@@ -18,5 +18,6 @@ mod openapi;
 mod routes;
 mod start;
 
+pub(super) use body::Bodies;
 pub use openapi::openapi;
 pub(super) use start::{Serving, start};

@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Router, middleware::from_fn};
 use crossbeam_channel::{Receiver, bounded};
 
 use super::{
@@ -23,7 +23,7 @@ use crate::{
         access::{Audit, Gate, Secret},
         api::Api,
         hosts::Hosts,
-        tls,
+        mem0, tls,
     },
 };
 
@@ -75,6 +75,8 @@ pub(in crate::serve) fn start(
     let tools = mcp::routes(&api, pipeline)?;
     #[cfg(not(feature = "mcp"))]
     let tools = Router::new();
+    let is_mem0 = pipeline.http.mem0;
+    let more = if is_mem0 { tools.merge(mem0::routes(&api)) } else { tools };
     let HttpSettings { hosts, certificate, key, .. } = &pipeline.http;
     let (say, messages) = bounded(MESSAGES);
     let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
@@ -92,7 +94,8 @@ pub(in crate::serve) fn start(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let is_plain = tls.is_none();
     let routes = |address| {
-        let checked = routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door), tools.clone());
+        let checked = routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door), more.clone());
+        let checked = if is_mem0 { checked.layer(from_fn(mem0::problems_as_json)) } else { checked };
         checked.merge(open.clone())
     };
     let listening = listen(KEY, address, tls, routes)?;
