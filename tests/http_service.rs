@@ -40,8 +40,19 @@ pub(crate) fn pipeline_file(home: &Path, extra: &str) -> PathBuf {
 impl HttpService {
     /// Serves the directory's pipeline file on a free port; `command` is `serve` with its arguments.
     pub(crate) fn start(home: &Path, command: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
-            .args(command)
+        Self::run(home, Command::new(env!("CARGO_BIN_EXE_ripplemem")).args(command))
+    }
+
+    /// Serves a directory's pipeline file with a limit on the files that it may open.
+    pub(crate) fn limited(home: &Path, files: usize) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_ripplemem")]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--pipeline"]).arg(home.join("p.toml"));
+        Self::run(home, &mut command)
+    }
+
+    fn run(home: &Path, command: &mut Command) -> Self {
+        let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::from(std::fs::File::create(home.join("stderr")).unwrap()))
             .spawn()

@@ -15,6 +15,7 @@ mod docs;
 mod dry_run;
 mod eval;
 mod http;
+mod http_load;
 mod http_service;
 mod imports;
 mod kafka;

@@ -1,33 +1,30 @@
-//! Connections: accepted up to a limit, each with a time for its headers, ended gracefully.
+//! Connections: each gets a place, and has a time for its headers, ended gracefully.
 //!
 //! In: a listener and routes. Out: a thread that serves them until it is told to end. Then no connection
 //! is accepted, requests that have begun get some seconds to end, and the rest is cut off.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    pin::pin,
-    sync::Arc,
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, thread::JoinHandle, time::Duration};
 
 use axum::Router;
 use futures_util::future::{Either, select};
-use hyper::server::conn::http1;
+use hyper::{
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::{Semaphore, watch},
+    net::{TcpListener, TcpSocket},
+    sync::watch,
 };
 use tokio_rustls::TlsAcceptor;
 
+use super::places::{Connection, Places};
 use crate::serve::ServeError;
 
-/// Most connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 512;
 /// A request's headers are whole after this time; an idle connection ends after it.
 const HEADERS: Duration = Duration::from_secs(15);
 /// Largest headers.
@@ -36,6 +33,8 @@ const HEADER_BYTES: usize = 64 << 10;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests that have begun may take at the end.
 const DRAIN: Duration = Duration::from_secs(10);
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 4_096;
 /// The pause after a connection could not be accepted, such as when too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -58,23 +57,33 @@ pub(in crate::serve) fn listen(
     tls: Option<TlsAcceptor>,
     routes: impl FnOnce(SocketAddr) -> Router,
 ) -> Result<Listening, ServeError> {
-    let failed = |e: std::io::Error| ServeError::cannot_listen(key, listen, &e);
-    let listener = TcpListener::bind(listen).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
+    let failed = |e: io::Error| ServeError::cannot_listen(key, listen, &e);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let listener = {
+        let _runtime = runtime.enter();
+        bind(listen).map_err(failed)?
+    };
+    let address = listener.local_addr().map_err(failed)?;
     let (router, (stop, stopped)) = (routes(address), watch::channel(()));
     let serving = move || {
         runtime.block_on(async move {
-            if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                serve(listener, tls, router, stopped).await;
-            }
+            serve(listener, tls, router, stopped).await;
         });
         // A blocking call that still runs is left to itself.
         runtime.shutdown_background();
     };
     let thread = std::thread::Builder::new().name("http-v1".to_owned()).spawn(serving).map_err(failed)?;
     Ok(Listening { address, stop: Some(stop), thread: Some(thread) })
+}
+
+/// Listens, with room for a burst of connections that are not accepted yet.
+fn bind(listen: &str) -> io::Result<TcpListener> {
+    let address: SocketAddr = listen.parse().map_err(io::Error::other)?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart need not wait for the connections of the run before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 impl Drop for Listening {
@@ -87,25 +96,21 @@ impl Drop for Listening {
 }
 
 /// Serves until the other end of `stopped` is dropped.
-async fn serve(
-    listener: tokio::net::TcpListener,
-    tls: Option<TlsAcceptor>,
-    router: Router,
-    stopped: watch::Receiver<()>,
-) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, stopped: watch::Receiver<()>) {
+    let places = Places::new();
     let mut ended = stopped.clone();
     let mut stop = pin!(async move { while ended.changed().await.is_ok() {} });
     loop {
         let next = pin!(async {
-            let room = Arc::clone(&room).acquire_owned().await;
-            (room, listener.accept().await)
+            // Accepted first: only a client that waits makes another one give way.
+            let accepted = listener.accept().await;
+            (places.take().await, accepted)
         });
-        let (room, accepted) = match select(next, &mut stop).await {
+        let (place, accepted) = match select(next, &mut stop).await {
             Either::Left((next, _)) => next,
             Either::Right(_) => break,
         };
-        let (Ok(room), Ok((stream, _))) = (room, accepted) else {
+        let Ok((stream, _)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
@@ -114,34 +119,46 @@ async fn serve(
         let (router, stopped, tls) = (router.clone(), stopped.clone(), tls.clone());
         tokio::spawn(async move {
             match tls {
-                None => converse(stream, router, stopped).await,
+                None => converse(stream, router, &place.connection, stopped).await,
                 // A client that does not shake hands gets no answer.
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
-                        converse(stream, router, stopped).await;
+                        converse(stream, router, &place.connection, stopped).await;
                     }
                 }
             }
-            drop(room);
+            drop(place);
         });
     }
     drop(listener);
-    // All places are free again once every connection has ended.
-    drop(tokio::time::timeout(DRAIN, room.acquire_many(CONNECTIONS as u32)).await);
+    drop(tokio::time::timeout(DRAIN, places.all_free()).await);
 }
 
-/// Answers the requests of one connection until it ends, or the other end of `stopped` is dropped.
+/// Answers the requests of one connection until it ends, has to give way, or the other end of `stopped` is
+/// dropped.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
+    here: &Arc<Connection>,
     mut stopped: watch::Receiver<()>,
 ) {
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request| {
+        let (busy, answering) = (here.begin(), router.call(request));
+        async move { Ok::<_, Infallible>(answering.await?.map(|body| busy.until_read(body))) }
+    });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let stop = pin!(async move { while stopped.changed().await.is_ok() {} });
-    if let Either::Right(_) = select(&mut connection, stop).await {
+    let stop = pin!(async move {
+        let stop = pin!(async { while stopped.changed().await.is_ok() {} });
+        matches!(select(pin!(here.ended()), stop).await, Either::Left(_))
+    });
+    if let Either::Right((gives_way, _)) = select(&mut connection, stop).await {
+        // Half a head would be waited for.
+        if gives_way && here.is_unused() {
+            return;
+        }
         connection.as_mut().graceful_shutdown();
         drop(tokio::time::timeout(DRAIN, connection).await);
     }

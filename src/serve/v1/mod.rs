@@ -5,6 +5,7 @@
 //! no other. Nothing here decides what a call means.
 //!
 //! - `listener`: connections, and their graceful end.
+//! - `places`: how many connections there are, and which give way.
 //! - `start`: the listener of a memory.
 //! - `routes`: which path is which call.
 //! - `door`: who may come in, and the audit log.
@@ -15,6 +16,7 @@ mod body;
 mod door;
 mod listener;
 mod openapi;
+mod places;
 mod routes;
 mod start;
 

@@ -1,0 +1,181 @@
+//! Many clients, slow ones and a kill, against the real listener: others are served, and nothing that was
+//! acknowledged is lost.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+    net::TcpStream,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    http_service::{HttpClient, HttpService, answer, pipeline_file},
+    oracle::Dice,
+};
+
+fn number(variable: &str, default: usize) -> usize {
+    std::env::var(variable).ok().and_then(|number| number.parse().ok()).unwrap_or(default)
+}
+
+/// Sends a request; None where no whole answer comes.
+fn attempt(address: &str, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
+    answer(&mut stream).map(|(status, _, answer)| (status, answer)).filter(|(_, answer)| !answer.is_null())
+}
+
+/// More connections than the listener has places for: silent ones, half a head, half a body.
+#[test]
+fn thousands_of_idle_and_half_open_connections_hold_up_no_other() {
+    // Both ends of each are files here.
+    let files = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let files =
+        files.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok());
+    let most = files.unwrap_or(1_024_usize).saturating_sub(200);
+    let connections = number("RIPPLEMEM_IDLE_CONNECTIONS", 1_500).min(most);
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "");
+    // Fewer files than connections: idle ones have to give way.
+    let service = HttpService::limited(home.path(), connections);
+    let started = Instant::now();
+    let mut open = Vec::new();
+    for n in 0..connections {
+        let mut stream = service.connect();
+        let begun = match n % 10 {
+            0 => format!("POST /v1/turns HTTP/1.1\r\nHost: {}\r\nX-Slow: ", service.address),
+            1 if n < connections / 4 => {
+                format!("POST /v1/turns HTTP/1.1\r\nHost: {}\r\nContent-Length: 1000\r\n\r\n{{", service.address)
+            }
+            _ => String::new(),
+        };
+        // One that had to give way may be closed already.
+        let _ = stream.write_all(begun.as_bytes());
+        open.push(stream);
+    }
+    for n in 0..20 {
+        let turn = json!({"bank": "b", "turn": n.to_string(), "speaker": "Ann", "text": "The ferry leaves at noon",
+                          "time": "2024-05-01T10:00:00Z"});
+        let after = service.post("/v1/turns", &json!({"turns": [turn]}))["after"].clone();
+        let asked =
+            service.post("/v1/ask", &json!({"bank": "b", "text": "When does the ferry leave?", "after": after}));
+        assert!(asked["context"].as_str().unwrap().contains("noon"));
+    }
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    println!("20 turns and 20 questions beside {connections} connections: {took:?}");
+    drop(open);
+    assert!(service.stop());
+}
+
+/// What clients sent in one run, and what of it was acknowledged.
+#[derive(Default)]
+struct Sent {
+    /// Every text that was sent.
+    texts: BTreeSet<String>,
+    /// By id: the text of memories that were acknowledged.
+    added: BTreeMap<String, String>,
+    /// Deletions that were sent, and those that were acknowledged.
+    deleting: BTreeSet<String>,
+    deleted: BTreeSet<String>,
+}
+
+/// Writes and deletes through `/v1` or the routes of Mem0 until the service is gone.
+fn write_on(address: &str, round: usize, client: usize, sent: &Mutex<Sent>) {
+    let mut mine: Vec<String> = Vec::new();
+    for n in 0.. {
+        let text = format!("Hive {round}-{client}-{n} stands in the garden");
+        sent.lock().unwrap().texts.insert(text.clone());
+        let is_mem0 = client % 2 == 0;
+        let answer = if is_mem0 {
+            let add = json!({"messages": [{"role": "user", "content": text}], "user_id": "ann"});
+            attempt(address, "POST", "/v3/memories/add/", &add)
+        } else {
+            let turn = json!({"bank": "mem0/user-raw", "turn": format!("{round}-{client}-{n}"), "speaker": "Bo",
+                              "text": text, "time": "2024-05-01T10:00:00Z"});
+            attempt(address, "POST", "/v1/turns", &json!({"turns": [turn]}))
+        };
+        let Some((status, answer)) = answer else { return };
+        assert_eq!(status, 200, "{answer}");
+        let id = match answer["results"][0]["id"].as_str() {
+            Some(id) => id.to_owned(),
+            None => format!("user-raw~{round}-{client}-{n}"),
+        };
+        sent.lock().unwrap().added.insert(id.clone(), text);
+        mine.push(id);
+        if n % 3 == 2 {
+            let id = mine.swap_remove(0);
+            sent.lock().unwrap().deleting.insert(id.clone());
+            let path = match id.strip_prefix("user-raw~") {
+                Some(turn) => format!("/v1/turns?bank=mem0/user-raw&turn={turn}"),
+                None => format!("/v1/memories/{id}/"),
+            };
+            let Some((status, answer)) = attempt(address, "DELETE", &path, &Value::Null) else { return };
+            assert_eq!(status, 200, "{answer}");
+            sent.lock().unwrap().deleted.insert(id);
+        }
+    }
+}
+
+/// The memories of a user: id and text.
+fn listed(service: &HttpClient, user: &str) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for page in 1.. {
+        let body = json!({"filters": {"user_id": user}});
+        let found = service.post(&format!("/v3/memories/?page={page}&page_size=200"), &body);
+        let text = |memory: &Value, field: &str| memory[field].as_str().unwrap().to_owned();
+        all.extend(found["results"].as_array().unwrap().iter().map(|m| (text(m, "id"), text(m, "memory"))));
+        if found["next"].is_null() {
+            break;
+        }
+    }
+    all
+}
+
+#[test]
+fn a_service_killed_while_it_writes_keeps_what_it_acknowledged_over_http() {
+    let rounds = number("RIPPLEMEM_HTTP_KILL_ROUNDS", 4);
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "http.mem0 = true\nlog.partitions = 3\n");
+    let sent = Mutex::new(Sent::default());
+    let mut dice = Dice(7);
+    for round in 0..rounds {
+        let service = HttpService::of(home.path());
+        let address = service.address.clone();
+        std::thread::scope(|scope| {
+            for client in 0..4 {
+                let (address, sent) = (&address, &sent);
+                scope.spawn(move || write_on(address, round, client, sent));
+            }
+            std::thread::sleep(Duration::from_millis(50 + dice.below(400)));
+            service.kill();
+        });
+        let service = HttpService::of(home.path());
+        let after = service.get("/v1/status")["after"].as_str().unwrap().to_owned();
+        service.get(&format!("/v1/digest?after={after}&wait_ms=60000"));
+        let sent = sent.lock().unwrap();
+        let all = [listed(&service, "ann"), listed(&service, "raw")].concat();
+        let held: BTreeMap<String, String> = all.iter().cloned().collect();
+        assert_eq!(held.len(), all.len(), "round {round}: none twice");
+        for (id, text) in sent.added.iter().filter(|(id, _)| !sent.deleting.contains(*id)) {
+            assert_eq!(held.get(id), Some(text), "round {round}: acknowledged, and lost");
+        }
+        assert!(sent.deleted.iter().all(|id| !held.contains_key(id)), "round {round}: deleted, and back");
+        let texts: BTreeSet<&String> = held.values().collect();
+        assert_eq!(texts.len(), held.len(), "round {round}: none twice");
+        assert!(texts.into_iter().all(|text| sent.texts.contains(text)), "round {round}: invented");
+        assert!(service.stop());
+    }
+    let sent = sent.into_inner().unwrap();
+    let (added, deleted) = (sent.added.len(), sent.deleted.len());
+    assert!(added > rounds && deleted > 0, "{added} added, {deleted} deleted");
+    println!("{rounds} kills: {added} turns and {deleted} deletions acknowledged, none lost");
+}
