@@ -45,6 +45,7 @@ soak: setup
 	RIPPLEMEM_INSTANCE_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka_instances::killed -- --nocapture
 	RIPPLEMEM_HTTP_KILL_ROUNDS=100 cargo test --release --locked --test ripplemem http_load::a_service_killed -- --nocapture
 	RIPPLEMEM_IDLE_CONNECTIONS=5000 cargo test --release --locked --test ripplemem http_load::thousands -- --nocapture
+	RIPPLEMEM_FUZZ_EXAMPLES=500 cargo test --release --locked --test ripplemem document -- --nocapture
 	RIPPLEMEM_FLOOD_SECONDS=1800 cargo test --release --locked --test ripplemem kafka::a_flood -- --nocapture
 	RIPPLEMEM_MUTATED=1000000 cargo test --release --locked --test ripplemem mutated -- --nocapture
 	$(TEST_CHAT)
