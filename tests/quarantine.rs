@@ -291,3 +291,76 @@ fn a_reembedding_mends_a_record_of_another_model() {
     assert_eq!(done.unreadable, []);
     assert_eq!(ask(&open(&other), SICK, "Where is the kayak?").units.len(), 1);
 }
+
+fn events(lines: &str) -> Vec<TurnEvent> {
+    lines.lines().map(|line| TurnEvent::from_json(line.as_bytes()).unwrap()).collect()
+}
+
+/// The live record of an open turn.
+fn open_turn(log: &dyn Log, bank: &str, turn: &str) -> Record {
+    let records = log.read(Topic::Memory, 0, 0, 10_000).unwrap().records;
+    let of_turn = |record: &Record| {
+        let key = MemoryKey::from_bytes(&record.key);
+        record.value.is_some() && key.is_ok_and(|key| key.bank.as_str() == bank && key.turn.as_deref() == Some(turn))
+    };
+    records.into_iter().rfind(of_turn).unwrap()
+}
+
+/// The windows of unreadable records are those of a service that was never stopped: an edit finds its
+/// turn, and a further turn its place.
+#[test]
+fn a_restart_knows_the_turns_of_a_record_that_cannot_be_read() {
+    let open_turns = lines(SICK, "later", &[("3", "Ann", "The paddle hangs in the shed")]);
+    let edit = lines(SICK, "s", &[("1", "Ann", "The red kayak lies on the beach")])
+        .replace("\"turn\"", "\"version\":2,\"turn\"");
+    let further = lines(SICK, "s", &[("4", "Bo", "I bought a tandem instead")])
+        + &lines(SICK, "later", &[("5", "Bo", "The tandem stands in the garage")])
+        + &format!(r#"{{"type": "session_end", "bank": "{SICK}", "session": "later"}}"#);
+    let run = |bad: Option<&[u8]>, restarts: bool, snapshot: bool| {
+        let home = tempfile::tempdir().unwrap();
+        let settings = banks(home.path(), "");
+        let mut service = open(&settings);
+        service.log().append_turns(&events(&open_turns)).unwrap();
+        service.catch_up().unwrap();
+        if let Some(bad) = bad {
+            for good in [closed(service.log(), SICK), open_turn(service.log(), SICK, "3")] {
+                put(service.log(), SICK, &good.key, Some(bad.to_vec()));
+            }
+            follow(&service);
+            refused(&service);
+        }
+        if snapshot {
+            service.snapshot().unwrap();
+        }
+        if restarts {
+            drop(service);
+            service = open(&settings);
+            assert_eq!(service.take_warnings(), Vec::<String>::new());
+        }
+        service.log().append_turns(&events(&(edit.clone() + &further))).unwrap();
+        service.catch_up().unwrap();
+        assert_eq!(service.answerer().quarantined_banks(), 0, "both windows were written again");
+        support::census(&service)
+    };
+    let expected = run(None, false, false);
+    for bad in [&b"{"[..], br#"{"schema": 0}"#] {
+        assert_eq!(run(Some(bad), false, false), expected);
+        assert_eq!(run(Some(bad), true, false), expected, "from the log");
+        assert_eq!(run(Some(bad), true, true), expected, "from a snapshot");
+    }
+}
+
+/// Turns that came by an import are in no turns topic.
+#[test]
+fn a_start_names_the_record_whose_turns_are_lost() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = here.path().join("bank.jsonl");
+    pipeline::export(&banks(here.path(), ""), &Bank::parse(SICK).unwrap(), &file, &mut |_| {}).unwrap();
+    let settings = support::pipeline(there.path(), "");
+    pipeline::import(&settings, &file, &mut |_| {}).unwrap();
+    let good = closed(&*log::open(&settings.log).unwrap(), SICK);
+    assert_eq!(open(&settings).take_warnings(), Vec::<String>::new());
+    spoil(&settings, &good.key, b"{".to_vec());
+    let warnings = open(&settings).take_warnings().join("\n");
+    assert!(warnings.contains("bank sick") && warnings.contains("ripplemem import"), "{warnings}");
+}

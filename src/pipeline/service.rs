@@ -90,6 +90,7 @@ impl Service {
         )?;
         for (partition, mut live) in (0..).zip(restored) {
             while answerer.follow(&*log, partition, |key, record, at| {
+                let record = record.filter(|record| record.bank == key.bank);
                 live.take(key, record.map(|r| (r.turns.clone(), r.extractor.as_str())));
                 progress(Progress { doing: "loading", done: at, total: Some(total), unit: "records" });
             })? {}
@@ -98,7 +99,10 @@ impl Service {
                 Some(position) if pipeline.log.kind == LogKind::Kafka => position,
                 _ => log.read_position(partition)?,
             };
-            stages.push(Stage::new(partition, pipeline, &live, position, answerer.model()));
+            answerer.unreadable(partition).iter().for_each(|record| live.take_unreadable(&record.key));
+            let mut stage = Stage::new(partition, pipeline, &*log, live, position, answerer.model())?;
+            warnings.append(&mut stage.take_warnings());
+            stages.push(stage);
         }
         answerer.snapshot()?;
         Ok(Self {
@@ -158,6 +162,7 @@ impl Service {
     pub(super) fn read_again(&mut self, stage: usize) -> Result<(), PipelineError> {
         if let Some(stage) = self.stages.get_mut(stage) {
             *stage = Stage::take_over(stage.partition(), &self.pipeline, &*self.log)?;
+            self.warnings.append(&mut stage.take_warnings());
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::{
     conversations::{self, Conversations},
     session::{Session, TurnPosition, TurnVersion},
 };
-use crate::model::{Bank, Deletion, EventTime, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
+use crate::model::{Bank, Deletion, EventTime, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
 
 /// The speaker in the record of a turn that was deleted before it arrived.
 const UNKNOWN_SPEAKER: &str = "-";
@@ -132,34 +132,56 @@ impl BankWindows {
         self.sessions.iter().flat_map(|s| s.closed().filter_map(|start| s.window(&self.bank, start))).collect()
     }
 
+    pub(super) fn place(&self, turn: &str) -> Option<(&SessionId, u32)> {
+        let position = self.positions.get(turn)?;
+        Some((&self.sessions.get(position.session)?.id, position.ordinal))
+    }
+
+    pub(super) fn turns_of(&self, key: &MemoryKey) -> Option<Vec<WindowTurn>> {
+        if key.window.session.0 == UNSEEN_SESSION {
+            let turn = key.turn.as_ref()?;
+            return Some(vec![self.unseen_turn(turn, self.unseen.get(turn)?)]);
+        }
+        let session = self.sessions.get(*self.names.get(&key.window.session)?)?;
+        let is_closed = session.windows.get(&key.window.start)?.closed;
+        let mut turns = session.window(&self.bank, key.window.start)?.turns;
+        if let Some(turn) = &key.turn {
+            turns.retain(|of| !of.context && of.turn.turn == *turn);
+        }
+        (is_closed == key.turn.is_none() && !turns.is_empty()).then_some(turns)
+    }
+
+    /// The hole of a turn that was deleted before it arrived.
+    fn unseen_turn(&self, turn: &str, unseen: &UnseenDeletion) -> WindowTurn {
+        let hole = Turn {
+            bank: self.bank.clone(),
+            turn: turn.to_owned(),
+            version: unseen.version,
+            speaker: UNKNOWN_SPEAKER.to_owned(),
+            text: String::new(),
+            time: EventTime { unix_ms: 0, offset_seconds: 0 },
+            session: None,
+            thread: None,
+            reply_to: None,
+            attachments: Vec::new(),
+        };
+        let source_offset = unseen.source_offset;
+        WindowTurn { turn: Arc::new(hole), ordinal: 0, context: false, deleted: true, source_offset }
+    }
+
     fn drain_unseen(&mut self) -> Option<WindowChange> {
         let mut remove_open = Vec::new();
-        let mut turns = Vec::new();
+        let mut written = Vec::new();
         for turn in std::mem::take(&mut self.changed_unseen) {
             let Some(unseen) = self.unseen.get_mut(&turn) else {
                 remove_open.push(turn);
                 continue;
             };
             unseen.in_log = true;
-            turns.push(WindowTurn {
-                turn: Arc::new(Turn {
-                    bank: self.bank.clone(),
-                    turn,
-                    version: unseen.version,
-                    speaker: UNKNOWN_SPEAKER.to_owned(),
-                    text: String::new(),
-                    time: EventTime { unix_ms: 0, offset_seconds: 0 },
-                    session: None,
-                    thread: None,
-                    reply_to: None,
-                    attachments: Vec::new(),
-                }),
-                ordinal: 0,
-                context: false,
-                deleted: true,
-                source_offset: unseen.source_offset,
-            });
+            written.push(turn);
         }
+        let turns: Vec<WindowTurn> =
+            written.iter().filter_map(|turn| Some(self.unseen_turn(turn, self.unseen.get(turn)?))).collect();
         if turns.is_empty() && remove_open.is_empty() {
             return None;
         }

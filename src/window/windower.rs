@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     config::WindowSettings,
-    model::{Bank, MemoryKey, TurnEvent, Window, WindowId, WindowTurn},
+    model::{Bank, MemoryKey, SessionId, TurnEvent, Window, WindowId, WindowTurn},
 };
 
 use super::{bank::BankWindows, change::WindowChange, closing::Rules};
@@ -109,6 +109,18 @@ impl Windower {
     #[must_use]
     pub fn closed_windows(&self, bank: &Bank) -> Vec<Window> {
         self.banks.get(bank).map(BankWindows::closed_windows).unwrap_or_default()
+    }
+
+    /// The session and the ordinal of a turn; None where it has not arrived.
+    #[must_use]
+    pub fn place(&self, bank: &Bank, turn: &str) -> Option<(&SessionId, u32)> {
+        self.banks.get(bank)?.place(turn)
+    }
+
+    /// The turns that the whole record of a key holds; None where there is no such record.
+    #[must_use]
+    pub fn turns_of(&self, key: &MemoryKey) -> Option<Vec<WindowTurn>> {
+        self.banks.get(&key.bank)?.turns_of(key)
     }
 
     /// The banks.

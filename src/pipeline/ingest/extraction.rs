@@ -163,7 +163,8 @@ pub fn extract(
         for partition in ready {
             let started = Instant::now();
             match Stage::take_over(partition, pipeline, log) {
-                Ok(stage) => {
+                Ok(mut stage) => {
+                    stage.take_warnings().into_iter().for_each(|w| tell(ExtractionEvent::Warning(w)));
                     stage.evict_responses(&extractors)?;
                     let position = stage.position();
                     vectors.take_over(partition, position, log.partitions())?;

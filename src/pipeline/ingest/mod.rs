@@ -4,6 +4,7 @@
 //! in transactions that state how much of the turns log they cover. Answers no question.
 //!
 //! - `stage`: one partition, step by step.
+//! - `live_turns`: what a stage begins with: the turns of the partition's live records.
 //! - `extraction`: the stages of the partitions that the consumer group assigns to this process.
 //! - `background`: threads that ask a language model, so that a slow endpoint delays no stage.
 //! - `vectors` and `parts`: what is embedded for a unit, and the units that this gives.
@@ -12,6 +13,7 @@
 mod background;
 #[cfg(feature = "kafka")]
 mod extraction;
+mod live_turns;
 mod parts;
 mod split;
 mod stage;
@@ -22,7 +24,8 @@ use super::PipelineError;
 pub(super) use background::Extractors;
 #[cfg(feature = "kafka")]
 pub use extraction::{ExtractionEvent, ReextractRequest, extract};
+pub(super) use live_turns::LiveTurns;
 pub use parts::unit_texts;
 pub(super) use split::{MAX_VALUE_BYTES, values};
-pub(super) use stage::{LiveTurns, Stage};
+pub(super) use stage::Stage;
 pub(super) use vectors::{Declined, Drafted, Made, Vectors};

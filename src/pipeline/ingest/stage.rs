@@ -28,6 +28,7 @@ use crate::{
 use super::{
     PipelineError,
     background::{self, Extractors, Failed, ModelResult, StageId, Waiting},
+    live_turns::{LiveTurns, RecordTurns},
     split::{self, MAX_VALUE_BYTES, Storable},
     vectors::{Declined, Drafted, Made, Vectors},
 };
@@ -49,38 +50,17 @@ pub(in crate::pipeline) struct Stage {
     halted: bool,
     /// Differs from that of earlier stages of the partition.
     run: u64,
+    /// What people should know of its start.
+    warnings: Vec<String>,
 }
 
 /// How many stages this process has made.
 static STAGES: AtomicU64 = AtomicU64::new(0);
 
-/// The turns of the live records of a partition, from which a stage restores its windows.
-#[derive(Debug, Default)]
-pub(in crate::pipeline) struct LiveTurns(HashMap<MemoryKey, RecordTurns>);
-
-#[derive(Debug)]
-struct RecordTurns {
-    turns: Vec<WindowTurn>,
-    /// The model has not read the window yet.
-    provisional: bool,
-}
-
-impl LiveTurns {
-    /// Takes the next record in log order: its turns and its extractor, or None for its removal.
-    pub(in crate::pipeline) fn take(&mut self, key: &MemoryKey, record: Option<(Vec<WindowTurn>, &str)>) {
-        match record {
-            Some((turns, extractor)) => {
-                let provisional = background::is_provisional(extractor);
-                drop(self.0.insert(key.clone(), RecordTurns { turns, provisional }));
-            }
-            None => drop(self.0.remove(key)),
-        }
-    }
-}
-
 /// The fields of a record that a stage needs; the units are skipped.
 #[derive(serde::Deserialize)]
 struct TurnsOnly {
+    bank: Bank,
     turns: Vec<WindowTurn>,
     extractor: String,
     model: ModelRef,
@@ -124,14 +104,16 @@ impl Stage {
     pub(in crate::pipeline) fn new(
         partition: u32,
         pipeline: &Pipeline,
-        live: &LiveTurns,
+        log: &dyn Log,
+        mut live: LiveTurns,
         position: u64,
         model: Option<ModelRef>,
-    ) -> Self {
+    ) -> Result<Self, PipelineError> {
+        let warnings = live.recover(partition, pipeline, log, position)?;
         let mut windower = Windower::new(&pipeline.window);
         let mut parts: HashMap<MemoryKey, u32> = HashMap::new();
         let mut waiting = Waiting::default();
-        for (key, RecordTurns { turns, provisional }) in &live.0 {
+        for (key, RecordTurns { turns, provisional }) in live.records() {
             windower.restore(key, turns);
             if *provisional && pipeline.extract.extractor == LLM {
                 waiting.add(&key.bank, &key.window, false);
@@ -143,7 +125,18 @@ impl Stage {
         }
         let least_content_words = pipeline.extract.least_content_words;
         let run = STAGES.fetch_add(1, Ordering::Relaxed);
-        Self { partition, windower, position, least_content_words, parts, waiting, model, halted: false, run }
+        Ok(Self {
+            partition,
+            windower,
+            position,
+            least_content_words,
+            parts,
+            waiting,
+            model,
+            halted: false,
+            run,
+            warnings,
+        })
     }
 
     /// Takes a partition over: from now on the log refuses commits of its former owner.
@@ -164,18 +157,26 @@ impl Stage {
                 if let Some(Err(newer @ Unread::Newer(_))) = value.map(check_schema) {
                     return Err(waits(newer.to_string()));
                 }
-                // A record that no build can read holds no turns; a later one of its key replaces it.
                 let read = value.and_then(|value| serde_json::from_slice::<TurnsOnly>(value).ok());
+                let read = read.filter(|read| read.bank == key.bank);
                 if let Some(read) = read.as_ref().filter(|read| model.is_none() && !read.units.is_empty()) {
                     model = Some(read.model.clone());
                 }
                 live.take(&key, read.as_ref().map(|r| (r.turns.clone(), r.extractor.as_str())));
+                if value.is_some() && read.is_none() {
+                    live.take_unreadable(&key);
+                }
                 Ok(())
             });
             failure = failure.take().or(read.err());
         })?;
         failure.map_or(Ok(()), Err)?;
-        Ok(Self::new(partition, pipeline, &live, position, model))
+        Self::new(partition, pipeline, log, live, position, model)
+    }
+
+    /// What people should know of its start; each is given once.
+    pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 
     /// The partition.

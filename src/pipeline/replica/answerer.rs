@@ -22,7 +22,7 @@ use crate::{
     memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, MemoryError, MemoryThreads},
     model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, WindowTurn},
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
-    snapshot::{AsOf, BankDiff, LogRead, Restored, SnapshotError, Snapshots},
+    snapshot::{AsOf, BankDiff, LogRead, Restored, SnapshotError, Snapshots, UnreadableRecord},
     sync,
 };
 
@@ -550,6 +550,13 @@ impl Answerer {
     #[must_use]
     pub fn quarantined_banks(&self) -> usize {
         self.shards.all().iter().map(|shard| sync::read(&shard.held).quarantined_banks()).sum()
+    }
+
+    /// The live records of a partition that cannot be read.
+    #[must_use]
+    pub fn unreadable(&self, partition: u32) -> Vec<UnreadableRecord> {
+        let shard = self.shards.get(partition);
+        shard.map(|shard| sync::read(&shard.held).unreadable().cloned().collect()).unwrap_or_default()
     }
 
     /// The banks with live records that pass, by name.

@@ -101,6 +101,11 @@ impl Held {
         self.banks.keys().chain(self.quarantined.keys())
     }
 
+    /// The live records that cannot be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = &UnreadableRecord> {
+        self.quarantined.values().flat_map(BTreeMap::values)
+    }
+
     /// How many banks are quarantined.
     pub(super) fn quarantined_banks(&self) -> usize {
         self.quarantined.len()
