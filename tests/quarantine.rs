@@ -364,3 +364,36 @@ fn a_start_names_the_record_whose_turns_are_lost() {
     let warnings = open(&settings).take_warnings().join("\n");
     assert!(warnings.contains("bank sick") && warnings.contains("ripplemem import"), "{warnings}");
 }
+
+/// The first record of a bank, alone in its read: it replaces nothing, so no row of a snapshot is its.
+#[test]
+fn the_unreadable_record_of_a_new_bank_is_a_point_of_the_past() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = banks(home.path(), "");
+    let mut service = open(&settings);
+    let key = MemoryKey {
+        bank: Bank::parse("new").unwrap(),
+        ..MemoryKey::from_bytes(&closed(service.log(), SICK).key).unwrap()
+    };
+    let before = service.log().end(Topic::Memory, 0).unwrap() - 1;
+    put(service.log(), "new", &key.to_bytes(), Some(b"{".to_vec()));
+    follow(&service);
+    let question = Question { bank: key.bank, text: "Where is the kayak?".to_owned(), asked_at: None };
+    let code = |error: PipelineError| match error {
+        PipelineError::Quarantined { offset, .. } => format!("quarantined at {offset}"),
+        PipelineError::UnknownBank { .. } => "unknown".to_owned(),
+        other => other.to_string(),
+    };
+    let offset = before + 1;
+    let quarantined = format!("quarantined at {offset}");
+    for restart in 0..2 {
+        assert_eq!(code(service.ask(&question).unwrap_err()), quarantined, "restart {restart}");
+        let past = |at| code(service.ask_as_of(&question, at).unwrap_err());
+        assert_eq!(past(AsOf::Offset(offset)), quarantined, "restart {restart}");
+        assert_eq!(past(AsOf::Time(jiff::Timestamp::now().as_millisecond())), quarantined, "restart {restart}");
+        assert_eq!(past(AsOf::Offset(before)), "unknown", "restart {restart}");
+        service.snapshot().unwrap();
+        drop(service);
+        service = open(&settings);
+    }
+}

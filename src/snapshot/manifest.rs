@@ -88,6 +88,10 @@ pub struct UnreadableRecord {
     pub offset: u64,
     /// Why it could not be read.
     pub problem: String,
+    /// The offset and the append time of the last record of the read that found it, which make it a point of
+    /// the past; None outside a snapshot, and in one of an earlier build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<(u64, i64)>,
 }
 
 /// How far a snapshot reaches into a partition.

@@ -287,6 +287,12 @@ impl Snapshots {
                 }
             }
         }
+        // An unreadable record of a new key leaves no row.
+        for (offset, append_ms) in manifest.unreadable.iter().filter_map(|record| record.found) {
+            if before(offset, append_ms) && manifest.answers_for(partition, offset) {
+                best = best.max(Some(offset));
+            }
+        }
         best.ok_or_else(|| SnapshotError::Before {
             at: at.to_string(),
             oldest: format!("{}, of {}", AsOf::Offset(oldest), AsOf::Time(oldest_ms)),

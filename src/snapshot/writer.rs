@@ -158,7 +158,7 @@ impl SnapshotWriter {
             let id = RecordKey::from(key);
             let head = RowHead { key, partition, offset, append_ms, since: offset, diff: 1 };
             let old = self.live.remove(&id);
-            if old.is_some() || record.is_some() {
+            if old.is_some() || record.is_some() || read.unreadable.iter().any(|unreadable| unreadable.key == *key) {
                 self.last_changes.insert(partition, (offset, append_ms));
             }
             if let Some(old) = old {
@@ -171,7 +171,8 @@ impl SnapshotWriter {
             }
         }
         self.manifest.unreadable.retain(|record| !last.contains_key(&record.key));
-        self.manifest.unreadable.extend(read.unreadable.iter().cloned());
+        let found = Some((offset, append_ms));
+        self.manifest.unreadable.extend(read.unreadable.iter().map(|of| UnreadableRecord { found, ..of.clone() }));
         self.add_choices((partition, offset, append_ms), choices);
         let place = self.manifest.reached.iter().position(|reached| reached.partition == partition);
         let place = place.unwrap_or_else(|| {

@@ -24,14 +24,14 @@ pub struct UnreadableAt {
 
 impl UnreadableAt {
     pub(super) fn new(log: &dyn Log, partition: u32, key: &MemoryKey, record: &Record, problem: String) -> Self {
-        let record = UnreadableRecord { key: key.clone(), offset: record.offset, problem };
+        let record = UnreadableRecord { key: key.clone(), offset: record.offset, problem, found: None };
         Self { topic: memory_name(log.generation()), partition, record }
     }
 }
 
 impl fmt::Display for UnreadableAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { topic, partition, record: UnreadableRecord { key, offset, problem } } = self;
+        let Self { topic, partition, record: UnreadableRecord { key, offset, problem, .. } } = self;
         let (bank, session, start) = (&key.bank, &key.window.session.0, key.window.start);
         write!(f, "{topic}, partition {partition}, offset {offset} (bank {bank}, session {session:?}, window {start}")?;
         if let Some(turn) = &key.turn {

@@ -221,7 +221,7 @@ impl Reader {
         let taken = match made {
             Ok(extraction) => Taken { read, extraction: Some(Arc::new(extraction)), unreadable: None },
             Err(problem) => {
-                let unreadable = UnreadableRecord { key: key.clone(), offset: record.offset, problem };
+                let unreadable = UnreadableRecord { key: key.clone(), offset: record.offset, problem, found: None };
                 Taken { read, extraction: None, unreadable: Some(unreadable) }
             }
         };
