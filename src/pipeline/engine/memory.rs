@@ -29,7 +29,7 @@ pub struct Memory {
     // The threads end before what they use.
     upkeep: Option<Upkeep>,
     front: Arc<Front>,
-    answerer: Arc<Answerer>,
+    pub(super) answerer: Arc<Answerer>,
     log: Arc<dyn Log>,
 }
 

@@ -11,6 +11,8 @@
 
 mod memory;
 mod status;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod upkeep;
 

@@ -15,7 +15,7 @@ use std::{
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 
 use super::{Answerer, PipelineError, Service, status::MemoryStatus};
-use crate::{config::Pipeline, sync};
+use crate::{config::Pipeline, log::Log, sync};
 
 /// Time between two looks at the log when nobody calls.
 const IDLE: Duration = Duration::from_millis(250);
@@ -63,9 +63,11 @@ impl Upkeep {
         if !pipeline.snapshot.directory.is_empty() {
             let (stop, stopped) = bounded(1);
             upkeep.snapshots = Some(stop);
-            let (answerer, _) = service.shared();
+            let (answerer, log) = service.shared();
             let every = Duration::from_secs(pipeline.snapshot.interval_seconds);
-            upkeep.spawn("memory-snapshots", move |shared| write_snapshots(&answerer, every, &stopped, shared))?;
+            upkeep.spawn("memory-snapshots", move |shared| {
+                write_snapshots(&answerer, &*log, every, &stopped, shared);
+            })?;
         }
         upkeep.spawn("memory-extract", move |shared| extract(service, &woken, shared, &say))?;
         Ok(upkeep)
@@ -163,9 +165,17 @@ fn extract(mut service: Service, woken: &Receiver<()>, shared: &Mutex<Shared>, s
 }
 
 /// Writes snapshots until the other end of `stopped` is dropped.
-fn write_snapshots(answerer: &Answerer, every: Duration, stopped: &Receiver<()>, shared: &Mutex<Shared>) {
+fn write_snapshots(
+    answerer: &Answerer,
+    log: &dyn Log,
+    every: Duration,
+    stopped: &Receiver<()>,
+    shared: &Mutex<Shared>,
+) {
     while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-        let written = answerer.snapshot();
+        // The lock of the log leaves no other process that writes them; but a shard is recorded no more
+        // after the place was away for too long.
+        let written = answerer.take_over(log).and_then(|_| answerer.snapshot());
         let mut shared = sync::lock(shared);
         match written {
             Ok(_) => drop(shared.problems.remove(&SNAPSHOTS)),

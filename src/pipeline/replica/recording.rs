@@ -143,8 +143,9 @@ impl Answerer {
         self.written_elsewhere.load(Ordering::Relaxed)
     }
 
-    /// Takes those shards again whose snapshots another process wrote, and writes no more: from then on
-    /// this process writes them. Gives their number.
+    /// Takes those shards again that are recorded no more, because another process wrote their snapshots
+    /// or the place was away for too long, once nobody else writes them: from then on this process does.
+    /// Gives their number.
     ///
     /// # Errors
     /// As [`Self::take`].
