@@ -4,6 +4,7 @@
 //! instance.
 
 use std::{
+    path::Path,
     sync::mpsc::{self, RecvTimeoutError},
     time::{Duration, Instant},
 };
@@ -25,13 +26,13 @@ use super::{
 };
 
 /// Every partition has a bank.
-const BANKS: [&str; 8] = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"];
+pub(crate) const BANKS: [&str; 8] = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"];
 const PARTITIONS: u32 = 4;
 const ASSIGNED: &str = "[serve]\nhold = \"assigned\"\n";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An instance on the topics of a prefix, with more in its `[serve]`.
-fn instance(broker: &Broker, prefix: &str, extra: &str) -> Home {
+pub(crate) fn instance(broker: &Broker, prefix: &str, extra: &str) -> Home {
     let home = Home::with(broker, prefix, extra, ASSIGNED);
     home.change("partitions = 2", &format!("partitions = {PARTITIONS}"));
     home
@@ -46,16 +47,16 @@ fn assigned(home: &Home) -> usize {
     home.told().lines().filter(|line| line.contains("shard ") && line.contains(": assigned to this")).count()
 }
 
-fn ready(home: &Home, starts: usize) {
+pub(crate) fn ready(home: &Home, starts: usize) {
     wait(&|| home.told(), || home.told().matches("ready: ").count() >= starts);
 }
 
 /// The fact of a turn, and the question after it.
-fn fact(number: usize) -> (String, String) {
+pub(crate) fn fact(number: usize) -> (String, String) {
     (format!("The token{number} is stored in the boathouse."), format!("Where is the token{number}?"))
 }
 
-fn event(bank: &str, number: usize) -> TurnEvent {
+pub(crate) fn event(bank: &str, number: usize) -> TurnEvent {
     let time = format!("2024-05-06T{:02}:{:02}:{:02}Z", number / 3_600 % 24, number / 60 % 60, number % 60);
     let turn = serde_json::json!({"bank": bank, "turn": number.to_string(), "speaker": "Ann", "text": fact(number).0,
         "time": time, "session": "s"});
@@ -322,4 +323,95 @@ fn instances_that_divide_the_memory_need_as_many_partitions_of_questions() {
     home.change("hold = \"assigned\"", "hold = \"all\"");
     let _running = home.run();
     ready(&home, 1);
+}
+
+/// The instance writes snapshots each second, in one place with others.
+fn recorded(home: Home, place: &Path) -> Home {
+    home.change(
+        "[log]",
+        &format!("[snapshot]\ndirectory = {:?}\ninterval_seconds = 1\n[log]", place.display().to_string()),
+    );
+    home
+}
+
+/// Whether every shard has a snapshot in the place.
+fn has_snapshots(place: &Path) -> bool {
+    let manifests = |partition| std::fs::read_dir(place.join(format!("shard-{partition:05}/manifests")));
+    (0..PARTITIONS).all(|partition| manifests(partition).is_ok_and(|mut found| found.next().is_some()))
+}
+
+/// A start from the place finds every snapshot whole, and gives what one instance remembers.
+fn check_place(home: &Home, traffic: &Traffic) {
+    let mut whole = Service::open(&home.pipeline(), &mut |_| {}).unwrap();
+    assert_eq!(whole.take_warnings(), Vec::<String>::new());
+    assert_eq!(census(&whole), traffic.expected(), "{}", home.told());
+}
+
+/// The instances divide the memory, and whoever gets a shard continues the snapshots of the one before, which
+/// was killed or stopped.
+#[test]
+fn moved_shards_continue_from_the_snapshots_of_the_holder_before() {
+    let _turn = turn();
+    let test = "kafka_instances::moved_shards_continue_from_the_snapshots_of_the_holder_before";
+    let Some(broker) = Broker::shared(test) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let homes: Vec<Home> = (0..2).map(|_| recorded(instance(&broker, "moved", ""), place.path())).collect();
+    let mut running: Vec<Option<Running>> = homes.iter().map(|home| Some(home.run())).collect();
+    homes.iter().for_each(|home| ready(home, 1));
+    let mut traffic = Traffic::new(&broker, &homes[0], "moved");
+    let mut dice = Dice(18);
+    for round in 0..3 {
+        traffic.beside(|| {
+            wait(&|| homes[0].told(), || has_snapshots(place.path()));
+            std::thread::sleep(Duration::from_millis(dice.below(1_500)));
+            let (gone, is_killed) = (dice.below(2) as usize, dice.below(2) == 0);
+            let ended = running[gone].take().unwrap();
+            if is_killed {
+                ended.kill();
+            } else {
+                ended.stop();
+            }
+            // Longer than the session, so that the other has every shard and writes its snapshots.
+            std::thread::sleep(Duration::from_secs(5));
+            running[gone] = Some(homes[gone].run());
+        });
+        traffic.check(&homes[0], &format!("round {round}"));
+    }
+    running.into_iter().flatten().for_each(Running::stop);
+    check_place(&homes[1], &traffic);
+    let told: String = homes.iter().map(Home::told).collect();
+    assert!(!told.contains("no snapshot:") && !told.contains("is skipped"), "{told}");
+}
+
+/// Both instances hold every shard: one writes the snapshots, and the other goes on once it ends. The claims
+/// of one that was killed stay for a minute; meanwhile the other answers.
+#[test]
+fn of_two_instances_that_hold_everything_one_writes_the_snapshots() {
+    let _turn = turn();
+    let test = "kafka_instances::of_two_instances_that_hold_everything_one_writes_the_snapshots";
+    let Some(broker) = Broker::shared(test) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let homes: Vec<Home> = (0..2).map(|_| recorded(instance(&broker, "copies", ""), place.path())).collect();
+    homes.iter().for_each(|home| home.change(ASSIGNED, ""));
+    let first = homes[0].run();
+    ready(&homes[0], 1);
+    let mut traffic = Traffic::new(&broker, &homes[0], "copies");
+    traffic.beside(|| wait(&|| homes[0].told(), || has_snapshots(place.path())));
+    let second = homes[1].run();
+    let elsewhere = format!("another process writes those of {PARTITIONS} shard(s)");
+    let says = |home: &Home, what: &str| wait(&|| home.told(), || home.told().contains(what));
+    traffic.beside(|| says(&homes[1], &elsewhere));
+    traffic.check(&homes[1], "beside the writer");
+    traffic.beside(|| {
+        first.stop();
+        says(&homes[1], &format!("this process writes those of {PARTITIONS} more shard(s)"));
+    });
+    traffic.check(&homes[1], "after the writer");
+    second.kill();
+    let first = homes[0].run();
+    ready(&homes[0], 2);
+    traffic.beside(|| says(&homes[0], &elsewhere));
+    traffic.check(&homes[0], "after a kill");
+    first.stop();
+    check_place(&homes[0], &traffic);
 }

@@ -27,6 +27,7 @@ fn a_shard_that_is_recorded_no_more_is_recorded_again() {
     };
     put(0);
     memory.answerer.revoke(&[0]);
+    memory.answerer.assign(&[0], false);
     put(1);
     let recorded = || {
         let newest = memory.answerer.newest_snapshots();

@@ -151,8 +151,10 @@ impl Answerer {
     /// As [`Self::take`].
     pub fn take_over(&self, log: &dyn Log) -> Result<usize, PipelineError> {
         let (Some(recorder), Some(snapshots)) = (&self.recorder, &self.snapshots) else { return Ok(0) };
-        let mut taken = 0;
-        for shard in self.shards.all().iter().filter(|shard| !recorder.records(shard.id)) {
+        let (mut taken, revoked) = (0, self.shards.revoked());
+        // A revoked shard is another's to write, also while it is kept here.
+        let ours = |shard: &&Arc<Shard>| !recorder.records(shard.id) && !revoked.contains(&shard.partition);
+        for shard in self.shards.all().iter().filter(ours) {
             if snapshots.may_claim(shard.partition, &self.run, self.claim_of_another(), now_ms())? {
                 self.take(log, shard.partition)?;
                 taken += 1;
