@@ -1,16 +1,34 @@
 //! HTTP below `/v1` on a service whose log is on Kafka: the same calls, turns in the turns topic.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    io::{Read, Write},
+    time::Duration,
+};
 
-use ripplemem::model::Evidence;
+use ripplemem::{config::Hold, model::Evidence};
 use serde_json::{Value, json};
 
 use super::{
     broker_process::Broker,
     http_service::HttpClient,
-    kafka::{Home, load, turn, wait},
+    kafka::{Home, Running, load, turn, wait},
+    kafka_instances::{BANKS, event, fact, instance, ready},
     question_client::Client,
 };
+
+const HTTP: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
+
+/// The address that an instance said at its last of so many starts.
+fn http_of(home: &Home, starts: usize) -> HttpClient {
+    let addresses = || -> Vec<String> {
+        let told = home.told();
+        let address = |line: &str| Some(line.split_once("http://")?.1.strip_suffix("/v1")?.to_owned());
+        told.lines().filter_map(address).collect()
+    };
+    wait(&|| home.told(), || addresses().len() >= starts);
+    HttpClient { address: addresses().pop().unwrap() }
+}
 
 /// What HTTP wrote is asked for over both, and forgotten over HTTP.
 #[test]
@@ -18,14 +36,9 @@ fn turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree() {
     let _turn = turn();
     let name = "kafka_http::turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree";
     let Some(broker) = Broker::shared(name) else { return };
-    let home = Home::with(&broker, "http", "", "[http]\nlisten = \"127.0.0.1:0\"\n");
+    let home = Home::with(&broker, "http", "", HTTP);
     let service = home.run();
-    let address = || {
-        let told = home.told();
-        told.lines().find_map(|line| Some(line.split_once("http://")?.1.strip_suffix("/v1")?.to_owned()))
-    };
-    wait(&|| home.told(), || address().is_some());
-    let http = HttpClient { address: address().unwrap() };
+    let http = http_of(&home, 1);
     load(&home);
     let turn = json!({"bank": "b", "turn": "1", "speaker": "Eve", "text": "The red kayak is stored in the boathouse",
         "time": "2024-05-06T09:00:00Z"});
@@ -47,4 +60,97 @@ fn turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree() {
     assert!(gone, "{status} {problem}");
     assert!(http.get("/v1/status")["after"].as_str().unwrap().contains(':'));
     service.stop();
+}
+
+/// Sends it until the shard of the bank has moved; the status and the body.
+fn settled(http: &HttpClient, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    for _ in 0..600 {
+        let (status, kind, answer) = http.send(method, path, "", body.as_bytes());
+        if status != 503 {
+            return (status, answer);
+        }
+        assert_eq!((kind.as_str(), &answer["code"]), ("application/problem+json", &json!("loading")), "{answer}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{path}: the shard moves for a minute");
+}
+
+/// The header of a response that names where to go on.
+fn location(http: &HttpClient, path: &str, body: &Value) -> String {
+    let (mut stream, body) = (http.connect(), body.to_string());
+    let length = body.len();
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Length: {length}\r\nConnection: close", http.address);
+    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let found = text.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or_else(|| panic!("{text}"));
+    found.to_owned()
+}
+
+/// Two instances divide the memory: each answers for its banks, and names the other for the rest. Once one
+/// is killed, the other answers for all.
+#[test]
+fn a_request_for_a_bank_of_another_instance_names_that_instance() {
+    let _turn = turn();
+    let name = "kafka_http::a_request_for_a_bank_of_another_instance_names_that_instance";
+    let Some(broker) = Broker::shared(name) else { return };
+    let homes: Vec<Home> = (0..2).map(|_| instance(&broker, "there", "")).collect();
+    homes.iter().for_each(|home| home.change("[log]", &format!("{HTTP}[log]")));
+    assert_eq!(homes[0].pipeline().serve.hold, Hold::Assigned);
+    let mut running: Vec<Running> = homes.iter().map(Home::run).collect();
+    homes.iter().for_each(|home| ready(home, 1));
+    let http: Vec<HttpClient> = homes.iter().map(|home| http_of(home, 1)).collect();
+    let turns: Vec<Value> =
+        BANKS.iter().enumerate().map(|(n, bank)| serde_json::to_value(event(bank, n)).unwrap()).collect();
+    // Turns are taken anywhere.
+    let written = http[0].post("/v1/turns", &json!({"turns": turns}));
+    assert_eq!(written["turns"], BANKS.len());
+    let ask = |n: usize| json!({"bank": BANKS[n], "text": fact(n).1, "after": written["after"], "timeout_ms": 60_000});
+    let context = |answer: &Value, n: usize| answer["context"].as_str().unwrap_or_default().contains(&fact(n).0);
+    let told = || homes.iter().map(Home::told).collect::<String>();
+    // A shard may move until the group has settled.
+    let holder = |n: usize| {
+        let mut all = Vec::new();
+        wait(&told, || {
+            all = http.iter().map(|of| settled(of, "POST", "/v1/ask", &ask(n))).collect();
+            let statuses: BTreeSet<u16> = all.iter().map(|(status, _)| *status).collect();
+            statuses == BTreeSet::from([200, 421])
+        });
+        let at = all.iter().position(|(status, _)| *status == 200).unwrap();
+        assert!(context(&all[at].1, n), "{}", all[at].1);
+        let problem = &all[1 - at].1;
+        let url = format!("http://{}", http[at].address);
+        assert_eq!((&problem["code"], &problem["holder"]), (&json!("misdirected"), &json!(url)), "{problem}");
+        assert_eq!(location(&http[1 - at], "/v1/ask", &ask(n)), format!("{url}/v1/ask"));
+        at
+    };
+    let holders: Vec<usize> = (0..BANKS.len()).map(holder).collect();
+    assert_eq!(holders.iter().collect::<BTreeSet<_>>().len(), 2, "each holds some: {holders:?}");
+    // A deletion and a digest of one bank go where it is, too.
+    let other = &http[1 - holders[0]];
+    for (method, path) in
+        [("GET", format!("/v1/digest?bank={}", BANKS[0])), ("DELETE", format!("/v1/turns?bank={}&turn=0", BANKS[0]))]
+    {
+        assert_eq!(settled(other, method, &path, &Value::Null).0, 421, "{path}");
+        let (status, answer) = settled(&http[holders[0]], method, &format!("{path}&wait_ms=60000"), &Value::Null);
+        assert_eq!(status, 200, "{path}: {answer}");
+        assert_ne!(answer["gone"], false, "{answer}");
+    }
+    let all: BTreeSet<String> = http
+        .iter()
+        .flat_map(|http| http.get("/v1/banks")["banks"].as_array().unwrap().clone())
+        .map(|bank| bank.as_str().unwrap().to_owned())
+        .collect();
+    assert!(BANKS[1..].iter().all(|bank| all.contains(*bank)), "each names its own: {all:?}");
+    // Until the group gives its partitions to the other, nobody has the banks of the killed instance.
+    running.remove(1).kill();
+    for n in 1..BANKS.len() {
+        wait(&told, || {
+            let (status, answer) = settled(&http[0], "POST", "/v1/ask", &ask(n));
+            assert!(status == 421 || (status == 200 && context(&answer, n)), "{status} {answer}");
+            status == 200
+        });
+    }
 }

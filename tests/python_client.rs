@@ -20,7 +20,7 @@ fn a_program_remembers_asks_and_forgets_through_the_python_client() {
     let Some(python) = Python::with("httpx", "a_program_remembers_asks_and_forgets_through_the_python_client") else {
         return;
     };
-    for name in ["each_call", "many_turns", "asynchronous", "problems", "retries", "matches_the_document"] {
+    for name in ["each_call", "many_turns", "asynchronous", "problems", "retries", "follows", "matches_the_document"] {
         let home = tempfile::tempdir().unwrap();
         pipeline_file(home.path(), "");
         check(&python, &HttpService::of(home.path()), name, &[]);

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::AccessSettings;
 
@@ -13,12 +14,16 @@ use super::AccessSettings;
 pub struct HttpSettings {
     /// Address and port that serve `/v1`, such as `127.0.0.1:8321`; port 0 takes a free one. One that is
     /// not a loopback address needs `access.token_file`. With an embedded log, `ripplemem run` then stays
-    /// until it is stopped, and the commands reach it there. On Kafka it needs the role `serve` and
-    /// `serve.hold = "all"`. Empty: none.
+    /// until it is stopped, and the commands reach it there. On Kafka it needs the role `serve`.
+    /// Empty: none.
     pub listen: String,
     /// Further names under which clients reach it, as `Host` names them; a request to another name is
     /// refused. An address such as `0.0.0.0` needs at least one.
     pub hosts: Vec<String>,
+    /// URL under which clients reach this instance, where instances divide the memory
+    /// (`serve.hold = "assigned"`): the others name it to who asks them for a bank of this one. Empty: the
+    /// first of `http.hosts`, or the address, with its port.
+    pub advertised: String,
     /// PEM file of the certificate, with those that signed it, relative to the pipeline file: then
     /// connections are TLS.
     #[serde(default)]
@@ -31,12 +36,31 @@ pub struct HttpSettings {
 }
 
 impl HttpSettings {
+    /// The names under which clients reach it.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let advertised = Url::parse(&self.advertised).ok();
+        let authority = advertised.as_ref().map(|url| url.authority().to_owned());
+        self.hosts.iter().cloned().chain(authority).collect()
+    }
+
+    /// The URL under which clients reach it from elsewhere, where it listens on `address`.
+    #[must_use]
+    pub fn advertised(&self, scheme: &str, address: SocketAddr) -> String {
+        match (self.advertised.trim_end_matches('/'), self.hosts.first()) {
+            ("", Some(host)) => format!("{scheme}://{host}:{}", address.port()),
+            ("", None) => format!("{scheme}://{address}"),
+            (advertised, _) => advertised.to_owned(),
+        }
+    }
+
     /// Checks that nobody without a token reaches it from elsewhere.
     ///
     /// # Errors
     /// What is wrong with which setting, and what to write.
     pub fn check(&self, access: &AccessSettings) -> Result<(), String> {
-        let Self { listen, hosts, certificate, key, mem0: _ } = self;
+        let Self { listen, hosts, advertised, certificate, key, mem0: _ } = self;
+        check_advertised(advertised)?;
         if certificate.is_some() != key.is_some() {
             return Err("http.certificate, http.key: one of them is missing; set both, or none".to_owned());
         }
@@ -57,4 +81,15 @@ impl HttpSettings {
         }
         Ok(())
     }
+}
+
+/// Checks that the URL names a host, and nothing below it.
+fn check_advertised(advertised: &str) -> Result<(), String> {
+    let fits = |url: &Url| {
+        matches!(url.scheme(), "http" | "https") && url.has_host() && url.path() == "/" && url.query().is_none()
+    };
+    if advertised.is_empty() || Url::parse(advertised).is_ok_and(|url| fits(&url)) {
+        return Ok(());
+    }
+    Err(format!("http.advertised: {advertised:?} is not the URL of a host; write such as http://10.0.0.7:8321"))
 }

@@ -60,6 +60,9 @@ pub struct KafkaSettings {
     /// where a topic has three copies or more, else one.
     #[schemars(range(min = 0, max = 100))]
     pub min_insync_replicas: i32,
+    /// Topic, after the prefix, in which instances that divide the memory say where each partition's banks
+    /// are asked over HTTP.
+    pub instances_topic: String,
     /// Retention of the turns topic when it is created; 0: no limit.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub turns_retention_hours: u64,
@@ -142,6 +145,7 @@ pub(super) fn check_topic_name(key: &str, name: &str) -> Result<(), String> {
 impl LogSettings {
     pub(super) fn check(&self) -> Result<(), String> {
         check_topic_name("log.kafka.prefix", &self.kafka.prefix)?;
+        check_topic_name("log.kafka.instances_topic", &self.kafka.instances_topic)?;
         if self.kind == LogKind::Kafka && self.kafka.brokers.trim().is_empty() {
             return Err("log.kafka.brokers: missing; write host:port of one or more brokers".to_owned());
         }

@@ -202,13 +202,6 @@ impl Pipeline {
                             log.kind = \"embedded\", or remove it"
                     .to_owned());
             }
-            if self.serve.hold == Hold::Assigned {
-                return Err(
-                    "http.listen: an instance that holds a part of the memory cannot answer for the rest over \
-                            HTTP yet; set serve.hold = \"all\", or ask over Kafka"
-                        .to_owned(),
-                );
-            }
         }
         self.metrics.check()?;
         self.admin.check()?;

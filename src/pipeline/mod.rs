@@ -42,5 +42,5 @@ pub use maintenance::{
 };
 pub use progress::{Finished, Ingested, Progress};
 pub(crate) use replica::snapshots;
-pub use replica::{Answerer, AnswererOptions, OnRestoredTurns, ShardStatus, WrittenSnapshots};
+pub use replica::{Answerer, AnswererOptions, OnRestoredTurns, ShardPlace, ShardStatus, WrittenSnapshots};
 pub use service::Service;

@@ -43,6 +43,8 @@ mod hold;
 mod hosts;
 #[cfg(feature = "kafka")]
 mod http;
+#[cfg(feature = "kafka")]
+mod instances;
 #[cfg(all(feature = "kafka", feature = "live"))]
 mod leases;
 #[cfg(feature = "mcp")]

@@ -27,7 +27,9 @@ use rdkafka::{
 };
 
 use super::{
+    api::Holders,
     error::ServeError,
+    instances,
     pauses::{Fill, Pauses},
     replies::Replies,
     reply_topics::{Listed, ReplyTopics},
@@ -74,10 +76,13 @@ pub(super) fn answer(
     let Some(embedders) = open_embedders(pipeline, stopping)? else { return Ok(()) };
     let embedders = Arc::new(embedders);
     let front = Arc::new(Front::start(Arc::clone(answerer), Arc::clone(&embedders), pipeline.serve.threads)?);
-    let mut http = None;
+    let (mut http, mut instance) = (None, None);
     if !pipeline.http.listen.is_empty() {
         let memory = Memory::over(Arc::<KafkaLog>::clone(log), Arc::clone(answerer), Arc::clone(&front));
-        let (_, serving) = v1::start(pipeline, &pipeline.http.listen, Arc::new(memory), axum::Router::new())?;
+        let holders = (pipeline.serve.hold == Hold::Assigned).then(Arc::<Holders>::default);
+        let (listen, known) = (&pipeline.http.listen, holders.clone());
+        let (_, serving) = v1::start(pipeline, listen, Arc::new(memory), axum::Router::new(), known)?;
+        instance = holders.map(|holders| (holders, serving.advertised.clone()));
         say(&http.insert(serving).url);
     }
     let (done_out, done) = unbounded();
@@ -88,6 +93,9 @@ pub(super) fn answer(
     std::thread::scope(|scope| {
         let delivering = scope.spawn(|| replies.deliver(&ended));
         let looking = scope.spawn(|| topics.read(cluster, &ended));
+        let announcing = instance.as_ref().map(|(holders, url)| {
+            scope.spawn(|| instances::announce(log, answerer, (holders, url), state, &ended, say))
+        });
         let reader = Questions {
             cluster,
             rules: &rules,
@@ -108,6 +116,9 @@ pub(super) fn answer(
         });
         ended.store(true, Ordering::Relaxed);
         looking.join().map_err(|_| ServeError::Ended("the search for reply topics"))??;
+        if let Some(announcing) = announcing {
+            announcing.join().map_err(|_| ServeError::Ended("what says where each bank is asked"))??;
+        }
         read
     })
 }

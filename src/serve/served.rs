@@ -34,7 +34,7 @@ impl Served {
         open: Router,
     ) -> Result<Self, ServeError> {
         let memory = Arc::new(Memory::open_with(pipeline, options)?);
-        let (api, serving) = v1::start(pipeline, listen, Arc::clone(&memory), open)?;
+        let (api, serving) = v1::start(pipeline, listen, Arc::clone(&memory), open, None)?;
         let directory = pipeline.log.directory.clone();
         address::write(&directory, &serving.beside().to_string(), serving.local.as_ref())
             .map_err(|problem| ServeError::Address { directory: directory.clone(), problem })?;

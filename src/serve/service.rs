@@ -45,6 +45,9 @@ pub fn run(pipeline: &Pipeline, stop: &AtomicBool, say: &(dyn Fn(&str) + Sync)) 
     }
     if pipeline.serve.hold == Hold::Assigned && roles(Role::Serve) {
         hold::check(&log)?;
+        if !pipeline.http.listen.is_empty() {
+            log.ensure_instances()?;
+        }
     }
     #[cfg(not(feature = "live"))]
     super::without_live::check(pipeline)?;

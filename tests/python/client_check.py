@@ -22,6 +22,7 @@ from ripplemem import (  # noqa: E402
     DeniedError,
     InvalidError,
     RippleMem,
+    RippleMemError,
     Turn,
     UnknownBankError,
     UnreachableError,
@@ -137,6 +138,48 @@ def retries(_url, _token):
     server.shutdown()
 
 
+def follows(url, token):
+    """A service that names the holder of a bank is left for it, once a call."""
+    seen = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append(self.headers["Authorization"])
+            body = {"detail": "ask there", "code": "misdirected", "holder": self.server.holder}
+            self.send_response(421)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    here = f"http://127.0.0.1:{server.server_port}"
+    server.holder = url
+    with RippleMem(here, bank="b", token="secret") as memory:
+        memory.remember(TURNS[0])
+        assert "Lisbon" in memory.ask("Where does Ann live?").context and seen == ["Bearer secret"] * 2, seen
+
+    async def asked():
+        async with AsyncRippleMem(here, bank="b") as memory:
+            return await memory.ask("Where does Ann live?")
+
+    assert "Lisbon" in asyncio.run(asked()).context and len(seen) == 3, seen
+    # Instances that name each other are not followed for ever.
+    server.holder = here
+    with RippleMem(here, bank="b") as memory:
+        error = refused(RippleMemError, lambda: memory.ask("Who?"), "ask there")
+        assert (error.code, error.status, len(seen)) == ("misdirected", 421, 5), (error, seen)
+    # A holder that has ended: the service is asked again, who has the bank now.
+    server.holder = "http://127.0.0.1:9"
+    with RippleMem(here, bank="b") as memory:
+        refused(UnreachableError, lambda: memory.ask("Who?"), "127.0.0.1:9")
+        assert len(seen) == 8, seen
+    server.shutdown()
+
+
 def denied(url, token):
     with RippleMem(url, bank="acme/support", token="wrong") as memory:
         refused(DeniedError, lambda: memory.ask("Who?"), "not known")
@@ -173,7 +216,7 @@ def matches_the_document(_url, _token):
 
 def main():
     url, check, *token = sys.argv[1:]
-    checks = [each_call, many_turns, asynchronous, problems, retries, denied, matches_the_document]
+    checks = [each_call, many_turns, asynchronous, problems, retries, follows, denied, matches_the_document]
     by_name = {one.__name__: one for one in checks}
     by_name[check](url, token[0] if token else None)
 

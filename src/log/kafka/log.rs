@@ -195,7 +195,10 @@ impl KafkaLog {
     }
 
     /// Appends records outside a transaction, and waits for all acknowledgements.
-    fn append<'a>(&self, records: impl Iterator<Item = Outgoing<'a>>) -> Result<HashMap<(String, i32), i64>, LogError> {
+    pub(super) fn append<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+    ) -> Result<HashMap<(String, i32), i64>, LogError> {
         let last = self.with_producer(|producer, watch| {
             let until = Instant::now() + self.cluster.timeout();
             drop(watch.take_deliveries());

@@ -13,10 +13,12 @@
 //! - `topics`: creates and checks the topics
 //! - `partition_reader`: reads one partition; `owner`: commits to one
 //! - `position`: the records of read positions and of switches between generations
+//! - `instances`: where the banks of each partition are asked over HTTP
 //! - `sources`: the turns and positions of live sources
 //! - `members`: the partitions that the consumer group assigns to this instance
 
 pub(crate) mod client;
+pub(crate) mod instances;
 mod log;
 pub mod members;
 pub(crate) mod owner;

@@ -10,9 +10,10 @@
 //! | `memory-2` and so on | as memory | as memory |
 //! | `generations` | 1 | compacted |
 //! | `sources` | 16 | compacted |
+//! | `instances`, or as `log.kafka.instances_topic` says | 1 | compacted |
 //!
 //! `memory-2` and `generations` exist once the memory was re-embedded with another model, `sources`
-//! where a pipeline names live sources. An existing topic is never changed: what it lacks is an error
+//! where a pipeline names live sources, `instances` where instances divide the memory and serve HTTP. An existing topic is never changed: what it lacks is an error
 //! where it does not work, else a notice, each with the command.
 
 use rdkafka::{
@@ -112,6 +113,8 @@ pub(super) struct OptionalTopics {
     pub next: bool,
     /// The topic of live sources.
     pub sources: bool,
+    /// The topic of instances.
+    pub instances: bool,
 }
 
 fn topic_specs(cluster: &Cluster, partitions: u32, generation: u32, optional: OptionalTopics) -> Vec<TopicSpec> {
@@ -176,6 +179,9 @@ fn topic_specs(cluster: &Cluster, partitions: u32, generation: u32, optional: Op
     }
     if optional.sources {
         topics.push(topic(SOURCES, SOURCES_PARTITIONS, false, &by_key(0), &["cleanup.policy"]));
+    }
+    if optional.instances {
+        topics.push(topic(&settings.instances_topic, 1, false, &by_key(0), &["cleanup.policy"]));
     }
     topics
 }

@@ -9,8 +9,8 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Answerer, Asked, Front, PipelineError, Progress, Service, WrittenSnapshots, status::MemoryStatus, turns,
-    upkeep::Upkeep,
+    Answerer, Asked, Front, PipelineError, Progress, Service, ShardPlace, WrittenSnapshots, status::MemoryStatus,
+    turns, upkeep::Upkeep,
 };
 #[cfg(feature = "live")]
 use super::{LiveEvent, LiveRun, follow_source};
@@ -176,6 +176,16 @@ impl Memory {
     /// As [`Self::ask`].
     pub fn ask_and_wait(&self, asked: Asked) -> Result<Evidence, PipelineError> {
         self.front.ask_and_wait(asked)
+    }
+
+    /// Where a bank's shard is, where instances divide the memory.
+    pub(crate) fn place_of(&self, bank: &Bank) -> ShardPlace {
+        self.answerer.place_of(bank)
+    }
+
+    /// Whether this process follows every partition of what was written, or will.
+    pub(crate) fn follows(&self, written: &Written) -> bool {
+        written.places().all(|(partition, _)| self.answerer.holds(partition))
     }
 
     /// Waits until answers reflect what was written; false where the time was too short.

@@ -16,7 +16,10 @@ mod tests;
 mod turns;
 mod upkeep;
 
-use super::{Asked, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, service::Service};
+use super::{
+    Asked, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, replica::ShardPlace,
+    service::Service,
+};
 #[cfg(feature = "live")]
 use super::{LiveEvent, LiveRun, follow_source};
 

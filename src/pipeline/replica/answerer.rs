@@ -79,6 +79,23 @@ pub struct ShardStatus {
     pub rebuilds: u64,
 }
 
+/// Where a shard is, for who asks one of its banks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShardPlace {
+    /// It answers here.
+    Here,
+    /// It will answer here.
+    Loading {
+        /// Its partition of the memory.
+        partition: u32,
+    },
+    /// Another process has it.
+    Elsewhere {
+        /// Its partition of the memory.
+        partition: u32,
+    },
+}
+
 /// Takes the turns and the extractor of a restored record; None where the record was removed.
 pub type OnRestoredTurns<'b> = &'b mut dyn FnMut(&MemoryKey, Option<(Vec<WindowTurn>, &str)>);
 
@@ -286,6 +303,29 @@ impl Answerer {
         if let Some(recorder) = &self.recorder {
             let held = partitions.iter().filter_map(|partition| self.shards.get(*partition));
             held.for_each(|shard| recorder.end(shard.id));
+        }
+    }
+
+    /// Partitions that a group has assigned to this process.
+    #[must_use]
+    pub fn assigned(&self) -> Vec<u32> {
+        self.shards.assigned()
+    }
+
+    /// Whether a partition is held, or assigned.
+    #[must_use]
+    pub fn holds(&self, partition: u32) -> bool {
+        self.shards.get(partition).is_some() || self.shards.is_awaited(partition)
+    }
+
+    /// Where a bank's shard is.
+    #[must_use]
+    pub fn place_of(&self, bank: &Bank) -> ShardPlace {
+        let partition = self.shards.partition_of(bank);
+        match self.shards.get(partition) {
+            Some(shard) if !shard.is_loading() || shard.memory.is_stopped() => ShardPlace::Here,
+            None if !self.shards.is_awaited(partition) => ShardPlace::Elsewhere { partition },
+            _ => ShardPlace::Loading { partition },
         }
     }
 

@@ -30,7 +30,7 @@ use super::{Cancellation, PipelineError};
 
 pub(super) use answerer::edge_settings;
 pub(crate) use answerer::snapshots;
-pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns, ShardStatus};
+pub use answerer::{Answerer, AnswererOptions, OnRestoredTurns, ShardPlace, ShardStatus};
 pub(super) use live::{LiveRecords, model_of, record_of};
 pub(super) use record_value::{Unread, check_schema, read_value};
 pub use recording::WrittenSnapshots;

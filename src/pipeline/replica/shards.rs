@@ -109,6 +109,11 @@ impl Shards {
         change(sync::write(&self.assigned).get_or_insert_default());
     }
 
+    /// What a group has decided.
+    pub(super) fn assigned(&self) -> Vec<u32> {
+        sync::read(&self.assigned).iter().flatten().copied().collect()
+    }
+
     /// Assigned partitions without a shard; None before the group's first decision.
     pub(super) fn awaited(&self) -> Option<Vec<u32>> {
         let (assigned, held) = (sync::read(&self.assigned), sync::read(&self.held));

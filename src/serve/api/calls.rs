@@ -11,6 +11,7 @@ use std::{
 
 use super::{
     forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns},
+    holders::Holders,
     problem::{Code, Problem},
 };
 use crate::{
@@ -35,13 +36,23 @@ pub struct Api {
     pub(super) memory: Arc<Memory>,
     /// The deadline of a question that names none.
     deadline: Duration,
+    /// Who holds the other banks, where instances divide the memory.
+    holders: Option<Arc<Holders>>,
 }
 
 impl Api {
-    /// The calls of a memory; `deadline` is that of a question that names none.
+    /// The calls of a memory; `deadline` is that of a question that names none. `holders` says who holds
+    /// the other banks, where instances divide the memory.
     #[must_use]
-    pub fn new(memory: Arc<Memory>, deadline: Duration) -> Self {
-        Self { memory, deadline }
+    pub fn new(memory: Arc<Memory>, deadline: Duration, holders: Option<Arc<Holders>>) -> Self {
+        Self { memory, deadline, holders }
+    }
+
+    /// Fails unless the bank answers here: [`Code::Misdirected`] with the URL of who holds it, or
+    /// [`Code::Loading`] while its shard moves.
+    fn check_here(&self, bank: &Bank) -> Result<(), Problem> {
+        let Some(holders) = &self.holders else { return Ok(()) };
+        holders.check(bank, self.memory.place_of(bank))
     }
 
     /// Writes turns; answered when they are durable, or, within a time, reflected. Of turns that are not all
@@ -85,6 +96,7 @@ impl Api {
     pub async fn ask(&self, who: &Caller, ask: Ask) -> Result<Evidence, Problem> {
         let Ask { bank, text, asked_at, after, as_of, timeout_ms } = ask;
         who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
         if timeout.is_zero() || timeout > LONGEST {
             return Err(Problem::invalid("timeout_ms: not between 1 and 600000"));
@@ -95,7 +107,13 @@ impl Api {
         });
         let cancellation = Cancellation::at(Instant::now() + timeout);
         let question = Question { bank, text, asked_at };
-        Ok(self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation }).await?)
+        let bank = question.bank.clone();
+        let asked = self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation }).await;
+        // The shard may have moved meanwhile.
+        asked.map_err(|error| match error {
+            PipelineError::OtherInstance { .. } => self.check_here(&bank).err().unwrap_or_else(|| error.into()),
+            error => error.into(),
+        })
     }
 
     /// Deletes a turn, and waits until no answer reflects it.
@@ -105,6 +123,8 @@ impl Api {
     pub async fn forget(&self, who: &Caller, forget: Forget) -> Result<Forgotten, Problem> {
         let Forget { bank, turn, wait_ms } = forget;
         who.may_in(Right::Forget, &bank)?;
+        // While the shard moves, the deletion is written at least.
+        self.check_here(&bank).or_else(|problem| if problem.holder.is_some() { Err(problem) } else { Ok(()) })?;
         let (wait, memory) = (wait(wait_ms)?, Arc::clone(&self.memory));
         let (from, id) = (bank.clone(), turn.clone());
         let written = blocking(move || {
@@ -141,7 +161,10 @@ impl Api {
         wait_ms: Option<u64>,
     ) -> Result<Digest, Problem> {
         match &bank {
-            Some(bank) => who.may_in(Right::Read, bank)?,
+            Some(bank) => {
+                who.may_in(Right::Read, bank)?;
+                self.check_here(bank)?;
+            }
             None => who.may_everywhere(Right::Read)?,
         }
         let wait = wait(wait_ms)?;
@@ -196,7 +219,8 @@ impl Api {
             if self.memory.wait_for(written, now) {
                 return true;
             }
-            if now >= until {
+            // What another instance follows is never reflected here.
+            if now >= until || !self.memory.follows(written) {
                 return false;
             }
             tokio::time::sleep(LOOK).await;

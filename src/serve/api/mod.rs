@@ -5,14 +5,17 @@
 //!
 //! - `calls`: the calls.
 //! - `forms`: what goes in and what comes out, each with one JSON form; an answer is [`crate::model::Evidence`].
+//! - `holders`: which instance holds a bank, where instances divide the memory.
 //! - `problem`: why there is no answer (RFC 9457).
 //! - `turns`: the turns of a bank, for interfaces that list them.
 
 mod calls;
 mod forms;
+mod holders;
 mod problem;
 mod turns;
 
 pub use calls::Api;
 pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns};
+pub use holders::Holders;
 pub use problem::{Code, Problem};

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{Refusal, RefusalCode},
+    model::{Bank, Refusal, RefusalCode},
     pipeline::{PipelineError, refusal},
     serve::access::Denied,
 };
@@ -26,6 +26,9 @@ pub struct Problem {
     pub detail: String,
     /// For programs.
     pub code: Code,
+    /// With `misdirected`: the URL of the instance that holds the bank. Send the request there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
 }
 
 /// What kind of problem it is.
@@ -54,6 +57,10 @@ pub enum Code {
     Deadline,
     /// Too much waits already; a retry in a moment may succeed.
     Busy,
+    /// Another instance holds the bank.
+    Misdirected,
+    /// The bank's shard is being loaded; a retry in a moment may succeed.
+    Loading,
     /// The service failed; a retry may succeed.
     Failed,
 }
@@ -73,6 +80,8 @@ impl Code {
             Self::Quarantined => ("quarantined", 409, "The bank is quarantined"),
             Self::Deadline => ("deadline", 504, "The deadline passed"),
             Self::Busy => ("busy", 429, "Too much waits already"),
+            Self::Misdirected => ("misdirected", 421, "Another instance holds the bank"),
+            Self::Loading => ("loading", 503, "The bank's shard is being loaded"),
             Self::Failed => ("failed", 500, "The service failed"),
         }
     }
@@ -83,7 +92,14 @@ impl Problem {
     #[must_use]
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let (name, status, title) = code.parts();
-        Self { kind: format!("urn:ripplemem:{name}"), title: title.to_owned(), status, detail: detail.into(), code }
+        let kind = format!("urn:ripplemem:{name}");
+        Self { kind, title: title.to_owned(), status, detail: detail.into(), code, holder: None }
+    }
+
+    /// Another instance holds the bank.
+    pub(super) fn misdirected(bank: &Bank, partition: u32, holder: String) -> Self {
+        let detail = format!("bank {bank}: the instance at {holder} holds its shard, {partition}; ask there");
+        Self { holder: Some(holder), ..Self::new(Code::Misdirected, detail) }
     }
 
     /// What is wrong with a request.
@@ -108,6 +124,9 @@ impl From<PipelineError> for Problem {
     fn from(error: PipelineError) -> Self {
         if matches!(error, PipelineError::Turn { .. }) {
             return Self::invalid(error.to_string());
+        }
+        if matches!(error, PipelineError::Loading { .. } | PipelineError::OtherInstance { .. }) {
+            return Self::new(Code::Loading, error.to_string());
         }
         let Refusal { code, message, .. } = refusal(&error);
         let code = match code {

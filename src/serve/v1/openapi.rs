@@ -44,7 +44,7 @@ fn document() -> String {
                     ("wait_ms", false, "Most milliseconds to wait until no answer reflects it; 10,000 without it.",
                      json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
                 ],
-                None, &ok::<Forgotten>(&mut of, "The deletion is durable."), &["400"],
+                None, &ok::<Forgotten>(&mut of, "The deletion is durable."), &["400", "421"],
             ),
         },
         "/v1/ask": {
@@ -52,7 +52,7 @@ fn document() -> String {
                 "ask", "Recollect evidence for a question: units with their source turns, how each was reached, the \
                  bank that was searched and the offsets that the answer reflects.",
                 &[], Some(body::<Ask>(&mut of)), &ok::<Evidence>(&mut of, "The evidence."),
-                &["400", "404", "408", "409", "413", "429", "504"],
+                &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
             ),
         },
         "/v1/banks": {
@@ -68,7 +68,7 @@ fn document() -> String {
                     ("wait_ms", false, "Most milliseconds to wait for them; 10,000 without it.",
                      json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
                 ],
-                None, &ok::<Digest>(&mut of, "The counts."), &["400", "404", "504"],
+                None, &ok::<Digest>(&mut of, "The counts."), &["400", "404", "421", "503", "504"],
             ),
         },
         "/v1/status": {

@@ -78,13 +78,23 @@ async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Re
         }
     };
     request.extensions_mut().insert(Arc::clone(&caller));
-    let response = match tokio::time::timeout(TIMEOUT, next.run(request)).await {
+    let target = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
+    let mut response = match tokio::time::timeout(TIMEOUT, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Answer::<()>::Problem(Problem::new(Code::Deadline, "the request took too long")).into_response(),
     };
+    if let Some(Elsewhere(holder)) = response.extensions().get()
+        && let Ok(location) = HeaderValue::from_str(&format!("{}{target}", holder.trim_end_matches('/')))
+    {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
     door.note(action.as_deref(), Some(&caller), response.status());
     response
 }
+
+/// The URL of the instance that holds the bank of a request.
+#[derive(Clone)]
+struct Elsewhere(String);
 
 fn refused(denied: Denied) -> Response {
     let retry_after = if let Denied::TooMany { retry_after, .. } = &denied { Some(*retry_after) } else { None };
@@ -186,6 +196,7 @@ impl<T> From<Result<T, Problem>> for Answer<T> {
 
 impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
+        let holder = if let Self::Problem(problem) = &self { problem.holder.clone() } else { None };
         let (status, kind, body) = match self {
             Self::Json(value) => (200, JSON, serde_json::to_vec(&value)),
             Self::Problem(problem) => (problem.status, PROBLEM, serde_json::to_vec(&problem)),
@@ -193,7 +204,10 @@ impl<T: Serialize> IntoResponse for Answer<T> {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let Ok(body) = body else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
         let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
-        if status == StatusCode::TOO_MANY_REQUESTS {
+        if let Some(holder) = holder {
+            response.extensions_mut().insert(Elsewhere(holder));
+        }
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response

@@ -21,7 +21,7 @@ use crate::{
     serve::{
         ServeError,
         access::{Audit, Gate, Secret},
-        api::Api,
+        api::{Api, Holders},
         hosts::Hosts,
         mem0, tls,
     },
@@ -43,6 +43,9 @@ pub(in crate::serve) struct Serving {
     pub(in crate::serve) local: Option<Secret>,
     /// Where it is reached, for people.
     pub(in crate::serve) url: String,
+    /// The URL under which clients reach it from elsewhere.
+    #[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "only instances on Kafka name it to others"))]
+    pub(in crate::serve) advertised: String,
     messages: Receiver<String>,
 }
 
@@ -59,7 +62,8 @@ impl Serving {
 }
 
 /// Serves a memory at an address until the listener is dropped. `open` are routes of another interface that
-/// check their requests themselves.
+/// check their requests themselves. `holders` says who holds the other banks, where instances divide the
+/// memory.
 ///
 /// # Errors
 /// [`ServeError`]: the address, the certificate, the file of tokens or of the audit log, or the language
@@ -69,15 +73,17 @@ pub(in crate::serve) fn start(
     address: &str,
     memory: Arc<Memory>,
     open: Router,
+    holders: Option<Arc<Holders>>,
 ) -> Result<(Arc<Api>, Serving), ServeError> {
-    let api = Arc::new(Api::new(memory, Duration::from_millis(pipeline.serve.deadline_ms)));
+    let api = Arc::new(Api::new(memory, Duration::from_millis(pipeline.serve.deadline_ms), holders));
     #[cfg(feature = "mcp")]
     let tools = mcp::routes(&api, pipeline)?;
     #[cfg(not(feature = "mcp"))]
     let tools = Router::new();
     let is_mem0 = pipeline.http.mem0;
     let more = if is_mem0 { tools.merge(mem0::routes(&api)) } else { tools };
-    let HttpSettings { hosts, certificate, key, .. } = &pipeline.http;
+    let HttpSettings { certificate, key, .. } = &pipeline.http;
+    let hosts = &pipeline.http.names();
     let (say, messages) = bounded(MESSAGES);
     let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
@@ -103,5 +109,6 @@ pub(in crate::serve) fn start(
     let is_beside = is_plain && listening.address.ip().is_loopback();
     let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, routes)?) };
     let url = format!("{scheme}://{}/v1", listening.address);
-    Ok((api, Serving { listening, beside, local, url, messages }))
+    let advertised = pipeline.http.advertised(scheme, listening.address);
+    Ok((api, Serving { listening, beside, local, url, advertised, messages }))
 }

@@ -11,7 +11,7 @@ import httpx
 
 from .calls import Call, Calls, T
 from .forms import Digest, Evidence, Forgotten, Status, Turn, Written
-from .transport import arguments, headers, pause, read, unreachable
+from .transport import arguments, headers, holder_of, pause, read, unreachable
 
 
 class AsyncRippleMem:
@@ -72,14 +72,21 @@ class AsyncRippleMem:
 
     async def _send(self, call: Call[T]) -> T:
         url, attempt = str(self._http.base_url), 0
+        holder: Optional[str] = None
         while True:
             try:
-                response = await self._http.request(**arguments(call))
+                response = await self._http.request(**arguments(call, holder))
             except httpx.TransportError as error:
                 seconds = pause(error, attempt)
                 if seconds is None:
-                    raise unreachable(url, error) from error
+                    raise unreachable(holder or url, error) from error
+                # It may have ended: the service knows who holds the bank then.
+                holder = None
             else:
+                elsewhere = holder_of(response, self._http.base_url)
+                if elsewhere is not None and holder is None:
+                    holder = elsewhere
+                    continue
                 seconds = pause(response, attempt)
                 if seconds is None:
                     return read(call, response)

@@ -46,7 +46,7 @@ def of_problem(status: int, problem: dict[str, object], text: str) -> RippleMemE
         kind = DeniedError
     elif status == 429:
         kind = BusyError
-    elif 400 <= status < 500:
+    elif 400 <= status < 500 and status != 421:
         kind = InvalidError
     else:
         kind = RippleMemError

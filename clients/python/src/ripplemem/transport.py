@@ -24,15 +24,29 @@ def headers(token: Optional[str]) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def arguments(call: Call[T]) -> dict[str, Any]:
-    """The arguments of httpx."""
+def arguments(call: Call[T], holder: Optional[str] = None) -> dict[str, Any]:
+    """The arguments of httpx; ``holder`` is the URL of another instance of the service."""
     return {
         "method": call.method,
-        "url": call.path,
+        "url": (holder or "") + call.path,
         "json": call.body,
         "params": call.query or None,
         "timeout": call.timeout,
     }
+
+
+def holder_of(response: httpx.Response, url: httpx.URL) -> Optional[str]:
+    """The URL of the instance that holds the bank, where a response says that another one does.
+
+    Nothing is sent in plain text there that was encrypted here.
+    """
+    if response.status_code != 421:
+        return None
+    try:
+        holder = str(response.json()["holder"]).rstrip("/")
+    except (ValueError, KeyError, TypeError):
+        return None
+    return holder if url.scheme == "http" or holder.startswith("https://") else None
 
 
 def pause(result: Union[httpx.Response, httpx.TransportError], attempt: int) -> Optional[float]:
