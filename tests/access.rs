@@ -111,6 +111,8 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     let list = token(home.path(), &["list"]);
     assert!(list.contains("whole: read, write, forget, admin in acme, revoked") && !list.contains(&whole), "{list}");
 
+    // The end of the service waits for the last lines.
+    assert!(service.stop());
     let audit = fs::read_to_string(home.path().join("audit.jsonl")).unwrap();
     assert!(!audit.contains("kayak") && !audit.contains(&whole) && !audit.contains(&other), "no content, no token");
     let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

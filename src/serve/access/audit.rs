@@ -1,25 +1,39 @@
 //! The audit log: who did what, when, and with which result, without any content.
 //!
-//! In: a request that has ended. Out: a line of JSON in a file. A file that cannot be written refuses no
-//! request: the problem is told.
+//! In: a request that has ended. Out: a line of JSON in a file, written by a thread of its own. A file that
+//! cannot be written, or a disk that hangs, refuses and holds up no request: the problem is told, and lines
+//! that found no place are counted in a line of their own.
 
 use std::{
     fs::{File, OpenOptions},
     io::Write as _,
-    path::{Path, PathBuf},
-    sync::Mutex,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{AccessError, Right};
-use crate::{model::Bank, sync};
+use crate::model::Bank;
+
+/// Most lines that wait for the disk.
+const WAITING: usize = 16_384;
+/// How long the last lines may take at the end.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// The audit log.
 pub struct Audit {
-    path: PathBuf,
-    file: Mutex<File>,
+    lines: Option<Sender<Vec<u8>>>,
+    /// Lines that found no place.
+    lost: Arc<AtomicU64>,
+    /// Ends when the last line is written.
+    written: Receiver<()>,
 }
 
 /// A request that has ended.
@@ -43,11 +57,11 @@ pub struct AuditEntry<'r> {
 }
 
 impl Audit {
-    /// Opens a file to append to; nobody but its owner may read a new one.
+    /// Opens a file to append to; nobody but its owner may read a new one. `say` takes what goes wrong later.
     ///
     /// # Errors
     /// [`AccessError::File`].
-    pub fn open(path: &Path) -> Result<Self, AccessError> {
+    pub fn open(path: &Path, say: impl Fn(AccessError) + Send + 'static) -> Result<Self, AccessError> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
@@ -56,19 +70,56 @@ impl Audit {
             path: path.to_owned(),
             problem: format!("{e}; name a file that can be written, or none"),
         })?;
-        Ok(Self { path: path.to_owned(), file: Mutex::new(file) })
+        let (lines, waiting) = bounded(WAITING);
+        let (done, written) = bounded(0);
+        let lost = Arc::<AtomicU64>::default();
+        let (name, lost_lines) = (path.to_owned(), Arc::clone(&lost));
+        let work = move || {
+            // Dropped with the thread's work.
+            let _done: Sender<()> = done;
+            write(file, &waiting, &lost_lines, &|problem| {
+                say(AccessError::File { path: name.clone(), problem: format!("{problem}; make room on the disk") });
+            });
+        };
+        std::thread::Builder::new().name("audit".to_owned()).spawn(work).map_err(|e| AccessError::File {
+            path: path.to_owned(),
+            problem: format!("nothing can write it: {e}; raise the system's limit on threads"),
+        })?;
+        Ok(Self { lines: Some(lines), lost, written })
     }
 
-    /// Appends a line.
-    ///
-    /// # Errors
-    /// [`AccessError::File`], such as for a full disk.
-    pub fn note(&self, entry: &AuditEntry<'_>) -> Result<(), AccessError> {
-        let failed = |problem: String| AccessError::File { path: self.path.clone(), problem };
-        let mut line = serde_json::to_vec(entry).map_err(|e| failed(e.to_string()))?;
+    /// Appends a line, soon.
+    pub fn note(&self, entry: &AuditEntry<'_>) {
+        let Ok(mut line) = serde_json::to_vec(entry) else { return };
         line.push(b'\n');
+        if self.lines.as_ref().is_none_or(|lines| lines.try_send(line).is_err()) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Audit {
+    /// Waits until the last line is written, but not for a disk that hangs.
+    fn drop(&mut self) {
+        self.lines = None;
+        let _ = self.written.recv_timeout(FLUSH);
+    }
+}
+
+/// Writes lines until no more can come.
+fn write(mut file: File, lines: &Receiver<Vec<u8>>, lost: &AtomicU64, say: &dyn Fn(String)) {
+    for line in lines {
+        let missing = lost.swap(0, Ordering::Relaxed);
         // One write for each line, so that lines of several processes do not mix.
-        sync::lock(&self.file).write_all(&line).map_err(|e| failed(format!("{e}; make room on the disk")))
+        let mut written = file.write_all(&line);
+        if missing > 0 && written.is_ok() {
+            let time = Timestamp::now();
+            written = file.write_all(format!("{{\"time\":\"{time}\",\"lost\":{missing}}}\n").as_bytes());
+        }
+        if let Err(error) = written {
+            lost.fetch_add(missing + 1, Ordering::Relaxed);
+            say(error.to_string());
+        }
     }
 }
 
@@ -90,7 +141,7 @@ mod tests {
                 bank: Some(&bank),
                 status,
             };
-            Audit::open(&path).unwrap().note(&entry).unwrap();
+            Audit::open(&path, |problem| panic!("{problem}")).unwrap().note(&entry);
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let first = text.lines().next().unwrap();
@@ -99,6 +150,29 @@ mod tests {
             r#"{"time":"1970-01-01T00:00:00Z","token":"agent","action":"POST /v1/ask","right":"read","bank":"acme","status":200}"#
         );
         assert_eq!(text.lines().count(), 2);
-        assert!(Audit::open(home.path()).is_err());
+        assert!(Audit::open(home.path(), |_| {}).is_err());
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_holds_up_nobody_and_what_is_lost_is_counted() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("audit.jsonl");
+        let (told, problems) = bounded(1);
+        // No one can write to a file that was opened to be read.
+        let closed = File::open(std::env::current_exe().unwrap()).unwrap();
+        let (lines, waiting) = bounded(WAITING);
+        let lost = AtomicU64::new(0);
+        lines.send(b"1\n".to_vec()).unwrap();
+        lines.send(b"2\n".to_vec()).unwrap();
+        drop(lines);
+        write(closed, &waiting, &lost, &|problem| drop(told.try_send(problem)));
+        assert!(problems.try_recv().is_ok());
+        assert_eq!(lost.load(Ordering::Relaxed), 2);
+        let (lines, waiting) = bounded(1);
+        lines.send(b"3\n".to_vec()).unwrap();
+        drop(lines);
+        write(File::create(&path).unwrap(), &waiting, &lost, &|problem| panic!("{problem}"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("3\n") && text.contains("\"lost\":2"), "{text}");
     }
 }

@@ -1,22 +1,25 @@
 //! Checks the token of each request.
 //!
-//! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not.
-//! The file is looked at once a second, so a token that is revoked is refused within a second. While the
-//! file cannot be read the tokens of before stay; a file that is gone gives nobody access.
+//! In: the token that a request shows. Out: the caller, who is asked for a right and a bank; or why not. A
+//! thread of its own looks at the file once a second, so a token that is revoked is refused within a second
+//! or so, and a disk that hangs holds up no request. While the file cannot be read the tokens of before
+//! stay; a file that is gone gives nobody access.
 
 use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, RwLock},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use governor::{
     DefaultDirectRateLimiter, Quota, RateLimiter,
     clock::{Clock as _, DefaultClock},
 };
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::{
     AccessError, Secret, TokenFile,
@@ -32,11 +35,20 @@ const MAX_TOKEN_BYTES: usize = 256;
 
 /// Checks the token of each request.
 pub struct Gate {
+    file: Arc<WatchedFile>,
+    /// The token of the commands on this machine.
+    local: TokenHash,
+    /// Ends the thread that looks at the file; that thread is not waited for, since a disk may hang.
+    _stop: Sender<()>,
+}
+
+/// The file of tokens, and the tokens that are known from it.
+struct WatchedFile {
     path: PathBuf,
     known: RwLock<HashMap<TokenHash, Arc<Known>>>,
     look: Mutex<Look>,
-    /// The token of the commands on this machine.
-    local: TokenHash,
+    /// Signals that the known tokens are others now.
+    changed: watch::Sender<()>,
 }
 
 /// A token of the file.
@@ -47,7 +59,6 @@ struct Known {
 
 /// The last look at the file.
 struct Look {
-    at: Instant,
     stamp: Option<(SystemTime, u64)>,
     problem: Option<String>,
 }
@@ -55,9 +66,17 @@ struct Look {
 /// Who sends a request, and what was asked of its rights.
 pub struct Caller {
     /// A token that is valid now; None where no token is asked for.
-    token: Option<Arc<Known>>,
+    token: Option<Shown>,
     /// The last right that was asked for, and its bank: for the audit log.
     asked: Mutex<(Option<Right>, Option<Bank>)>,
+}
+
+/// A token that was shown, as it was then.
+struct Shown {
+    hash: TokenHash,
+    known: Arc<Known>,
+    /// Where it stands now.
+    file: Arc<WatchedFile>,
 }
 
 /// Why a request is refused.
@@ -113,24 +132,35 @@ impl Gate {
     /// Reads the file. `local` is a token beside those of the file, which may do everything.
     ///
     /// # Errors
-    /// [`AccessError::File`].
+    /// [`AccessError::File`], also where no thread can be started that looks at it.
     pub fn open(path: &Path, local: &Secret) -> Result<Self, AccessError> {
         let stamp = stamp(path);
-        let known = known(&TokenFile::read(path)?, &HashMap::new());
-        let look = Look { at: Instant::now(), stamp, problem: None };
-        let local = hash(local.reveal());
-        Ok(Self { path: path.to_owned(), known: RwLock::new(known), look: Mutex::new(look), local })
+        let known = RwLock::new(known(&TokenFile::read(path)?, &HashMap::new()));
+        let look = Mutex::new(Look { stamp, problem: None });
+        let file = Arc::new(WatchedFile { path: path.to_owned(), known, look, changed: watch::Sender::new(()) });
+        let (stop, stopped) = bounded::<()>(0);
+        let watched = Arc::clone(&file);
+        let look = move || {
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                watched.look_again();
+            }
+        };
+        std::thread::Builder::new().name("access-look".to_owned()).spawn(look).map_err(|e| AccessError::File {
+            path: path.to_owned(),
+            problem: format!("nothing can look at it: {e}; raise the system's limit on threads"),
+        })?;
+        Ok(Self { file, local: hash(local.reveal()), _stop: stop })
     }
 
     /// Whether any token could be shown now.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        sync::read(&self.known).values().all(|known| known.grant.ended(Timestamp::now()).is_some())
+        sync::read(&self.file.known).values().all(|known| known.grant.ended(Timestamp::now()).is_some())
     }
 
     /// The problem of the file since the last call, once.
     pub fn take_problem(&self) -> Option<String> {
-        sync::lock(&self.look).problem.take()
+        sync::lock(&self.file.look).problem.take()
     }
 
     /// Who shows this token; counts as one request of its limit.
@@ -138,7 +168,6 @@ impl Gate {
     /// # Errors
     /// [`Denied`].
     pub fn caller(&self, token: Option<&str>) -> Result<Caller, Denied> {
-        self.look_again();
         let token = token.map(str::trim).filter(|token| !token.is_empty()).ok_or(Denied::Missing)?;
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Denied::Unknown);
@@ -147,7 +176,7 @@ impl Gate {
         if hash == self.local {
             return Ok(Caller::anybody());
         }
-        let found = sync::read(&self.known).get(&hash).cloned();
+        let found = sync::read(&self.file.known).get(&hash).cloned();
         let known = found.ok_or(Denied::Unknown)?;
         let name = || known.grant.name.clone();
         if let Some(why) = known.grant.ended(Timestamp::now()) {
@@ -157,25 +186,27 @@ impl Gate {
             let retry_after = until.wait_time_from(DefaultClock::default().now());
             return Err(Denied::TooMany { name: name(), retry_after });
         }
-        Ok(Caller { token: Some(known), asked: Mutex::default() })
+        let file = Arc::clone(&self.file);
+        Ok(Caller { token: Some(Shown { hash, known, file }), asked: Mutex::default() })
     }
+}
 
+impl WatchedFile {
     /// Reads the file again when it has changed.
     fn look_again(&self) {
-        let mut look = sync::lock(&self.look);
-        if look.at.elapsed() < LOOK {
-            return;
-        }
-        look.at = Instant::now();
         let stamp = stamp(&self.path);
-        if stamp == look.stamp {
+        if stamp == sync::lock(&self.look).stamp {
             return;
         }
-        match TokenFile::read(&self.path) {
+        let read = TokenFile::read(&self.path);
+        let mut look = sync::lock(&self.look);
+        match read {
             Ok(file) => {
                 look.stamp = stamp;
                 let mut now = sync::write(&self.known);
                 *now = known(&file, &now);
+                drop(now);
+                self.changed.send_replace(());
             }
             // It is read again at the next look.
             Err(error) => look.problem = Some(format!("{error}; the tokens of before stay valid")),
@@ -193,7 +224,7 @@ impl Caller {
     /// The token's name, for the audit log; None where no token is asked for.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.token.as_ref().map(|known| known.grant.name.as_str())
+        self.token.as_ref().map(|shown| shown.known.grant.name.as_str())
     }
 
     /// The last right that was asked for, and its bank.
@@ -209,7 +240,7 @@ impl Caller {
     pub fn may(&self, right: Right) -> Result<(), Denied> {
         *sync::lock(&self.asked) = (Some(right), None);
         match &self.token {
-            Some(known) if !known.grant.rights.contains(&right) => {
+            Some(Shown { known, .. }) if !known.grant.rights.contains(&right) => {
                 Err(Denied::Right { name: known.grant.name.clone(), right })
             }
             _ => Ok(()),
@@ -225,7 +256,7 @@ impl Caller {
         sync::lock(&self.asked).1 = Some(bank.clone());
         has_right?;
         match &self.token {
-            Some(known) if !known.grant.covers(bank) => {
+            Some(Shown { known, .. }) if !known.grant.covers(bank) => {
                 Err(Denied::Bank { name: known.grant.name.clone(), bank: bank.clone() })
             }
             _ => Ok(()),
@@ -239,7 +270,7 @@ impl Caller {
     pub fn may_everywhere(&self, right: Right) -> Result<(), Denied> {
         self.may(right)?;
         match &self.token {
-            Some(known) if !known.grant.banks.contains(&BankPrefix::Every) => {
+            Some(Shown { known, .. }) if !known.grant.banks.contains(&BankPrefix::Every) => {
                 Err(Denied::Everywhere { name: known.grant.name.clone() })
             }
             _ => Ok(()),
@@ -249,7 +280,37 @@ impl Caller {
     /// Whether the token reaches a bank: a list shows no other.
     #[must_use]
     pub fn reaches(&self, bank: &Bank) -> bool {
-        self.token.as_ref().is_none_or(|known| known.grant.covers(bank))
+        self.token.as_ref().is_none_or(|shown| shown.known.grant.covers(bank))
+    }
+
+    /// Whether the token gives a right in a bank now, however long ago it was shown.
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub fn still_may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
+        let Some(Shown { hash, file, .. }) = &self.token else { return Ok(()) };
+        let known = sync::read(&file.known).get(hash).cloned().ok_or(Denied::Unknown)?;
+        let name = known.grant.name.clone();
+        if let Some(why) = known.grant.ended(Timestamp::now()) {
+            return Err(Denied::Ended { name, why });
+        }
+        if !known.grant.rights.contains(&right) {
+            return Err(Denied::Right { name, right });
+        }
+        if known.grant.covers(bank) { Ok(()) } else { Err(Denied::Bank { name, bank: bank.clone() }) }
+    }
+
+    /// Signals when [`Self::still_may_in`] may give something else than before; None where it never does.
+    #[must_use]
+    pub fn changes(&self) -> Option<watch::Receiver<()>> {
+        self.token.as_ref().map(|shown| shown.file.changed.subscribe())
+    }
+
+    /// How long the token is valid, where it expires.
+    #[must_use]
+    pub fn expires_in(&self) -> Option<Duration> {
+        let expires = self.token.as_ref()?.known.grant.expires?;
+        Some(Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default())
     }
 }
 
@@ -307,9 +368,9 @@ mod tests {
         Gate::open(path, &Secret::generate().unwrap()).unwrap()
     }
 
-    /// Lets the next request look at the file.
+    /// Looks at the file, as a second later.
     fn later(gate: &Gate) {
-        sync::lock(&gate.look).at -= LOOK;
+        gate.file.look_again();
     }
 
     #[test]
@@ -353,6 +414,28 @@ mod tests {
         let gate = Gate::open(&home.path().join("tokens.json"), &local).unwrap();
         assert_eq!(gate.caller(Some(local.reveal())).unwrap().may_everywhere(Right::Admin), Ok(()));
         assert_eq!(gate.caller(Some(Secret::generate().unwrap().reveal())).err(), Some(Denied::Unknown));
+    }
+
+    #[test]
+    fn a_caller_who_stays_loses_what_is_taken_from_the_token() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let mut file = TokenFile::read(&path).unwrap();
+        let secret = file.add(grant("agent", "acme", &[Right::Read])).unwrap();
+        let gate = open(&path);
+        let caller = gate.caller(Some(secret.reveal())).unwrap();
+        let changed = caller.changes().unwrap();
+        assert_eq!(caller.still_may_in(Right::Read, &bank("acme/a")), Ok(()));
+        assert!(caller.still_may_in(Right::Read, &bank("other")).is_err());
+        assert!(caller.still_may_in(Right::Write, &bank("acme/a")).is_err());
+        file.revoke("agent").unwrap();
+        later(&gate);
+        assert!(changed.has_changed().unwrap(), "whoever waits for a change hears of it");
+        assert!(matches!(caller.still_may_in(Right::Read, &bank("acme/a")), Err(Denied::Ended { .. })));
+        fs::remove_file(&path).unwrap();
+        later(&gate);
+        assert_eq!(caller.still_may_in(Right::Read, &bank("acme/a")), Err(Denied::Unknown));
+        assert_eq!(Caller::anybody().still_may_in(Right::Admin, &bank("any")), Ok(()));
     }
 
     #[test]

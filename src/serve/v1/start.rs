@@ -93,7 +93,10 @@ pub(in crate::serve) fn start(
         // The receiver is right here.
         drop(say.try_send(empty.to_owned()));
     }
-    let audit = pipeline.access.audit_file.as_deref().map(Audit::open).transpose()?;
+    let told = say.clone();
+    // While nobody listens, what has been said is enough.
+    let tell = move |problem| drop(told.try_send(format!("the audit log: {problem}")));
+    let audit = pipeline.access.audit_file.as_deref().map(|path| Audit::open(path, tell)).transpose()?;
     let door = Arc::new(Door::new(gate, audit, say));
     let tls = certificate.as_ref().zip(key.as_ref()).map(|(certificate, key)| tls::acceptor(certificate, key));
     let tls = tls.transpose().map_err(ServeError::Tls)?;
