@@ -116,6 +116,7 @@ impl World {
                 question: vector.clone(),
                 target: vector,
                 target_cues: asked.cues,
+                itself: false,
             };
             self.memory.neighbourhood(walk).expect("the memory runs");
             both.push(started.elapsed().as_secs_f64() * 1e6);

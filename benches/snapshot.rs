@@ -124,7 +124,7 @@ fn questions(banks: usize, size: usize) {
                 let text = format!("What about word{} and word{}?", n % 97, n % 53);
                 let question = Question { bank, text, asked_at: None };
                 let from = Instant::now();
-                answerer.ask(&question, &embedders, &Cancellation::default()).expect("evidence");
+                answerer.ask(&question, &embedders, None, &Cancellation::default()).expect("evidence");
                 took.push(from.elapsed().as_secs_f64() * 1_000.0);
                 std::thread::sleep(Duration::from_millis(5));
             }

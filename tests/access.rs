@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     broker_process::skip,
+    event_stream::EventStream,
     http_service::{HttpService, pipeline_file},
     support::{fails, ripplemem, write},
 };
@@ -46,6 +47,9 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("forget", "POST", "/v1/turns", bytes(json!({"turns": [deletion]}))),
         ("read", "POST", "/v1/ask", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "after": "0:0"}))),
         ("read", "GET", "/v1/digest?bank=acme/a", Vec::new()),
+        ("read", "GET", "/v1/bank?bank=acme/a", Vec::new()),
+        ("read", "GET", "/v1/subscribe?bank=acme/a&text=Where&wait_ms=0", Vec::new()),
+        ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
         ("forget", "DELETE", "/v1/turns?bank=acme/a&turn=9", Vec::new()),
     ]
 }
@@ -87,6 +91,28 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     for path in ["/v1/banks", "/v1/digest", "/v1/status", "/v1/openapi.json", "/v1/nothing"] {
         assert_eq!(send("", "GET", path, b"").0, 401, "{path}");
     }
+    // What is refused later depends on the right alone, too.
+    let by = |name: &str| &by_right.iter().find(|(right, _)| *right == name).unwrap().1;
+    let asked = json!({"bank": "acme/a", "text": "Where?", "answer": true}).to_string();
+    for (token, unit, answer) in [(by("read"), 404, 422), (by("write"), 403, 403), (&other, 403, 403)] {
+        assert_eq!(send(token, "GET", "/v1/units?bank=acme/a&id=0000000000000000", b"").0, unit);
+        assert_eq!(send(token, "POST", "/v1/ask", asked.as_bytes()).0, answer);
+    }
+    // Snapshots are of every bank: an administrator of one is refused.
+    let administrator = add(home.path(), "administrator", "*", &["admin"]);
+    for (method, path) in [("GET", "/v1/admin/snapshots"), ("POST", "/v1/admin/snapshots")] {
+        for (token, expected) in [("", 401), (by("read"), 403), (by("admin"), 403), (&whole, 403)] {
+            assert_eq!(send(token, method, path, b"").0, expected, "{method} {path}");
+        }
+    }
+    let added = Instant::now();
+    while send(&administrator, "POST", "/v1/admin/snapshots", b"").0 == 401 {
+        assert!(added.elapsed() < Duration::from_secs(30), "a new token is taken");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It may; there is no place for them.
+    assert_eq!(send(&administrator, "GET", "/v1/admin/snapshots", b"").0, 400);
+    assert_eq!(send("", "GET", "/v1/units?bank=acme/a&id=0000000000000000", b"").0, 401);
     // A put with one bank that the token does not reach writes nothing.
     let both = json!({"turns": [turn("acme/b"), turn("other")]}).to_string();
     assert_eq!(send(&whole, "POST", "/v1/turns", both.as_bytes()).0, 403);
@@ -102,8 +128,14 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
     };
     assert_eq!(ask("acme/a"), ask("acme/nothing"));
 
+    let shown = format!("Authorization: Bearer {whole}\r\n");
+    let mut followed = EventStream::open(&service, "/v1/subscribe?bank=acme/a&text=Where", &shown);
+    assert_eq!(followed.next().map(|event| event.name), Some("snapshot".to_owned()));
     token(home.path(), &["revoke", "whole"]);
     let revoked = Instant::now();
+    // A stream that is open ends, and says why; nothing else happens in the bank meanwhile.
+    let last = std::iter::from_fn(|| followed.next()).last().unwrap();
+    assert_eq!((last.name.as_str(), &last.data["code"]), ("problem", &json!("unauthorised")), "{last:?}");
     while send(&whole, "GET", "/v1/banks", b"").0 != 401 {
         assert!(revoked.elapsed() < Duration::from_secs(30), "a revoked token is refused");
         std::thread::sleep(Duration::from_millis(20));

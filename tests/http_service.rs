@@ -84,6 +84,11 @@ impl HttpService {
         self.child.wait().unwrap().success()
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills it.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

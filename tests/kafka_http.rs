@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     broker_process::Broker,
+    event_stream::{EventStream, Followed, evidence_of},
     http_service::HttpClient,
     kafka::{Home, Running, load, turn, wait},
     kafka_instances::{BANKS, event, fact, instance, ready},
@@ -47,6 +48,13 @@ fn turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree() {
         |after: &Value| json!({"bank": "b", "text": "Where is the red kayak?", "after": after, "timeout_ms": 60_000});
     let evidence: Evidence = serde_json::from_value(http.post("/v1/ask", &asked(&written["after"]))).unwrap();
     assert_eq!(evidence.units[0].sources, ["1"], "{}", home.told());
+    // A follower of the same question has the same evidence, and sees it go.
+    let mut stream = EventStream::open(&http, "/v1/subscribe?bank=b&text=Where+is+the+red+kayak%3F", "");
+    let mut followed = Followed::default();
+    while !followed.is_complete() {
+        followed.take(&stream.next().unwrap());
+    }
+    assert_eq!(followed.evidence(), evidence_of(&serde_json::to_value(&evidence).unwrap()));
     let mut client = Client::new(&broker, "http");
     let after = written["after"].as_str().unwrap();
     let id = client.ask("b", "Where is the red kayak?", &[("ripplemem_after", after)]);
@@ -55,6 +63,10 @@ fn turns_over_http_are_durable_in_the_topic_and_both_ways_of_asking_agree() {
     assert!(http.get("/v1/banks")["banks"].as_array().unwrap().contains(&json!("sample/harbour")));
     let (status, _, forgotten) = http.send("DELETE", "/v1/turns?bank=b&turn=1&wait_ms=60000", "", b"");
     assert_eq!((status, &forgotten["gone"]), (200, &json!(true)), "{forgotten}");
+    while !followed.is_complete() || !followed.evidence().is_empty() {
+        followed.take(&stream.next().unwrap());
+    }
+    drop(stream);
     let (status, _, problem) = http.send("POST", "/v1/ask", "", asked(&forgotten["after"]).to_string().as_bytes());
     let gone = problem["code"] == "unknown_bank" || !problem["context"].as_str().unwrap_or_default().contains("kayak");
     assert!(gone, "{status} {problem}");

@@ -178,7 +178,7 @@ fn ask_there(
         AsOf::Offset(offset) => offset.to_string(),
         AsOf::Time(ms) => jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default(),
     });
-    let ask = api::Ask { bank, text, asked_at, after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS) };
+    let ask = api::Ask { bank, text, asked_at, after, as_of, timeout_ms: Some(ANSWER_TIMEOUT_MS), answer: false };
     Ok(reached.post("/v1/ask", &ask)?)
 }
 

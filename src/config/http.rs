@@ -24,6 +24,12 @@ pub struct HttpSettings {
     /// (`serve.hold = "assigned"`): the others name it to who asks them for a bank of this one. Empty: the
     /// first of `http.hosts`, or the address, with its port.
     pub advertised: String,
+    /// Most subscriptions at once, in all. Each keeps a connection.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub subscriptions: usize,
+    /// Most subscriptions of one token at once.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub subscriptions_of_token: usize,
     /// PEM file of the certificate, with those that signed it, relative to the pipeline file: then
     /// connections are TLS.
     #[serde(default)]
@@ -59,7 +65,7 @@ impl HttpSettings {
     /// # Errors
     /// What is wrong with which setting, and what to write.
     pub fn check(&self, access: &AccessSettings) -> Result<(), String> {
-        let Self { listen, hosts, advertised, certificate, key, mem0: _ } = self;
+        let Self { listen, hosts, advertised, certificate, key, .. } = self;
         check_advertised(advertised)?;
         if certificate.is_some() != key.is_some() {
             return Err("http.certificate, http.key: one of them is missing; set both, or none".to_owned());

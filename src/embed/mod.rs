@@ -6,7 +6,7 @@
 //!
 //! The files:
 //! - `embedder`: the trait; `open`: the embedder that the pipeline names; `identity`: its hash;
-//!   `pool`: sessions that all questions share.
+//!   `pool`: sessions that all questions share; `kept`: the vectors of a question that is asked again.
 //! - Embedders: `onnx` (the default model, one pass for all spans), `catalogue` (fastembed's
 //!   models), `qwen3` (a build feature), `served` (an endpoint), `fixed` (hashes, for tests).
 //! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime),
@@ -21,6 +21,7 @@ mod embedder;
 mod error;
 mod fixed;
 mod identity;
+mod kept;
 mod model_files;
 mod onnx;
 mod open;
@@ -39,6 +40,7 @@ mod worker_pool;
 pub use cache::VectorCache;
 pub use embedder::{Embedder, SpanVectors};
 pub use error::EmbedError;
+pub use kept::KeptVectors;
 pub use open::open;
 pub use pool::EmbedderPool;
 pub use render::render_parts;

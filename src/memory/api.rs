@@ -232,6 +232,8 @@ pub struct NeighbourhoodProbe {
     pub target: FixedVector,
     /// The target's cues.
     pub target_cues: Cues,
+    /// Whether the answer has the anchors as well, each with an empty path.
+    pub itself: bool,
 }
 
 /// One step of a path, in fixed point.
@@ -251,11 +253,11 @@ pub struct PathStep {
 /// fewest hops, then the greatest product of weights, then the least ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The unit; never one of the probe's anchors.
+    /// The unit; one of the probe's anchors only where the probe asks for them.
     pub unit: Arc<UnitBody>,
     /// The channel of the path (of its last step, on a mixed path).
     pub channel: Channel,
-    /// The path, from the anchor on: one or two steps.
+    /// The path, from the anchor on: one or two steps; none for an anchor.
     pub path: Vec<PathStep>,
     /// Product of the weights.
     pub path_weight: Score,
@@ -265,6 +267,15 @@ pub struct Neighbour {
     pub structural_match: Option<Score>,
     /// Cosine of the question and the unit's best part.
     pub alignment: Score,
+}
+
+/// A unit and what it is linked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitWithNeighbours {
+    /// The unit.
+    pub unit: Arc<UnitBody>,
+    /// The units at the other ends of its edges, once for each channel.
+    pub neighbours: Vec<Neighbour>,
 }
 
 /// An answer of the dataflow.

@@ -9,14 +9,20 @@ use std::{sync::Arc, thread::Thread};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{
-    api::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
+    api::{
+        Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, IndexProbe, Neighbour,
+        NeighbourhoodProbe, UnitWithNeighbours,
+    },
     census::{Census, CensusProbe},
     command::{Backlog, Command, Reply, Row},
     load::{Listeners, Load},
     shard::ShardSeed,
     threads::{MemoryThreads, Placed},
 };
-use crate::{config::MemorySettings, model::Score};
+use crate::{
+    config::MemorySettings,
+    model::{BankKey, Cues, Score, UnitId},
+};
 
 /// Why the memory gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -136,6 +142,29 @@ impl MemoryHandle {
         let mut found = rows(answered, |row| if let Row::Neighbour(found) = row { Some(found) } else { None });
         found.value.sort_by_key(|n| (n.channel, n.unit.id));
         Ok(found)
+    }
+
+    /// A unit, and the units that one edge leads to, by channel; none where the bank has not the unit. Of each
+    /// channel at most `memory.fan_out` edges, the strongest.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn unit(&self, bank: BankKey, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, MemoryError> {
+        let nothing: FixedVector = Vec::new().into();
+        let probe = NeighbourhoodProbe {
+            bank,
+            anchors: vec![id],
+            hops: 1,
+            mixed: false,
+            question: nothing.clone(),
+            target: nothing,
+            target_cues: Cues::default(),
+            itself: true,
+        };
+        let Answered { value, epoch, reflects } = self.neighbourhood(probe)?;
+        let (itself, neighbours): (Vec<Neighbour>, _) = value.into_iter().partition(|found| found.path.is_empty());
+        let unit = itself.into_iter().next().map(|found| found.unit);
+        Ok(Answered { value: unit.map(|unit| UnitWithNeighbours { unit, neighbours }), epoch, reflects })
     }
 
     /// A census of one bank or of all.

@@ -153,6 +153,9 @@ impl LiveUnit {
 /// The best cosine of the query with the unit's vector or one of its parts'.
 #[must_use]
 pub fn best_part(query: &[i16], unit: &LiveUnit) -> Score {
+    if query.is_empty() {
+        return Score::ZERO;
+    }
     let mut best = i32::MIN;
     kernel::scan(&[query], &unit.vectors, i32::MIN, &mut |_, _, score| best = best.max(score));
     if best == i32::MIN { Score::ZERO } else { Score(best) }

@@ -44,7 +44,7 @@ mod tests;
 
 pub use api::{
     Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour,
-    NeighbourhoodProbe, PartBody, PathStep, UnitBody,
+    NeighbourhoodProbe, PartBody, PathStep, UnitBody, UnitWithNeighbours,
 };
 pub use census::{Census, CensusProbe, GraphEdge};
 pub use handle::{MemoryError, MemoryHandle};

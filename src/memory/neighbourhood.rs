@@ -1,7 +1,7 @@
 //! The walk from anchors along the edges: at most two hops, separately for each channel.
 //!
 //! In: neighbourhood probes, the adjacency and the units. Out: every unit that the walk reaches, once
-//! for each channel, by its best path, with its match with the target. A hop walks at most `fan_out`
+//! for each channel, by its best path, with its match with the target; the anchors where a probe asks. A hop walks at most `fan_out`
 //! edges of a unit and channel, in the order of decision 11.
 
 use std::{cmp::Reverse, sync::Arc};
@@ -10,7 +10,11 @@ use serde::{Deserialize, Serialize};
 use timely::dataflow::{
     Stream,
     channels::pact::Pipeline,
-    operators::{Concat, generic::operator::Operator, vec::Map},
+    operators::{
+        Concat,
+        generic::operator::Operator,
+        vec::{Filter, Map},
+    },
 };
 
 use super::{
@@ -52,10 +56,11 @@ pub(super) fn neighbourhood<'scope>(
         let start = |anchor: &UnitId| (UnitKey { bank: walk.probe.bank, id: *anchor }, walk.clone());
         walk.probe.anchors.iter().map(start).collect::<Vec<_>>()
     });
+    let itself = anchors.clone().filter(|(_, walk)| walk.probe.itself);
     let first = best_paths(hop("HopOne", anchors, adjacency.clone(), fan_out));
     let on = first.clone().flat_map(|(key, walk)| (walk.probe.hops > 1).then_some((key, walk)));
     let second = hop("HopTwo", on, adjacency, fan_out);
-    let reached = best_paths(first.concat(second));
+    let reached = best_paths(first.concat(second)).concat(itself);
     lookup("Reached", reached, units, move |_, walk, units, out| {
         for unit in units {
             out.push((walk.probe_id, neighbour(&walk, unit, &structural)));

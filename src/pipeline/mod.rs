@@ -42,5 +42,7 @@ pub use maintenance::{
 };
 pub use progress::{Finished, Ingested, Progress};
 pub(crate) use replica::snapshots;
-pub use replica::{Answerer, AnswererOptions, OnRestoredTurns, ShardPlace, ShardStatus, WrittenSnapshots};
+pub use replica::{
+    Answerer, AnswererOptions, Changes, News, OnRestoredTurns, ShardPlace, ShardStatus, WatchedBank, WrittenSnapshots,
+};
 pub use service::Service;

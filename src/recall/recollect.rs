@@ -167,6 +167,7 @@ fn neighbourhood_probe(
         question: question_vector,
         target: target_vector,
         target_cues: target.cues.clone(),
+        itself: false,
     }
 }
 

@@ -3,8 +3,9 @@
 //! `embedded` is the service on a log in a directory, which is reached over HTTP: `api` has the calls,
 //! whatever carries them, `v1` carries them over HTTP, `hosts` checks for whom a request is, and `address`
 //! tells the commands of the same directory where it listens. `sources` are the chat platforms that a service
-//! on either log follows, `webhooks` what they send. `mcp` gives agents tools on such a
-//! memory, `mem0` the routes that Mem0's client calls. All other files are the service on Kafka.
+//! on either log follows, `webhooks` what they send. `subscriptions` are questions that stay. `mcp` gives
+//! agents tools on such a memory, `mem0` the routes that Mem0's client calls. All other files are the service
+//! on Kafka.
 //!
 //! In: a pipeline whose log is on Kafka. Out: what its roles say. `extract` makes memory records of
 //! the partitions that the group assigns to it; `serve` follows the memory topic of every partition
@@ -72,6 +73,7 @@ mod snapshots;
 mod sources;
 #[cfg(feature = "kafka")]
 mod state;
+pub mod subscriptions;
 mod tap;
 mod tls;
 mod v1;

@@ -359,7 +359,7 @@ impl Questions<'_> {
             Err(refusal) => self.replies.send(address, &Err(refusal)),
             Ok(question) => {
                 let replies = Arc::clone(self.replies);
-                front.submit(Asked { question, after, as_of, cancellation }, move |result| match result {
+                front.submit(Asked { question, after, as_of, cancellation, kept: None }, move |result| match result {
                     // The partition was revoked; whoever has it now reads the question again.
                     Err(PipelineError::Cancelled | PipelineError::OtherInstance { .. }) => {}
                     result => replies.send(address, &result.map_err(|error| refusal(&error))),

@@ -102,6 +102,7 @@ fn walks(probe: &FirstHopProbe, hits: &[Hit], mixed: bool) -> NeighbourhoodProbe
         question: probe.vector.clone(),
         target: probe.vector.iter().rev().copied().collect(),
         target_cues: probe.cues.clone(),
+        itself: false,
     }
 }
 

@@ -9,8 +9,8 @@ use std::{sync::Arc, time::Instant};
 use crossbeam_channel::Sender;
 
 use super::{
-    Answerer, Asked, Front, PipelineError, Progress, Service, ShardPlace, WrittenSnapshots, status::MemoryStatus,
-    turns, upkeep::Upkeep,
+    Answerer, Asked, Changes, Front, PipelineError, Progress, Service, ShardPlace, WrittenSnapshots,
+    status::MemoryStatus, turns, upkeep::Upkeep,
 };
 #[cfg(feature = "live")]
 use super::{LiveEvent, LiveRun, follow_source};
@@ -19,8 +19,9 @@ use crate::source::live::Delivered;
 use crate::{
     config::{LogKind, Pipeline},
     log::{Log, Topic, Written},
-    memory::{Answered, Census, EdgeChanges},
-    model::{Bank, DeadLetter, Deletion, Evidence, TurnEvent},
+    memory::{Answered, Census, EdgeChanges, UnitWithNeighbours},
+    model::{Bank, DeadLetter, Deletion, Evidence, Position, TurnEvent, UnitId},
+    snapshot::Manifest,
 };
 
 /// A memory that stays open, on a log in a directory.
@@ -230,6 +231,26 @@ impl Memory {
         self.answerer.digest(bank)
     }
 
+    /// A unit of a bank, with the units that its edges lead to; none where the bank has not the unit.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or one that is loading.
+    pub fn unit(&self, bank: &Bank, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, PipelineError> {
+        self.answerer.unit(bank, id)
+    }
+
+    /// The changes of the banks that somebody watches.
+    #[must_use]
+    pub fn changes(&self) -> &Arc<Changes> {
+        self.answerer.changes()
+    }
+
+    /// How far a bank's partition was read: a question from now on reflects at least this.
+    #[must_use]
+    pub fn read_to(&self, bank: &Bank) -> Vec<Position> {
+        self.answerer.read_to(bank)
+    }
+
     /// How it is.
     #[must_use]
     pub fn status(&self) -> MemoryStatus {
@@ -251,6 +272,23 @@ impl Memory {
     /// [`PipelineError::Snapshot`]; the memory keeps answering.
     pub fn snapshot(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
         self.answerer.snapshot()
+    }
+
+    /// As [`Self::snapshot`]; a person asks for it, so a claim of another process that writes none passes to
+    /// this one.
+    ///
+    /// # Errors
+    /// As [`Self::snapshot`].
+    pub fn snapshot_on_request(&self) -> Result<Option<WrittenSnapshots>, PipelineError> {
+        self.answerer.snapshot_on_request()
+    }
+
+    /// The newest snapshot of each shard; None where the pipeline names no place.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`] where the place cannot be read.
+    pub fn snapshots(&self) -> Result<Option<Vec<Manifest>>, PipelineError> {
+        self.answerer.listed_snapshots()
     }
 
     /// The number of partitions of the log, which [`Written::parse`] needs.

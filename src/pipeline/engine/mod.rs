@@ -17,7 +17,7 @@ mod turns;
 mod upkeep;
 
 use super::{
-    Asked, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, replica::ShardPlace,
+    Asked, Changes, Front, Ingested, PipelineError, Progress, WrittenSnapshots, replica::Answerer, replica::ShardPlace,
     service::Service,
 };
 #[cfg(feature = "live")]

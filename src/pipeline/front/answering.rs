@@ -90,7 +90,12 @@ impl Front {
             let past = asked.as_of.map(|at| answerer.past(&asked.question.bank, at)).transpose()?;
             // A restore takes long.
             over(&asked.cancellation)?;
-            past.as_ref().unwrap_or(&answerer).ask(&asked.question, &embedders, &asked.cancellation)
+            past.as_ref().unwrap_or(&answerer).ask(
+                &asked.question,
+                &embedders,
+                asked.kept.as_deref(),
+                &asked.cancellation,
+            )
         };
         let reached = move |partition| follower.position(partition);
         Self::with(Box::new(answer), Box::new(reached), Box::new(move |bank| holder.is_loading(bank)), threads)

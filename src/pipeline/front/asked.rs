@@ -1,7 +1,9 @@
 //! A question as a transport hands it over, and how a transport writes its points of time.
 
+use std::sync::Arc;
+
 use super::Cancellation;
-use crate::{log::Written, model::Question, snapshot::AsOf};
+use crate::{embed::KeptVectors, log::Written, model::Question, snapshot::AsOf};
 
 /// A question, and what its answer must reflect.
 #[derive(Debug, Clone)]
@@ -14,6 +16,8 @@ pub struct Asked {
     pub as_of: Option<AsOf>,
     /// Until when somebody waits for the answer.
     pub cancellation: Cancellation,
+    /// The vectors of earlier askings, for a question that is asked again.
+    pub kept: Option<Arc<KeptVectors>>,
 }
 
 impl Asked {
@@ -27,7 +31,7 @@ impl Asked {
     /// A question about the present, with no deadline.
     #[must_use]
     pub fn now(question: Question) -> Self {
-        Self { question, after: None, as_of: None, cancellation: Cancellation::default() }
+        Self { question, after: None, as_of: None, cancellation: Cancellation::default(), kept: None }
     }
 }
 

@@ -16,11 +16,16 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
     config::{Hold, LLM, LogKind, Pipeline},
-    embed::EmbedderPool,
+    embed::{EmbedderPool, KeptVectors},
     llm::Llm,
     log::{Log, Topic, memory_name, partition_of},
-    memory::{Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, MemoryError, MemoryThreads},
-    model::{Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Question, SCHEMA_VERSION, WindowTurn},
+    memory::{
+        Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, MemoryError, MemoryThreads, UnitWithNeighbours,
+    },
+    model::{
+        Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, SCHEMA_VERSION, UnitId,
+        WindowTurn,
+    },
     recall::{self, LlmPlanner, Planner, RulesPlanner, Unplanned},
     snapshot::{AsOf, BankDiff, LogRead, Restored, SnapshotError, Snapshots, UnreadableRecord},
     sync,
@@ -28,6 +33,7 @@ use crate::{
 
 use super::{
     Cancellation, PipelineError,
+    changes::Changes,
     past::{PastMemories, PastPoint, deletes},
     reader::RestoredPartition,
     recall_memory::AskedMemory,
@@ -57,6 +63,8 @@ pub struct Answerer {
     /// By turns partition: the first offset that the memory does not reflect.
     reached: Mutex<BTreeMap<u32, u64>>,
     moved: Condvar,
+    /// For those who watch banks.
+    changes: Arc<Changes>,
 }
 
 /// Most time before a question's deadline that is kept for the rules.
@@ -183,6 +191,7 @@ impl Answerer {
             past: PastMemories::default(),
             reached: Mutex::default(),
             moved: Condvar::new(),
+            changes: Arc::default(),
             pipeline: pipeline.clone(),
             generation,
         })
@@ -249,6 +258,7 @@ impl Answerer {
             self.record(&shard, &Found { partition, seen, restored }, brought.as_ref())?;
         }
         self.shards.put(shard);
+        self.changes.lost(partition);
         Ok(())
     }
 
@@ -261,6 +271,7 @@ impl Answerer {
             }
             self.reached().remove(&partition);
             self.moved.notify_all();
+            self.changes.lost(partition);
         }
     }
 
@@ -400,7 +411,7 @@ impl Answerer {
         &self,
         log: &dyn Log,
         partition: u32,
-        each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
+        mut each: impl FnMut(&MemoryKey, Option<&MemoryRecord>, u64),
     ) -> Result<bool, PipelineError> {
         let Some(mut shard) = self.shards.get(partition) else { return Ok(false) };
         if shard.memory.is_stopped() {
@@ -419,7 +430,14 @@ impl Answerer {
                 self.past.has_read(partition, next_offset, deletes);
             }
         };
-        let read = shard.follow(log, each, record);
+        let mut watched = BTreeSet::new();
+        let noted = |key: &MemoryKey, record: Option<&MemoryRecord>, next_offset| {
+            if self.changes.note(&key.bank, next_offset) {
+                watched.insert(key.bank.clone());
+            }
+            each(key, record, next_offset);
+        };
+        let read = shard.follow(log, noted, record);
         if matches!(read, Ok(None) | Err(PipelineError::Waits { .. })) {
             shard.set_loaded();
             self.moved.notify_all();
@@ -429,6 +447,7 @@ impl Answerer {
             self.reached().extend(covers);
             self.moved.notify_all();
         }
+        self.changes.loaded(partition, watched);
         Ok(true)
     }
 
@@ -436,6 +455,23 @@ impl Answerer {
     #[must_use]
     pub fn position(&self, partition: u32) -> Option<u64> {
         self.reached().get(&partition).copied()
+    }
+
+    /// The changes of the banks that somebody watches.
+    #[must_use]
+    pub fn changes(&self) -> &Arc<Changes> {
+        &self.changes
+    }
+
+    /// How far a bank's partition was read: a question from now on reflects at least this. Empty where the
+    /// partition is not held.
+    #[must_use]
+    pub fn read_to(&self, bank: &Bank) -> Vec<Position> {
+        let partition = self.shards.partition_of(bank);
+        let Some(shard) = self.shards.get(partition) else { return Vec::new() };
+        let position = |topic: &str, next_offset| Position { topic: topic.to_owned(), partition, next_offset };
+        let turns = self.position(partition).map(|next| position("turns", next));
+        std::iter::once(position("memory", shard.next())).chain(turns).collect()
     }
 
     /// Waits until the memory reflects a turns partition up to an offset; false on timeout.
@@ -452,7 +488,7 @@ impl Answerer {
         }
     }
 
-    /// Recollects evidence for a question. The language model's timeout ends before the deadline, if
+    /// Recollects evidence for a question; texts whose vectors are `kept` are not embedded. The language model's timeout ends before the deadline, if
     /// any, so that the rules can answer; no text is embedded and no hop begins after the deadline.
     ///
     /// # Errors
@@ -462,6 +498,7 @@ impl Answerer {
         &self,
         question: &Question,
         embedders: &EmbedderPool,
+        kept: Option<&KeptVectors>,
         cancellation: &Cancellation,
     ) -> Result<Evidence, PipelineError> {
         let model_ref = embedders.model();
@@ -491,7 +528,8 @@ impl Answerer {
         };
         let mut embed = |texts: &[&str]| {
             cancellation.check()?;
-            embedders.embed_queries(texts).map_err(Into::into)
+            let embedded = |texts: &[&str]| embedders.embed_queries(texts);
+            kept.map_or_else(|| embedded(texts), |kept| kept.of(texts, embedded)).map_err(Into::into)
         };
         let memory = AskedMemory { memory: &shard.memory, cancellation };
         let found = recall::recollect(&memory, &mut embed, question, planner, &self.pipeline.recall, model_ref);
@@ -501,6 +539,19 @@ impl Answerer {
             }
             error.into()
         })
+    }
+
+    /// A unit of a bank, with the units that its edges lead to; none where the bank has not the unit.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown or quarantined bank, and one that is loading.
+    pub fn unit(&self, bank: &Bank, id: UnitId) -> Result<Answered<Option<UnitWithNeighbours>>, PipelineError> {
+        let shard = self.shards.of(bank)?;
+        if shard.is_loading() {
+            return Err(PipelineError::Loading { bank: bank.clone(), partition: shard.partition });
+        }
+        self.shards.check_bank(&shard, bank)?;
+        Ok(shard.memory.unit(bank.key(), id)?)
     }
 
     /// Every part of the question's bank, scored once for each of the settings: for measurements.

@@ -112,6 +112,17 @@ impl Answerer {
         self.write_snapshots(ClaimRule::AtOnce)
     }
 
+    /// The newest snapshot of each shard; None where the pipeline names no place.
+    ///
+    /// # Errors
+    /// [`PipelineError::Snapshot`] where the place cannot be read.
+    pub(in crate::pipeline) fn listed_snapshots(&self) -> Result<Option<Vec<Manifest>>, PipelineError> {
+        let Some(snapshots) = &self.snapshots else { return Ok(None) };
+        let of_shard = |partition| snapshots.manifest(partition).transpose();
+        let found = (0..self.shards.partitions()).filter_map(of_shard).collect::<Result<_, _>>()?;
+        Ok(Some(found))
+    }
+
     fn write_snapshots(&self, rule: ClaimRule) -> Result<Option<WrittenSnapshots>, PipelineError> {
         let Some(recorder) = &self.recorder else { return Ok(None) };
         let (mut manifests, mut written, mut elsewhere, mut failure) = (Vec::new(), false, 0, None);

@@ -9,16 +9,26 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::mpsc::UnboundedReceiver;
+
 use super::{
+    answers::{AnsweredEvidence, Answers, Spoken},
     forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns},
     holders::Holders,
     problem::{Code, Problem},
+    units::UnitView,
 };
+#[cfg(feature = "mcp")]
+use crate::llm::Llm;
 use crate::{
     log::Written,
-    model::{Bank, Evidence, Question, TurnEvent},
+    memory::Answered,
+    model::{Bank, Evidence, Question, TurnEvent, UnitId},
     pipeline::{Asked, Cancellation, Memory, MemoryStatus, PipelineError, parse_as_of},
-    serve::access::{Caller, Right},
+    serve::{
+        access::{Caller, Right},
+        subscriptions::{Hub, Limits, Polled, Subscribe, Subscriber},
+    },
 };
 
 /// Most turns of one call.
@@ -38,19 +48,29 @@ pub struct Api {
     deadline: Duration,
     /// Who holds the other banks, where instances divide the memory.
     holders: Option<Arc<Holders>>,
+    /// The questions that are followed.
+    hub: Hub,
+    answers: Answers,
 }
 
 impl Api {
     /// The calls of a memory; `deadline` is that of a question that names none. `holders` says who holds
-    /// the other banks, where instances divide the memory.
+    /// the other banks, where instances divide the memory. One such value a memory.
     #[must_use]
-    pub fn new(memory: Arc<Memory>, deadline: Duration, holders: Option<Arc<Holders>>) -> Self {
-        Self { memory, deadline, holders }
+    pub fn new(
+        memory: Arc<Memory>,
+        deadline: Duration,
+        holders: Option<Arc<Holders>>,
+        subscriptions: Limits,
+        answers: Answers,
+    ) -> Self {
+        let hub = Hub::new(Arc::clone(&memory), deadline, subscriptions);
+        Self { memory, deadline, holders, hub, answers }
     }
 
     /// Fails unless the bank answers here: [`Code::Misdirected`] with the URL of who holds it, or
     /// [`Code::Loading`] while its shard moves.
-    fn check_here(&self, bank: &Bank) -> Result<(), Problem> {
+    pub(super) fn check_here(&self, bank: &Bank) -> Result<(), Problem> {
         let Some(holders) = &self.holders else { return Ok(()) };
         holders.check(bank, self.memory.place_of(bank))
     }
@@ -89,12 +109,12 @@ impl Api {
         Ok(WrittenTurns { after: written.to_string(), turns, reflected })
     }
 
-    /// Answers a question.
+    /// Answers a question with evidence.
     ///
     /// # Errors
     /// [`Problem`]: an unknown bank, a wrong field, a deadline, or too many questions.
     pub async fn ask(&self, who: &Caller, ask: Ask) -> Result<Evidence, Problem> {
-        let Ask { bank, text, asked_at, after, as_of, timeout_ms } = ask;
+        let Ask { bank, text, asked_at, after, as_of, timeout_ms, answer: _ } = ask;
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let timeout = timeout_ms.map_or(self.deadline, Duration::from_millis);
@@ -108,12 +128,69 @@ impl Api {
         let cancellation = Cancellation::at(Instant::now() + timeout);
         let question = Question { bank, text, asked_at };
         let bank = question.bank.clone();
-        let asked = self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation }).await;
+        let asked =
+            self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None }).await;
         // The shard may have moved meanwhile.
         asked.map_err(|error| match error {
             PipelineError::OtherInstance { .. } => self.check_here(&bank).err().unwrap_or_else(|| error.into()),
             error => error.into(),
         })
+    }
+
+    /// Answers a question in words, with the evidence.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; [`Code::NoModel`] before anything is asked.
+    pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<AnsweredEvidence, Problem> {
+        who.may_in(Right::Read, &ask.bank)?;
+        self.answers.model()?;
+        self.answers.answer(Arc::new(self.ask(who, ask).await?)).await
+    }
+
+    /// As [`Self::answer`], with the words while they are generated.
+    ///
+    /// # Errors
+    /// As [`Self::answer`]; what goes wrong later is the last piece.
+    pub async fn speak(&self, who: &Caller, ask: Ask) -> Result<(Arc<Evidence>, UnboundedReceiver<Spoken>), Problem> {
+        who.may_in(Right::Read, &ask.bank)?;
+        self.answers.model()?;
+        let evidence = Arc::new(self.ask(who, ask).await?);
+        let pieces = self.answers.speak(Arc::clone(&evidence))?;
+        Ok((evidence, pieces))
+    }
+
+    /// The language model that answers, where one is set.
+    #[cfg(feature = "mcp")]
+    pub(in crate::serve) fn llm(&self) -> Option<Arc<Llm>> {
+        self.answers.model().ok()
+    }
+
+    /// Follows a question: its evidence now, and every change of it.
+    ///
+    /// # Errors
+    /// [`Problem`]: a wrong field, too many subscriptions, or no first answer.
+    pub async fn subscribe(&self, who: &Arc<Caller>, subscribe: Subscribe) -> Result<Subscriber, Problem> {
+        let Subscribe { bank, text, asked_at, last_event_id, .. } = subscribe;
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        let question = Question { bank: bank.clone(), text, asked_at };
+        let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref()).await;
+        // The shard may have moved meanwhile.
+        subscribed.map_err(|problem| self.check_here(&bank).err().unwrap_or(problem))
+    }
+
+    /// What changed in the evidence of a question since a progress, once something did, or after a time.
+    ///
+    /// # Errors
+    /// As [`Self::subscribe`].
+    pub async fn poll(&self, who: &Arc<Caller>, subscribe: Subscribe) -> Result<Polled, Problem> {
+        let wait = wait(Some(subscribe.wait_ms.unwrap_or_default()))?;
+        self.subscribe(who, subscribe).await?.poll(wait).await
+    }
+
+    /// Ends every subscription, so that a listener can end.
+    pub fn end_subscriptions(&self) {
+        self.hub.close();
     }
 
     /// Deletes a turn, and waits until no answer reflects it.
@@ -136,6 +213,29 @@ impl Api {
         let written = written.await?;
         let gone = self.reflects(&written, wait).await;
         Ok(Forgotten { bank, turn, after: written.to_string(), gone })
+    }
+
+    /// A unit of a bank, with the units that its edges lead to.
+    ///
+    /// # Errors
+    /// [`Problem`]: an unknown bank, or a unit that the bank has not.
+    pub async fn unit(&self, who: &Caller, bank: Bank, id: &str) -> Result<UnitView, Problem> {
+        who.may_in(Right::Read, &bank)?;
+        self.check_here(&bank)?;
+        let wrong = || Problem::invalid("id: not the 16 hexadecimal digits of a unit; send it as an answer names it");
+        let number = u64::from_str_radix(id, 16).ok().filter(|_| id.len() == 16).ok_or_else(wrong)?;
+        let memory = Arc::clone(&self.memory);
+        let id = id.to_owned();
+        blocking(move || {
+            let Answered { value, epoch, reflects } = memory.unit(&bank, UnitId(number))?;
+            let unknown = || {
+                let detail = format!("bank {bank}: it has no unit {id}; an edit or a deletion may have replaced it");
+                Problem::new(Code::UnknownUnit, detail)
+            };
+            let value = value.ok_or_else(unknown)?;
+            Ok(UnitView::of(bank, Answered { value, epoch, reflects }))
+        })
+        .await
     }
 
     /// The banks that hold something, as far as the caller reaches.

@@ -47,7 +47,7 @@ pub struct WrittenTurns {
 pub struct Ask {
     /// The bank that is asked.
     pub bank: Bank,
-    /// The question, at most 65,536 bytes.
+    /// The question, at most 8,192 bytes.
     pub text: String,
     /// When it is asked, in RFC 3339; relative times such as "yesterday" need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +63,9 @@ pub struct Ask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 600_000))]
     pub timeout_ms: Option<u64>,
+    /// Whether the language model of `[llm]` answers in words, too; that takes its own time after the evidence.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer: bool,
 }
 
 /// A turn to delete.

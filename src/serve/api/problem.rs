@@ -51,8 +51,12 @@ pub enum Code {
     TooLarge,
     /// The bank holds nothing.
     UnknownBank,
+    /// The bank has no such unit, or not any more.
+    UnknownUnit,
     /// A record of the bank cannot be read; the bank answers nothing until that is mended.
     Quarantined,
+    /// No language model is set, so there are no answers in words.
+    NoModel,
     /// The deadline passed before the answer was ready.
     Deadline,
     /// Too much waits already; a retry in a moment may succeed.
@@ -77,7 +81,9 @@ impl Code {
             Self::Slow => ("slow", 408, "The request did not arrive in time"),
             Self::TooLarge => ("too_large", 413, "The request is too large"),
             Self::UnknownBank => ("unknown_bank", 404, "The bank holds nothing"),
+            Self::UnknownUnit => ("unknown_unit", 404, "The bank has no such unit"),
             Self::Quarantined => ("quarantined", 409, "The bank is quarantined"),
+            Self::NoModel => ("no_model", 422, "No language model is set"),
             Self::Deadline => ("deadline", 504, "The deadline passed"),
             Self::Busy => ("busy", 429, "Too much waits already"),
             Self::Misdirected => ("misdirected", 421, "Another instance holds the bank"),

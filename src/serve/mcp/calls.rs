@@ -201,7 +201,7 @@ impl Calls {
         let Ask { question, bank, asked_at, after, as_of } = ask;
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let (bank, after, as_of) = (offer.bank(bank)?, given(after), given(as_of));
-        let ask = api::Ask { bank, text: question, asked_at, after, as_of, timeout_ms: None };
+        let ask = api::Ask { bank, text: question, asked_at, after, as_of, timeout_ms: None, answer: false };
         self.memory.with(|opened| opened.access.ask(&offer.who, ask.clone(), cancelled))
     }
 }

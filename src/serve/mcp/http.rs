@@ -17,23 +17,14 @@ use super::{
     opened_memory::{Opened, OpenedMemory},
     server::Server,
 };
-use crate::{
-    config::Pipeline,
-    llm::Llm,
-    pipeline::PipelineError,
-    serve::{ServeError, api::Api},
-};
+use crate::{config::Pipeline, serve::api::Api};
 
 /// Largest message, as of other requests.
 const MAX_BYTES: usize = 8 << 20;
 
 /// The route.
-///
-/// # Errors
-/// [`ServeError`] where the language model cannot be opened.
-pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Result<Router, ServeError> {
-    let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose();
-    let (llm, api) = (llm.map_err(PipelineError::from)?, Arc::clone(api));
+pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Router {
+    let (llm, api) = (api.llm(), Arc::clone(api));
     let calls = Arc::new(Calls {
         answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
         language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
@@ -48,6 +39,6 @@ pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Result<Ro
         // The names of this address are checked before, with the port.
         .disable_allowed_hosts();
     let server = move || Ok(Server { calls: Arc::clone(&calls), offer: None });
-    Ok(Router::new()
-        .route_service("/mcp", StreamableHttpService::new(server, Arc::new(NeverSessionManager::default()), config)))
+    Router::new()
+        .route_service("/mcp", StreamableHttpService::new(server, Arc::new(NeverSessionManager::default()), config))
 }

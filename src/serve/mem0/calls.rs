@@ -88,7 +88,7 @@ impl Calls {
         }
         let asked = banks.iter().map(|bank| {
             let (bank, text) = (bank.clone(), text.clone());
-            self.api.ask(who, Ask { bank, text, asked_at, after: None, as_of: None, timeout_ms: None })
+            self.api.ask(who, Ask { bank, text, asked_at, after: None, as_of: None, timeout_ms: None, answer: false })
         });
         let mut found = Vec::new();
         for evidence in join_all(asked).await {

@@ -14,6 +14,7 @@
 
 mod body;
 mod door;
+mod event_stream;
 mod listener;
 mod openapi;
 mod places;

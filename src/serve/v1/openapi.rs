@@ -4,13 +4,20 @@
 
 use std::sync::LazyLock;
 
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use serde_json::{Map, Value, json};
 
 use super::body::MAX_BYTES;
 use crate::{
     model::Evidence,
-    serve::api::{Ask, Banks, Digest, Forgotten, Problem, Put, Status, WrittenTurns},
+    recall,
+    serve::{
+        api::{
+            AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, SnapshotList, Status, UnitView,
+            Words, WrittenTurns,
+        },
+        subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
+    },
 };
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document);
@@ -51,13 +58,58 @@ fn document() -> String {
             "post": operation(
                 "ask", "Recollect evidence for a question: units with their source turns, how each was reached, the \
                  bank that was searched and the offsets that the answer reflects.",
-                &[], Some(body::<Ask>(&mut of)), &ok::<Evidence>(&mut of, "The evidence."),
+                &[], Some(body::<Ask>(&mut of)), &asked(&mut of),
+                &["400", "404", "408", "409", "413", "421", "422", "429", "503", "504"],
+            ),
+        },
+        "/v1/subscribe": {
+            "get": operation(
+                "subscribe", SUBSCRIBE,
+                &[
+                    ("bank", true, "The bank that is asked.", json!({ "type": "string" })),
+                    ("text", true, "The question, at most 8,192 bytes.", json!({ "type": "string" })),
+                    ("asked_at", false, "When it is asked, in RFC 3339.", json!({ "type": "string" })),
+                    ("last_event_id", false, "The id of the last progress that was received; the header \
+                     Last-Event-ID says the same.", json!({ "type": "string" })),
+                    ("wait_ms", false, "One answer in JSON instead of a stream: once something changed, or after \
+                     this many milliseconds.", json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
+                ],
+                None, &followed(&mut of), &["400", "404", "409", "421", "429", "503", "504"],
+            ),
+            "post": operation(
+                "subscribe_with_body", SUBSCRIBE,
+                &[], Some(body::<Subscribe>(&mut of)), &followed(&mut of),
                 &["400", "404", "408", "409", "413", "421", "429", "503", "504"],
+            ),
+        },
+        "/v1/units": {
+            "get": operation(
+                "unit", "A unit with its parts and its edges of both kinds, each with its reasons.",
+                &[
+                    ("bank", true, "The bank.", json!({ "type": "string" })),
+                    ("id", true, "The unit, as an answer names it.",
+                     json!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })),
+                ],
+                None, &ok::<UnitView>(&mut of, "The unit."), &["400", "404", "409", "421", "503"],
             ),
         },
         "/v1/banks": {
             "get": operation("banks", "The banks that hold something.", &[], None,
                              &ok::<Banks>(&mut of, "Their names."), &[]),
+        },
+        "/v1/bank": {
+            "get": operation(
+                "bank", "Counts of a bank, and the offsets up to which its turns are reflected.",
+                &[("bank", true, "The bank.", json!({ "type": "string" }))],
+                None, &ok::<BankStatus>(&mut of, "The bank."), &["400", "404", "409", "421", "503"],
+            ),
+        },
+        "/v1/admin/snapshots": {
+            "get": operation("snapshots", "The newest snapshot of each shard. Needs the right admin in every bank.",
+                             &[], None, &ok::<SnapshotList>(&mut of, "The snapshots."), &["400"]),
+            "post": operation("take_snapshot", "Write a snapshot now; answered when it is written. Needs the right \
+                              admin in every bank.", &[], None,
+                              &ok::<SnapshotList>(&mut of, "What was written."), &["400"]),
         },
         "/v1/digest": {
             "get": operation(
@@ -105,6 +157,9 @@ fn document() -> String {
     text
 }
 
+const SUBSCRIBE: &str = "Follow a question: server-sent events with the evidence now and every change of it. At every \
+progress, which alone has an id, what was received is what asking afresh gives as of its offsets.";
+
 /// Name, whether it is required, description, schema.
 type Parameter = (&'static str, bool, &'static str, Value);
 
@@ -136,6 +191,44 @@ fn body<T: JsonSchema>(of: &mut SchemaGenerator) -> Value {
 
 fn ok<T: JsonSchema>(of: &mut SchemaGenerator, about: &str) -> Value {
     json!({ "description": about, "content": { "application/json": { "schema": of.subschema_for::<T>() } } })
+}
+
+/// What a question answers: evidence; with `answer`, an answer in words as well, at once or as events.
+fn asked(of: &mut SchemaGenerator) -> Value {
+    let mut asked = ok::<Evidence>(of, "The evidence; where `answer` is sent, with an answer in words.");
+    let (evidence, answered) = (of.subschema_for::<Evidence>(), of.subschema_for::<AnsweredEvidence>());
+    asked["content"]["application/json"]["schema"] = json!({ "anyOf": [&evidence, answered] });
+    let data = [
+        ("evidence", evidence),
+        ("text", of.subschema_for::<Words>()),
+        ("restart", json_schema!({ "type": "object" })),
+        ("answer", of.subschema_for::<recall::Answer>()),
+        ("problem", of.subschema_for::<Problem>()),
+    ];
+    asked["content"]["text/event-stream"] = events(data);
+    asked
+}
+
+/// What a subscription answers: events, or one answer where the request asks for it.
+fn followed(of: &mut SchemaGenerator) -> Value {
+    let mut followed = ok::<Polled>(of, "Events; one answer in JSON where wait_ms is sent.");
+    let data = [
+        ("snapshot", of.subschema_for::<Snapshot>()),
+        ("delta", of.subschema_for::<Delta>()),
+        ("progress", of.subschema_for::<Progress>()),
+        ("reset", of.subschema_for::<Told>()),
+        ("lagged", of.subschema_for::<Told>()),
+        ("problem", of.subschema_for::<Problem>()),
+    ];
+    followed["content"]["text/event-stream"] = events(data);
+    followed
+}
+
+/// Events, each with the schema of its data, for which OpenAPI 3.1 has no word.
+fn events(data: impl IntoIterator<Item = (&'static str, Schema)>) -> Value {
+    let data: Map<String, Value> =
+        data.into_iter().map(|(name, schema)| (name.to_owned(), schema.to_value())).collect();
+    json!({ "schema": { "type": "string" }, "x-events": data })
 }
 
 /// Removes formats that no client knows, such as `uint64`: the minimum says the same.

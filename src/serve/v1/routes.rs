@@ -9,20 +9,21 @@ use axum::{
     Extension, Router,
     body::Body,
     extract::{Request, State as Shared},
-    http::{HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{body::Bodies, door::Door, openapi::openapi};
+use super::{body::Bodies, door::Door, event_stream, openapi::openapi};
 use crate::{
-    model::Bank,
+    model::{Bank, EventTime},
     serve::{
         access::{Caller, Denied},
-        api::{Api, Code, Forget, Problem},
+        api::{Api, Ask, Code, Forget, Problem},
         hosts::Hosts,
+        subscriptions::Subscribe,
     },
 };
 
@@ -47,7 +48,11 @@ pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>, mor
         .merge(more.with_state(()))
         .route("/v1/turns", post(put).delete(forget))
         .route("/v1/ask", post(ask))
+        .route("/v1/subscribe", get(subscribe).post(subscribe_with_body))
+        .route("/v1/units", get(unit))
         .route("/v1/banks", get(banks))
+        .route("/v1/bank", get(bank))
+        .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
         .route("/v1/digest", get(digest))
         .route("/v1/status", get(status))
         .route("/v1/openapi.json", get(|| async { (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], openapi()) }))
@@ -112,8 +117,66 @@ async fn put(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<
     with_body(&v1, body, async |put| v1.api.put(&who, put).await).await.into()
 }
 
-async fn ask(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
-    with_body(&v1, body, async |ask| v1.api.ask(&who, ask).await).await.into()
+async fn ask(
+    Shared(v1): Shared<V1>,
+    Extension(who): Who,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer<()>> {
+    let asked = async |ask: Ask| match (ask.answer, event_stream::is_accepted(&headers)) {
+        (false, _) => Ok(Answer::Json(v1.api.ask(&who, ask).await?).into_response()),
+        (true, false) => Ok(Answer::Json(v1.api.answer(&who, ask).await?).into_response()),
+        (true, true) => {
+            let (evidence, pieces) = v1.api.speak(&who, ask).await?;
+            Ok(event_stream::answer(&evidence, pieces))
+        }
+    };
+    with_body(&v1, body, asked).await.map_err(Answer::Problem)
+}
+
+/// A page of events, such as a browser's `EventSource`, can only send a GET.
+async fn subscribe(
+    Shared(v1): Shared<V1>,
+    Extension(who): Who,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Answer<()>> {
+    let names = ["bank", "text", "asked_at", "last_event_id", "wait_ms"];
+    let [bank, text, asked_at, last_event_id, wait] = parameters(&uri, names)?;
+    let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&text=QUESTION"));
+    let asked_at = asked_at.map(|time| EventTime::parse(&time).map_err(|e| Problem::invalid(format!("asked_at: {e}"))));
+    let subscribe = Subscribe {
+        bank: the_bank(&bank.ok_or_else(|| missing("bank"))?)?,
+        text: text.ok_or_else(|| missing("text"))?,
+        asked_at: asked_at.transpose()?,
+        last_event_id,
+        wait_ms: milliseconds(wait)?,
+    };
+    subscribed(&v1, &who, subscribe, &headers).await.map_err(Answer::Problem)
+}
+
+async fn subscribe_with_body(
+    Shared(v1): Shared<V1>,
+    Extension(who): Who,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer<()>> {
+    let subscribed = async |subscribe| subscribed(&v1, &who, subscribe, &headers).await;
+    with_body(&v1, body, subscribed).await.map_err(Answer::Problem)
+}
+
+async fn subscribed(
+    v1: &V1,
+    who: &Arc<Caller>,
+    mut subscribe: Subscribe,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    subscribe.last_event_id = last.or(subscribe.last_event_id);
+    if subscribe.wait_ms.is_some() {
+        return Ok(Answer::Json(v1.api.poll(who, subscribe).await?).into_response());
+    }
+    Ok(event_stream::subscription(v1.api.subscribe(who, subscribe).await?))
 }
 
 async fn forget(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
@@ -126,8 +189,35 @@ async fn forget(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer
     forget().await.into()
 }
 
+async fn unit(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let unit = async || {
+        let [bank, id] = parameters(&uri, ["bank", "id"])?;
+        let missing = |name: &str| Problem::invalid(format!("{name}: missing; write ?bank=NAME&id=UNIT"));
+        let bank = the_bank(&bank.ok_or_else(|| missing("bank"))?)?;
+        v1.api.unit(&who, bank, &id.ok_or_else(|| missing("id"))?).await
+    };
+    unit().await.into()
+}
+
 async fn banks(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
     v1.api.banks(&who).into()
+}
+
+async fn bank(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let bank = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        let bank = bank.ok_or_else(|| Problem::invalid("bank: missing; write ?bank=NAME"))?;
+        v1.api.bank(&who, the_bank(&bank)?).await
+    };
+    bank().await.into()
+}
+
+async fn snapshots(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.snapshots(&who).await.into()
+}
+
+async fn take_snapshot(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
+    v1.api.take_snapshot(&who).await.into()
 }
 
 async fn digest(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
@@ -183,6 +273,12 @@ fn the_bank(name: &str) -> Result<Bank, Problem> {
 enum Answer<T> {
     Json(T),
     Problem(Problem),
+}
+
+impl From<Problem> for Answer<()> {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
 }
 
 impl<T> From<Result<T, Problem>> for Answer<T> {

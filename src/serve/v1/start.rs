@@ -17,13 +17,16 @@ use super::{
 use crate::serve::mcp;
 use crate::{
     config::{HttpSettings, Pipeline},
-    pipeline::Memory,
+    llm::Llm,
+    pipeline::{Memory, PipelineError},
     serve::{
         ServeError,
         access::{Audit, Gate, Secret},
-        api::{Api, Holders},
+        api::{Answers, Api, Holders},
         hosts::Hosts,
-        mem0, tls,
+        mem0,
+        subscriptions::Limits,
+        tls,
     },
 };
 
@@ -36,6 +39,7 @@ const KEY: &str = "http.listen";
 
 /// A memory that is being served, until this is dropped.
 pub(in crate::serve) struct Serving {
+    api: Arc<Api>,
     listening: Listening,
     /// Another listener, for the commands of this machine.
     beside: Option<Listening>,
@@ -61,6 +65,13 @@ impl Serving {
     }
 }
 
+impl Drop for Serving {
+    /// Subscriptions end first: a listener waits for the responses that have begun.
+    fn drop(&mut self) {
+        self.api.end_subscriptions();
+    }
+}
+
 /// Serves a memory at an address until the listener is dropped. `open` are routes of another interface that
 /// check their requests themselves. `holders` says who holds the other banks, where instances divide the
 /// memory.
@@ -75,9 +86,14 @@ pub(in crate::serve) fn start(
     open: Router,
     holders: Option<Arc<Holders>>,
 ) -> Result<(Arc<Api>, Serving), ServeError> {
-    let api = Arc::new(Api::new(memory, Duration::from_millis(pipeline.serve.deadline_ms), holders));
+    let limits = Limits { all: pipeline.http.subscriptions, of_token: pipeline.http.subscriptions_of_token };
+    let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose();
+    let llm = llm.map_err(PipelineError::from)?;
+    let answers = Answers::new(llm, Duration::from_secs(pipeline.llm.timeout_seconds));
+    let deadline = Duration::from_millis(pipeline.serve.deadline_ms);
+    let api = Arc::new(Api::new(memory, deadline, holders, limits, answers));
     #[cfg(feature = "mcp")]
-    let tools = mcp::routes(&api, pipeline)?;
+    let tools = mcp::routes(&api, pipeline);
     #[cfg(not(feature = "mcp"))]
     let tools = Router::new();
     let is_mem0 = pipeline.http.mem0;
@@ -113,5 +129,5 @@ pub(in crate::serve) fn start(
     let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, routes)?) };
     let url = format!("{scheme}://{}/v1", listening.address);
     let advertised = pipeline.http.advertised(scheme, listening.address);
-    Ok((api, Serving { listening, beside, local, url, advertised, messages }))
+    Ok((Arc::clone(&api), Serving { api, listening, beside, local, url, advertised, messages }))
 }

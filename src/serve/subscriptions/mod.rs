@@ -1,0 +1,28 @@
+//! Questions that stay: the evidence now, and every change of it.
+//!
+//! In: questions, each with who follows it, and the news of which banks changed. Out: for each follower a
+//! snapshot, then deltas, each with the progress that it leads to. At every progress what a follower has
+//! put together is what asking afresh gives as of the progress's offsets: the same units in the same order
+//! with the same excerpts; versions between may be left out. A question is asked again only when its bank
+//! changed, once for all who follow it. Nothing that changes the memory ever waits for a follower.
+//!
+//! - `forms`: what goes in and what comes out, each with one JSON form.
+//! - `version`: the evidence of a question at one time, and the delta between two.
+//! - `live_question`: asks again, and keeps the last versions.
+//! - `subscriber`: what one follower is sent next; a slow one gets the newest version, or is ended.
+//! - `places`: how many may follow, in all and by token.
+//! - `hub`: all questions that are followed.
+
+mod forms;
+mod hub;
+mod live_question;
+mod places;
+mod subscriber;
+#[cfg(test)]
+mod tests;
+mod version;
+
+pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, Updated};
+pub use hub::Hub;
+pub use places::Limits;
+pub use subscriber::{Event, Subscriber};
