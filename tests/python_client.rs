@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::{
     http_service::{HttpService, pipeline_file},
-    support::{Python, ripplemem},
+    model_process::ScriptedModel,
+    support::{Python, data, ripplemem},
 };
 
 /// Runs a check on a service of its own; `more` are further arguments.
@@ -20,11 +21,26 @@ fn a_program_remembers_asks_and_forgets_through_the_python_client() {
     let Some(python) = Python::with("httpx", "a_program_remembers_asks_and_forgets_through_the_python_client") else {
         return;
     };
-    for name in ["each_call", "many_turns", "asynchronous", "problems", "retries", "follows", "matches_the_document"] {
+    let names = ["each_call", "many_turns", "asynchronous", "following", "problems", "retries", "follows"];
+    for name in names.into_iter().chain(["matches_the_document"]) {
         let home = tempfile::tempdir().unwrap();
         pipeline_file(home.path(), "");
         check(&python, &HttpService::of(home.path()), name, &[]);
     }
+}
+
+#[test]
+fn the_python_client_gets_answers_in_words_whole_and_piece_by_piece() {
+    let name = "the_python_client_gets_answers_in_words_whole_and_piece_by_piece";
+    let Some(python) = Python::with("httpx", name) else { return };
+    let model = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let llm = format!("[llm]\nendpoint = {:?}\nmodel = \"scripted\"\n", model.endpoint);
+    let file = pipeline_file(home.path(), &llm);
+    let sample = data("sample.jsonl");
+    let ingested = ripplemem(&["ingest", "jsonl", sample.to_str().unwrap(), "--pipeline", file.to_str().unwrap()]);
+    assert!(ingested.status.success(), "{}", String::from_utf8_lossy(&ingested.stderr));
+    check(&python, &HttpService::of(home.path()), "in_words", &[]);
 }
 
 #[test]

@@ -97,6 +97,55 @@ def asynchronous(url, token):
     asyncio.run(go())
 
 
+def following(url, token):
+    with RippleMem(url, bank="followed", token=token) as memory, RippleMem(url, bank="followed", token=token) as other:
+        following = memory.subscribe("Where does Ann live?")
+        first = next(following)
+        assert first.units == () and not first.supported and first.added is None, first
+        written = other.remember(*TURNS)
+        now = next(following)
+        while not any("Lisbon" in e.text for unit in now.units for e in unit.excerpts):
+            now = next(following)
+        place = int(written.after.split(":")[1])
+        while now.reflects[-1].next_offset <= place:
+            now = next(following)
+        asked = other.ask("Where does Ann live?")
+        assert [unit.id for unit in now.units] == [unit.id for unit in asked.units]
+        assert [unit.excerpts for unit in now.units] == [unit.excerpts for unit in asked.units]
+        # A unit of the evidence, by its id.
+        view = other.unit(asked.units[0].id)
+        assert view.unit.restatement == asked.units[0].restatement and view.bank == "followed", view
+        refused(InvalidError, lambda: other.unit("0" * 16), "no unit")
+        other.forget("1")
+        while any("Lisbon" in e.text for unit in now.units for e in unit.excerpts):
+            now = next(following)
+        refused(InvalidError, lambda: next(other.subscribe("")), "question")
+        refused(InvalidError, lambda: other.answer("Where does Ann live?"), "llm.endpoint")
+        refused(InvalidError, lambda: next(other.answer_pieces("Where does Ann live?")), "llm.endpoint")
+
+    async def go():
+        async with AsyncRippleMem(url, bank="followed", token=token) as memory:
+            async for now in memory.subscribe("Who keeps bees in Porto?"):
+                if any("Clara" in e.text for unit in now.units for e in unit.excerpts):
+                    break
+            assert (await memory.unit(now.units[0].id)).unit.id == now.units[0].id
+
+    asyncio.run(go())
+
+
+def in_words(url, token):
+    with RippleMem(url, bank="sample/harbour", token=token) as memory:
+        question = "Which books has Marta recommended to Elias?"
+        answer = memory.answer(question)
+        assert answer.text and answer.raw["took"], answer
+        pieces = list(memory.answer_pieces(question))
+        assert pieces[-1].answer is not None and pieces[-1].answer.text == answer.text, pieces
+        words = ""
+        for piece in pieces:
+            words = "" if piece.restart else words + piece.text
+        assert words.strip() == answer.text, words
+
+
 def problems(url, token):
     with RippleMem(url, token=token) as memory:
         refused(ValueError, lambda: memory.ask("Who?"), "no bank")
@@ -202,6 +251,8 @@ def matches_the_document(_url, _token):
         calls.banks(),
         calls.digest("b"),
         calls.status(),
+        calls.answer("Who?", None, TURNS[0].time, 1.0),
+        calls.unit("0" * 16, None),
     ]
     for call in made:
         operation = document["paths"][call.path][call.method.lower()]
@@ -216,7 +267,8 @@ def matches_the_document(_url, _token):
 
 def main():
     url, check, *token = sys.argv[1:]
-    checks = [each_call, many_turns, asynchronous, problems, retries, follows, denied, matches_the_document]
+    checks = [each_call, many_turns, asynchronous, following, in_words, problems, retries, follows, denied]
+    checks.append(matches_the_document)
     by_name = {one.__name__: one for one in checks}
     by_name[check](url, token[0] if token else None)
 

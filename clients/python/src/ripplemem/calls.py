@@ -11,7 +11,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
-from .forms import Digest, Evidence, Forgotten, Json, Status, Turn, Written, digest, time_text
+from .forms import (
+    Answer,
+    Digest,
+    Evidence,
+    Forgotten,
+    Json,
+    Status,
+    Turn,
+    UnitView,
+    Written,
+    answer,
+    digest,
+    time_text,
+    unit_view,
+)
 
 T = TypeVar("T")
 
@@ -19,6 +33,8 @@ T = TypeVar("T")
 MOST_TURNS = 1_000
 #: Seconds that a request may take beyond the time that the service was given.
 MARGIN = 5.0
+#: Seconds that a request for an answer in words may take.
+ANSWER_TIMEOUT = 600.0
 #: Seconds for requests that name no time of their own.
 TIMEOUT = 30.0
 
@@ -91,6 +107,22 @@ class Calls:
         if asked_at is not None:
             body["asked_at"] = time_text(asked_at)
         return Call("POST", "/v1/ask", Evidence.from_json, body=body, timeout=timeout + MARGIN)
+
+    def answer(
+        self,
+        question: str,
+        bank: Optional[str],
+        asked_at: Optional[Union[datetime, str]],
+        timeout: float,
+    ) -> Call[Answer]:
+        """A question that the service's language model answers in words."""
+        asked = self.ask(question, bank, None, None, asked_at, timeout)
+        body = {**(asked.body or {}), "answer": True}
+        return Call("POST", "/v1/ask", lambda raw: answer(raw["answer"]), body=body, timeout=ANSWER_TIMEOUT)
+
+    def unit(self, unit: str, bank: Optional[str]) -> Call[UnitView]:
+        """A unit with its neighbours."""
+        return Call("GET", "/v1/units", unit_view, query={"bank": self.bank(bank), "id": unit})
 
     def forget(self, turn: str, bank: Optional[str], wait: float) -> Call[Forgotten]:
         """Deletes a turn, and waits until no answer reflects it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from types import TracebackType
 from typing import Optional, Union
@@ -10,8 +11,9 @@ from typing import Optional, Union
 import httpx
 
 from .calls import Call, Calls, T
-from .forms import Digest, Evidence, Forgotten, Status, Turn, Written
-from .transport import arguments, headers, holder_of, pause, read, unreachable
+from .following import SILENCE, Events, Following
+from .forms import Answer, Digest, Evidence, Followed, Forgotten, Piece, Status, Turn, UnitView, Written
+from .transport import ATTEMPTS, arguments, headers, holder_of, pause, read, refused, spoken, unreachable
 
 
 class RippleMem:
@@ -53,6 +55,79 @@ class RippleMem:
         about the past: an offset, or a time in RFC 3339. ``asked_at`` gives "yesterday" a meaning.
         """
         return self._send(self._calls.ask(question, bank, after, as_of, asked_at, timeout))
+
+    def answer(
+        self,
+        question: str,
+        *,
+        bank: Optional[str] = None,
+        asked_at: Optional[Union[datetime, str]] = None,
+        timeout: float = 10.0,
+    ) -> Answer:
+        """An answer in words by the service's language model; ``timeout`` is that of the evidence."""
+        return self._send(self._calls.answer(question, bank, asked_at, timeout))
+
+    def answer_pieces(
+        self,
+        question: str,
+        *,
+        bank: Optional[str] = None,
+        asked_at: Optional[Union[datetime, str]] = None,
+        timeout: float = 10.0,
+    ) -> Iterator[Piece]:
+        """The same, piece by piece while it is generated; the last piece has the whole answer."""
+        call, events = self._calls.answer(question, bank, asked_at, timeout), Events()
+        given = {**arguments(call), "headers": {"Accept": "text/event-stream"}}
+        with self._http.stream(**given) as response:
+            if not response.is_success:
+                response.read()
+                read(call, response)
+            for line in response.iter_lines():
+                piece = spoken(events.feed(line))
+                if piece is not None:
+                    yield piece
+
+    def subscribe(
+        self,
+        question: str,
+        *,
+        bank: Optional[str] = None,
+        asked_at: Optional[Union[datetime, str]] = None,
+    ) -> Iterator[Followed]:
+        """The evidence now, and again whenever it changed; without end.
+
+        A connection that breaks off is made again. It ends with an error where the token ends, or the bank
+        cannot be asked.
+        """
+        following = Following(question, self._calls.bank(bank), asked_at)
+        url, holder = str(self._http.base_url), None
+        while True:
+            shown = following.headers()
+            path = f"{holder or ''}/v1/subscribe"
+            try:
+                with self._http.stream(
+                    "GET", path, params=following.query, headers=shown, timeout=SILENCE
+                ) as response:
+                    if not response.is_success:
+                        response.read()
+                        elsewhere = holder_of(response, self._http.base_url)
+                        if elsewhere is None:
+                            refused(response, following.attempts)
+                        holder = elsewhere
+                    else:
+                        for line in response.iter_lines():
+                            for now in following.feed(line):
+                                yield now
+            except httpx.TransportError as error:
+                if following.attempts >= ATTEMPTS:
+                    raise unreachable(url, error) from error
+                # It may have ended: the service knows who holds the bank then.
+                holder = None
+            time.sleep(following.pause())
+
+    def unit(self, unit: str, *, bank: Optional[str] = None) -> UnitView:
+        """A unit that an answer names, with all of its parts and its neighbours."""
+        return self._send(self._calls.unit(unit, bank))
 
     def forget(self, turn: str, *, bank: Optional[str] = None, wait: float = 10.0) -> Forgotten:
         """Deletes a turn, and waits until no answer reflects it."""

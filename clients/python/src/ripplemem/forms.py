@@ -140,6 +140,85 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class FollowedUnit:
+    """A unit of the evidence of a question that is followed."""
+
+    id: str
+    restatement: str
+    said_at: str
+    sources: tuple[str, ...]
+    excerpts: tuple[Excerpt, ...]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The evidence of a question that is followed, complete as of ``reflects``, best first.
+
+    ``added`` and ``removed`` are what changed since the one before; None where this is the whole
+    evidence anew, or nothing but the offsets changed.
+    """
+
+    units: tuple[FollowedUnit, ...]
+    supported: bool
+    sufficiency: float
+    reflects: tuple[Position, ...]
+    added: Optional[tuple[FollowedUnit, ...]] = None
+    removed: Optional[tuple[FollowedUnit, ...]] = None
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A line of the evidence on which an answer rests."""
+
+    line: str
+    units: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer in words. ``raw`` is the whole of it, with what the model took."""
+
+    text: str
+    reasoning: str
+    citations: tuple[Citation, ...]
+    raw: Json = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of an answer that is being generated.
+
+    ``text`` is further words. ``restart``: the words so far are void. ``answer`` is in the last piece.
+    """
+
+    text: str = ""
+    restart: bool = False
+    answer: Optional[Answer] = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge of a unit: its kind, its strength, why it is there, and the unit at the other end."""
+
+    channel: str
+    weight: float
+    reasons: Json
+    unit: FollowedUnit
+
+
+@dataclass(frozen=True)
+class UnitView:
+    """A unit with all of its parts, and the edges that leave it."""
+
+    bank: str
+    unit: FollowedUnit
+    edges: tuple[Edge, ...]
+    reflects: tuple[Position, ...]
+    raw: Json = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Digest:
     """Counts of units and edges, and a hash that depends only on the set of them."""
 
@@ -164,14 +243,52 @@ def _position(raw: Json) -> Position:
     return Position(raw["topic"], raw["partition"], raw["next_offset"])
 
 
+def _excerpts(raw: list[Json]) -> tuple[Excerpt, ...]:
+    return tuple(Excerpt(e["turn"], e["speaker"], e["said_at"], e["text"]) for e in raw)
+
+
+def _followed_unit(raw: Json, parts: str = "excerpts") -> FollowedUnit:
+    sources = tuple(raw["sources"])
+    return FollowedUnit(raw["id"], raw["restatement"], raw["said_at"], sources, _excerpts(raw[parts]))
+
+
+def followed(units: list[Json], progress: Json, delta: Optional[Json]) -> Followed:
+    """The evidence at a progress."""
+
+    def changed(name: str) -> Optional[tuple[FollowedUnit, ...]]:
+        return None if delta is None else tuple(_followed_unit(one["unit"]) for one in delta[name])
+
+    return Followed(
+        units=tuple(_followed_unit(unit) for unit in units),
+        supported=progress["supported"],
+        sufficiency=progress["sufficiency"],
+        reflects=tuple(_position(at) for at in progress["reflects"]),
+        added=changed("added"),
+        removed=changed("removed"),
+    )
+
+
+def answer(raw: Json) -> Answer:
+    """Reads an answer in words."""
+    cited = (Citation(c["line"], tuple(c["units"]), tuple(c["sources"])) for c in raw["standing"])
+    return Answer(raw["text"], raw["reasoning"], tuple(cited), raw)
+
+
+def unit_view(raw: Json) -> UnitView:
+    """Reads a unit with its neighbours."""
+    edges = (Edge(e["channel"], e["weight"], e["reasons"], _followed_unit(e["unit"], "parts")) for e in raw["edges"])
+    reflects = tuple(_position(at) for at in raw["reflects"])
+    return UnitView(raw["bank"], _followed_unit(raw["unit"], "parts"), tuple(edges), reflects, raw)
+
+
 def _unit(raw: Json) -> Unit:
-    excerpts = (Excerpt(e["turn"], e["speaker"], e["said_at"], e["text"]) for e in raw["excerpts"])
+    excerpts = _excerpts(raw["excerpts"])
     return Unit(
         id=raw["id"],
         restatement=raw["restatement"],
         said_at=raw["said_at"],
         sources=tuple(raw["sources"]),
-        excerpts=tuple(excerpts),
+        excerpts=excerpts,
         rho=raw["rho"],
         provenance=tuple(raw["provenance"]),
     )

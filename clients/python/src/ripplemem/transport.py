@@ -9,11 +9,14 @@ import httpx
 
 from .calls import Call, T
 from .errors import RippleMemError, UnreachableError, of_problem
+from .forms import Json, Piece, answer
 
 #: Environment variable of the token, where none is given.
 TOKEN_VARIABLE = "RIPPLEMEM_TOKEN"
 #: Times that a request is sent again.
 RETRIES = 2
+#: Connections in a row that may fail before a subscription is given up.
+ATTEMPTS = 8
 #: Longest pause that ``Retry-After`` may ask for, in seconds.
 LONGEST_PAUSE = 30.0
 
@@ -71,6 +74,33 @@ def read(call: Call[T], response: httpx.Response) -> T:
         return call.read(raw)
     problem = raw if isinstance(raw, dict) else {}
     raise of_problem(response.status_code, problem, response.text)
+
+
+def refused(response: httpx.Response, attempts: int) -> None:
+    """Why a subscription did not begin; returns where another attempt may succeed."""
+    if response.status_code in (429, 500, 503, 504) and attempts < ATTEMPTS:
+        return
+    try:
+        raw = response.json()
+    except ValueError:
+        raw = {}
+    raise of_problem(response.status_code, raw if isinstance(raw, dict) else {}, response.text)
+
+
+def spoken(event: Optional[tuple[str, Optional[str], Json]]) -> Optional[Piece]:
+    """The piece of an answer that an event is; None where it is none."""
+    if event is None:
+        return None
+    name, _, data = event
+    if name == "text":
+        return Piece(text=data["text"])
+    if name == "restart":
+        return Piece(restart=True)
+    if name == "answer":
+        return Piece(answer=answer(data))
+    if name == "problem":
+        raise of_problem(int(data["status"]), data, "")
+    return None
 
 
 def unreachable(url: str, error: httpx.TransportError) -> RippleMemError:

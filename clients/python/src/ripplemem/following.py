@@ -1,0 +1,105 @@
+"""A question that is followed: events in, the evidence at each progress out. Both clients share it.
+
+Sends nothing, waits for nothing. What came since the last progress is dropped when the connection
+breaks off: whoever comes back shows the id of that progress, and gets what changed since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Optional, Union
+
+from .errors import BusyError, of_problem
+from .forms import Followed, Json, followed, time_text
+
+#: Seconds without a byte after which a connection is given up; the service sends one each 15.
+SILENCE = 45.0
+
+
+class Events:
+    """Server-sent events, line by line."""
+
+    def __init__(self) -> None:
+        self._name, self._data, self._id = "", "", None  # type: str, str, Optional[str]
+
+    def feed(self, line: str) -> Optional[tuple[str, Optional[str], Json]]:
+        """Takes a line; gives the event that it ends: name, id, data."""
+        if line:
+            name, _, value = line.partition(": ")
+            if name == "event":
+                self._name = value
+            elif name == "id":
+                self._id = value
+            elif name == "data":
+                self._data += value
+            return None
+        if not self._name:
+            return None
+        event = (self._name, self._id, json.loads(self._data or "{}"))
+        self._name, self._data, self._id = "", "", None
+        return event
+
+
+class Following:
+    """What a follower has received of one question."""
+
+    def __init__(self, question: str, bank: str, asked_at: Optional[Union[datetime, str]]) -> None:
+        self.query = {"bank": bank, "text": question}
+        if asked_at is not None:
+            self.query["asked_at"] = time_text(asked_at)
+        self._id: Optional[str] = None
+        self._whole: list[Json] = []
+        self._units: list[Json] = []
+        self._events = Events()
+        self._changes: Optional[Json] = None
+        #: Attempts in a row that brought no event.
+        self.attempts = 0
+
+    def headers(self) -> dict[str, str]:
+        """The headers of the next connection; forgets what no progress has confirmed."""
+        self._units, self._events, self._changes = list(self._whole), Events(), None
+        headers = {"Accept": "text/event-stream"}
+        if self._id is not None:
+            headers["Last-Event-ID"] = self._id
+        return headers
+
+    def pause(self) -> float:
+        """Seconds until the next connection."""
+        self.attempts += 1
+        return float(min(0.2 * 2.0**self.attempts, 10.0))
+
+    def feed(self, line: str) -> Iterator[Followed]:
+        """Takes a line; gives the evidence where the line ends a progress.
+
+        Raises the error of a problem: then the service ends the stream for good.
+        """
+        event = self._events.feed(line)
+        if event is None:
+            return
+        self.attempts = 0
+        name, identity, data = event
+        if name == "snapshot":
+            self._units = (self._units if data["from"] else []) + data["units"]
+        elif name == "delta":
+            self._change(data)
+        elif name == "progress":
+            self._id, self._whole = identity, list(self._units)
+            changes, self._changes = self._changes, None
+            yield followed(self._units, data, changes)
+        elif name == "reset":
+            self._units, self._changes = [], None
+        elif name == "lagged":
+            raise BusyError(data["reason"], "lagged")
+        elif name == "problem":
+            raise of_problem(int(data["status"]), data, "")
+
+    def _change(self, delta: Json) -> None:
+        known = {unit["id"]: unit for unit in self._units}
+        for added in delta["added"]:
+            known[added["unit"]["id"]] = added["unit"]
+        for updated in delta["updated"]:
+            known[updated["new"]["id"]] = updated["new"]
+        self._units = [known[identity] for identity in delta["order"]]
+        self._changes = delta
