@@ -54,11 +54,12 @@ fn looks_like(sample: &Sample) -> bool {
 fn begins_like_chat(name: &str, head: &str) -> bool {
     let named = file_name(name) == CHAT_FILE || name.to_lowercase().contains("whatsapp");
     is_text(name)
-        && head.lines().take(5).filter_map(header).any(|header| {
+        && head.lines().take(5).filter_map(|line| Some((line, header(line)?))).any(|(line, header)| {
             let iso = header.shape.separator == '-' && header.date.first().is_some_and(|year| *year > 31);
-            // `[2019-12-24, 12:23] Name: text` is how Signal's exporter writes.
-            named
-                || (matches!(header.shape.end, End::Bracket | End::Dash) && !(iso && header.shape.end == End::Bracket))
+            // Signal's exporters write `[2019-12-24, 12:23] Name: text`, or end each line with two spaces.
+            let signal =
+                iso && (line.split(']').next().is_some_and(|begin| begin.contains(", ")) || line.ends_with("  "));
+            named || header.shape.end == End::Dash || (header.shape.end == End::Bracket && !signal)
         })
 }
 

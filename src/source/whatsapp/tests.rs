@@ -454,6 +454,10 @@ fn an_export_is_recognised_and_others_are_not() {
         ("renamed.txt", "13/06/20, 10:00 - Ann: hi\n", true),
         ("renamed.txt", "[13.06.20, 10:00:00] Ann: hi\n", true),
         ("chat.txt", "[2019-12-24, 12:23] Ann: hi\n", false),
+        // An iPhone in Sweden or Canada; one of Signal's exporters ends each line with two spaces.
+        ("renamed.txt", "[2019-04-16 02:09] Ann: hi\n", true),
+        ("renamed.txt", "[2019-04-16 02:09:11] Ann: hi\n", true),
+        ("chat.txt", "[2019-04-16 02:09:11] Ann: hi  \n", false),
         ("chat.md", "[13.06.20, 10:00:00] Ann: hi\n", false),
         ("irc.txt", "2024-03-05 14:05:01\tann\thi\n[10:15] <ann> hi\n", false),
         ("notes.txt", "hello\n", false),
