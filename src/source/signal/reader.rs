@@ -51,9 +51,11 @@ fn looks_like(sample: &Sample) -> bool {
 enum Kind {
     /// `chat.md`.
     Markdown,
-    /// JSON, one object a line.
+    /// `data.json`: an object a line, with local times.
+    Exported,
+    /// What signal-cli received: an envelope a line.
     Lines,
-    /// JSON, an array of envelopes.
+    /// The same, as an array.
     Array,
 }
 
@@ -74,7 +76,8 @@ fn kind_of(name: &str, head: &str) -> Option<Kind> {
     let exported = has_json_keys(head, &["date", "sender", "body", "quote", "reactions"]);
     match first.starts_with('[') {
         true => received.then_some(Kind::Array),
-        false => (received || exported).then_some(Kind::Lines),
+        false if received => Some(Kind::Lines),
+        false => exported.then_some(Kind::Exported),
     }
 }
 
@@ -147,7 +150,7 @@ impl Signal {
             tree,
             zone,
             zone_setting: settings.zone.clone(),
-            has_local_times: files.iter().any(|file| file.kind != Kind::Array),
+            has_local_times: files.iter().any(|file| matches!(file.kind, Kind::Markdown | Kind::Exported)),
             files: files.into(),
             received: Received::default(),
             open: None,
@@ -325,7 +328,8 @@ fn kind_of_entry(tree: &Tree, entry: &str) -> Result<Option<Kind>, SourceError> 
         match first.chars().next() {
             _ if begins => Some(Kind::Markdown),
             Some('[') if first.contains("\"envelope\"") => Some(Kind::Array),
-            Some('{') => Some(Kind::Lines),
+            Some('{') if first.contains("\"envelope\"") => Some(Kind::Lines),
+            Some('{') => Some(Kind::Exported),
             _ => None,
         }
     };

@@ -229,6 +229,17 @@ fn an_array_of_envelopes_is_read() {
 }
 
 #[test]
+fn only_times_without_a_zone_are_said_to_have_none() {
+    let received = r#"{"envelope":{"sourceUuid":"a","sourceName":"Ann","timestamp":1700000000000,"dataMessage":{"message":"one"}}}"#;
+    let exported = r#"{"date": "2024-05-01T10:00:00", "sender": "Ann", "body": "one", "quote": "", "reactions": []}"#;
+    for (name, content, expected) in [("a.json", received, false), ("data.json", exported, true)] {
+        let folder = folder(&[(name, content)]);
+        let (found, notice) = items(&open, &SourceSettings::new("signal", folder.path().join(name))).unwrap();
+        assert_eq!((found.len(), notice.is_some()), (1, expected), "{name}");
+    }
+}
+
+#[test]
 fn an_export_is_recognised_and_others_are_not() {
     for (name, content, expected) in [
         ("chat.md", "[2024-05-01 10:00:00] Ann: hi  \n", true),
