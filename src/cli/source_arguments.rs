@@ -16,7 +16,7 @@ pub(crate) struct SourceArguments {
     #[arg(help = format_help("The format"), long_help = format_long_help())]
     format: String,
     /// The file, or - for standard input where the format allows it. Chat exports: also a directory
-    /// or a zip archive.
+    /// or an archive.
     path: PathBuf,
     /// The bank of records that name none. For the datasets, the prefix of each conversation's bank.
     /// For chat exports, a template such as acme/{channel}; the placeholders are {workspace},

@@ -14,7 +14,7 @@ pub struct SourceSettings {
     // `source/formats.rs` has the list and checks it.
     pub format: String,
     /// The file, relative to the pipeline file; `-` reads standard input (`jsonl` only). Chat
-    /// exports may also be a directory or a zip archive.
+    /// exports may also be a directory or an archive.
     pub path: PathBuf,
     /// The bank of records that name none. For the datasets, the prefix of each conversation's
     /// bank. For chat exports, a template that may hold `{workspace}`, `{channel}` and

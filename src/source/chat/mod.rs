@@ -8,7 +8,7 @@
 //! keeps the names that a live source has given. `routing` chooses which conversations are
 //! read and which bank each goes to, `people` gives each account one name, `redaction` removes
 //! what must not be stored, `names` keeps ids within their limits. `tree` opens a file, a directory
-//! or a zip archive alike, `sample` looks at its beginning, `elements` splits a JSON array without
+//! or an archive alike (`tarball` the tar archives), `sample` looks at its beginning, `elements` splits a JSON array without
 //! holding it, `positional_id` makes ids for platforms that have none, `media` names shared files, `markup` turns HTML into
 //! text, `reordered` returns the messages of an export that is not in order of time oldest first, by
 //! `time_order`.
@@ -29,6 +29,7 @@ mod rendered_item;
 mod reordered;
 mod routing;
 mod sample;
+mod tarball;
 mod time_order;
 mod tree;
 mod turn_maker;

@@ -18,12 +18,12 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Looks at a file, a directory or a zip archive.
+    /// Looks at a file, a directory or an archive.
     ///
     /// # Errors
     /// [`SourceError`] when it cannot be read.
     pub(crate) fn of(path: &Path) -> Result<Self, SourceError> {
-        let tree = Tree::open(path)?;
+        let tree = Tree::look(path, SAMPLE_BYTES)?;
         let head = if tree.is_file() { tree.entries().first().map(|e| head(&tree, &e.name)) } else { None };
         Ok(Self { head: head.transpose()?.unwrap_or_default(), tree })
     }

@@ -1,13 +1,14 @@
-//! The files of a tar archive that are wanted, unpacked into a temporary folder.
+//! The texts of a tar archive, compressed or not: all of them in a temporary folder, or the beginning of each.
 //!
-//! In: a `.tar` or `.tar.gz`, and the names that are wanted. Out: a folder with those files, without
-//! the folders that they lay in; it disappears with the returned value. Uploads are passed over and
-//! never unpacked. Never writes outside the folder: only the last part of a name is used.
+//! In: a `.tar` or `.tar.gz`. Out: a folder with its texts, which disappears with the returned value, or the
+//! first bytes of some. What cannot be a text, such as a shared photo, is passed over and never unpacked.
+//! Never writes outside the folder: of a name only its plain parts count.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, BufReader, Read},
-    path::Path,
+    ops::ControlFlow,
+    path::{Component, Path, PathBuf},
 };
 
 use flate2::read::MultiGzDecoder;
@@ -16,29 +17,84 @@ use tempfile::TempDir;
 const BLOCK_BYTES: usize = 512;
 /// Longest name in an extension header.
 const MAX_NAME_BYTES: u64 = 64 << 10;
+/// How much of an archive is looked at to recognise it: names of files, their beginnings, and all bytes.
+const MOST_NAMES: usize = 10_000;
+const MOST_HEADS: usize = 64;
+const MOST_BYTES: u64 = 256 << 20;
+/// Endings of what is no text.
+const NO_TEXTS: [&str; 32] = [
+    "7z", "aac", "avi", "avif", "bmp", "bz2", "db", "doc", "docx", "exe", "gif", "heic", "ico", "jpeg", "jpg", "m4a",
+    "mkv", "mov", "mp3", "mp4", "ogg", "opus", "pdf", "png", "ppt", "pptx", "rar", "wav", "webm", "webp", "xls",
+    "xlsx",
+];
 
-/// Whether a file is a tar archive, compressed or not, by its first bytes.
-pub(super) fn is_tarball(path: &Path) -> bool {
+/// Whether a file is a tar archive, by its first bytes, or, where they are older than that mark, by its name.
+pub(super) fn is_tarball(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
-    let read = || -> io::Result<bool> {
-        File::open(path)?.take(BLOCK_BYTES as u64).read_to_end(&mut start)?;
-        Ok(start.starts_with(b"\x1f\x8b") || start.get(257..262) == Some(b"ustar"))
-    };
-    let mut read = read;
-    path.is_file() && read().unwrap_or(false)
+    // What cannot be decompressed is no archive.
+    if bytes(path)?.take(BLOCK_BYTES as u64).read_to_end(&mut start).is_err() {
+        return Ok(false);
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let is_named = [".tar", ".tar.gz", ".tgz"].iter().any(|ending| name.ends_with(ending));
+    Ok(start.get(257..262) == Some(b"ustar") || (is_named && start.len() == BLOCK_BYTES))
 }
 
-/// Unpacks the files whose name, without folders, is wanted. Of two with one name, the first.
+/// Unpacks the texts. Of two with one name, the first.
 ///
 /// # Errors
 /// When the archive cannot be read to its end, or the folder cannot be written.
-pub(super) fn unpack(path: &Path, wanted: fn(&str) -> bool) -> io::Result<TempDir> {
+pub(super) fn unpack(path: &Path) -> io::Result<TempDir> {
     let folder = TempDir::new()?;
-    let mut start = [0; 2];
-    File::open(path)?.read_exact(&mut start)?;
+    each(path, &mut |name, _, content| {
+        let target = folder.path().join(name);
+        if !target.exists() {
+            if let Some(parent) = target.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            io::copy(content, &mut File::create(target)?)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(folder)
+}
+
+/// A text of an archive: its name, its size, and its first bytes; none of a text that stands late.
+pub(super) type Beginning = (String, u64, Vec<u8>);
+
+/// The beginnings of the texts, `head_bytes` of each, as far as a look at the archive finds them.
+///
+/// # Errors
+/// As [`unpack`].
+pub(super) fn beginnings(path: &Path, head_bytes: u64) -> io::Result<Vec<Beginning>> {
+    let (mut found, mut seen) = (Vec::new(), 0);
+    each(path, &mut |name, bytes, content| {
+        let mut head = Vec::new();
+        if found.len() < MOST_HEADS {
+            content.take(head_bytes).read_to_end(&mut head)?;
+        }
+        found.push((name.to_string_lossy().replace('\\', "/"), bytes, head));
+        seen += bytes;
+        let is_enough = found.len() >= MOST_NAMES || seen > MOST_BYTES;
+        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(found)
+}
+
+/// The bytes of a file, decompressed where it is compressed.
+fn bytes(path: &Path) -> io::Result<Box<dyn Read>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(2).read_to_end(&mut start)?;
     let file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let mut tar: Box<dyn Read> =
-        if start == *b"\x1f\x8b" { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    Ok(if start == *b"\x1f\x8b" { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) })
+}
+
+/// What is done with each text: its name, its size, its bytes.
+type Take<'t> = dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<ControlFlow<()>> + 't;
+
+/// Goes through the texts until `take` has enough.
+fn each(path: &Path, take: &mut Take<'_>) -> io::Result<()> {
+    let mut tar = bytes(path)?;
     // A long name lies in a block of its own before the file.
     let mut long_name: Option<String> = None;
     while let Some(header) = block(&mut tar)? {
@@ -53,11 +109,9 @@ pub(super) fn unpack(path: &Path, wanted: fn(&str) -> bool) -> io::Result<TempDi
                 long_name = if kind == b'L' { Some(text.trim_end_matches('\0').to_owned()) } else { pax_path(&text) };
             }
             0 | b'0' | b'7' => {
-                let name = long_name.take().unwrap_or_else(|| string(header.get(..100).unwrap_or_default()));
-                let name = name.rsplit('/').next().unwrap_or_default();
-                let target = folder.path().join(name);
-                if wanted(name) && !target.exists() {
-                    io::copy(&mut content, &mut File::create(target)?)?;
+                let name = plain(&long_name.take().unwrap_or_else(|| whole_name(&header)));
+                if is_text(&name) && take(&name, bytes, &mut content)?.is_break() {
+                    return Ok(());
                 }
             }
             _ => long_name = None,
@@ -69,7 +123,25 @@ pub(super) fn unpack(path: &Path, wanted: fn(&str) -> bool) -> io::Result<TempDi
         let padding = (BLOCK_BYTES as u64 - bytes % BLOCK_BYTES as u64) % BLOCK_BYTES as u64;
         io::copy(&mut (&mut tar).take(padding), &mut io::sink())?;
     }
-    Ok(folder)
+    Ok(())
+}
+
+/// The parts of a name that lead nowhere else.
+fn plain(name: &str) -> PathBuf {
+    Path::new(name).components().filter(|part| matches!(part, Component::Normal(_))).collect()
+}
+
+fn is_text(name: &Path) -> bool {
+    let ending = name.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    name.file_name().is_some() && !ending.is_some_and(|ending| NO_TEXTS.contains(&ending.as_str()))
+}
+
+/// The name in a header: its end, behind the folders that do not fit there.
+fn whole_name(header: &[u8; BLOCK_BYTES]) -> String {
+    let name = string(header.get(..100).unwrap_or_default());
+    let is_ustar = header.get(257..263) == Some(b"ustar\0");
+    let folders = string(header.get(345..500).unwrap_or_default());
+    if is_ustar && !folders.is_empty() { format!("{folders}/{name}") } else { name }
 }
 
 /// The next block; none at the end, which is a block of zeros or the end of the file.

@@ -1,17 +1,21 @@
-//! A file, a directory or a zip archive, read alike.
+//! A file, a directory or an archive, read alike.
 //!
 //! In: a path. Out: the names of its files in sorted order, and each as a stream. Folders that
-//! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never unpacks to disk, never holds a file.
+//! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a file, and unpacks only the texts of a tar
+//! archive, which cannot be read out of order; they disappear from the disk with this value.
 
 use std::{
+    collections::HashMap,
     fs::File,
-    io::{self, BufReader, Read, Seek, SeekFrom},
+    io::{self, BufReader, Cursor, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
 use flate2::read::DeflateDecoder;
+use tempfile::TempDir;
 use zip::{CompressionMethod, ZipArchive};
 
+use super::tarball;
 use crate::source::{SourceError, error::unreadable};
 
 /// An export on disk.
@@ -25,6 +29,10 @@ enum Kind {
     File,
     Directory,
     Archive,
+    /// The texts of a tar archive, in a folder.
+    Unpacked(TempDir),
+    /// The beginnings of the texts of a tar archive.
+    Beginnings(HashMap<String, Vec<u8>>),
 }
 
 /// A file of an export.
@@ -45,19 +53,45 @@ struct Packed {
 }
 
 impl Tree {
-    /// Opens a path. A file whose first bytes are those of a zip archive is one, whatever its name.
+    /// Opens a path. A file whose first bytes are those of an archive is one, whatever its name.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be read, or the archive's directory is damaged.
+    /// [`SourceError`] when it cannot be read, or the archive is damaged.
     pub(crate) fn open(path: &Path) -> Result<Self, SourceError> {
+        Self::open_with(path, |path| {
+            let folder = tarball::unpack(path)?;
+            let entries = walk(folder.path())?;
+            Ok((Kind::Unpacked(folder), entries))
+        })
+    }
+
+    /// Looks at a path: of a tar archive there are the beginnings of its first files, `head_bytes` of each.
+    ///
+    /// # Errors
+    /// As [`Tree::open`].
+    pub(super) fn look(path: &Path, head_bytes: u64) -> Result<Self, SourceError> {
+        Self::open_with(path, |path| {
+            let found = tarball::beginnings(path, head_bytes)?;
+            let entry =
+                |(name, bytes, _): &tarball::Beginning| Entry { name: name.clone(), bytes: *bytes, packed: None };
+            let entries = found.iter().filter(|(name, ..)| !is_clutter(name)).map(entry).collect();
+            let heads = found.into_iter().map(|(name, _, head)| (name, head)).collect();
+            Ok((Kind::Beginnings(heads), entries))
+        })
+    }
+
+    fn open_with(
+        path: &Path,
+        of_tarball: impl FnOnce(&Path) -> io::Result<(Kind, Vec<Entry>)>,
+    ) -> Result<Self, SourceError> {
         let failed = |e| unreadable(path, 0, e);
         let metadata = std::fs::metadata(path).map_err(failed)?;
         let (kind, mut entries) = if metadata.is_dir() {
-            let mut entries = Vec::new();
-            walk(path, "", &mut entries).map_err(failed)?;
-            (Kind::Directory, entries)
+            (Kind::Directory, walk(path).map_err(failed)?)
         } else if is_archive(path).map_err(failed)? {
             (Kind::Archive, archived(path).map_err(failed)?)
+        } else if tarball::is_tarball(path).map_err(failed)? {
+            of_tarball(path).map_err(failed)?
         } else {
             let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             (Kind::File, vec![Entry { name, bytes: metadata.len(), packed: None }])
@@ -116,7 +150,14 @@ impl Tree {
     fn stream(&self, name: &str) -> io::Result<Box<dyn Read + Send>> {
         let entry = self.entry(name).ok_or(io::ErrorKind::NotFound)?;
         let Some(packed) = &entry.packed else {
-            let path = if self.is_file() { self.path.clone() } else { self.path.join(name) };
+            let path = match &self.kind {
+                Kind::File => self.path.clone(),
+                Kind::Unpacked(folder) => folder.path().join(name),
+                Kind::Beginnings(heads) => {
+                    return Ok(Box::new(Cursor::new(heads.get(name).cloned().unwrap_or_default())));
+                }
+                Kind::Directory | Kind::Archive => self.path.join(name),
+            };
             return Ok(Box::new(File::open(path)?));
         };
         if packed.encrypted {
@@ -159,7 +200,13 @@ fn archived(path: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn walk(root: &Path, below: &str, entries: &mut Vec<Entry>) -> io::Result<()> {
+fn walk(root: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    walk_below(root, "", &mut entries)?;
+    Ok(entries)
+}
+
+fn walk_below(root: &Path, below: &str, entries: &mut Vec<Entry>) -> io::Result<()> {
     for item in std::fs::read_dir(root.join(below))? {
         let item = item?;
         let Ok(name) = item.file_name().into_string() else { continue };
@@ -169,7 +216,7 @@ fn walk(root: &Path, below: &str, entries: &mut Vec<Entry>) -> io::Result<()> {
         if is_clutter(&name) {
             continue;
         } else if kind.is_dir() {
-            walk(root, &name, entries)?;
+            walk_below(root, &name, entries)?;
         } else {
             let metadata = std::fs::metadata(item.path())?;
             if metadata.is_file() {

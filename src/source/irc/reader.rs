@@ -40,7 +40,7 @@ use crate::{
 /// IRC logs.
 pub(in crate::source) const FORMAT: SourceFormat = SourceFormat {
     name: "irc",
-    about: "IRC logs of irssi, WeeChat, ZNC, EnergyMech and others: a file, a directory or a zip archive",
+    about: "IRC logs of irssi, WeeChat, ZNC, EnergyMech and others: a file, a directory or an archive",
     standard_input: false,
     only: Some("channels"),
     looks_like,

@@ -1,7 +1,8 @@
 //! Tests of whole logs, each written by hand in the form of one client.
 
-use std::path::Path;
+use std::{io::Write, path::Path};
 
+use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 
 use super::FORMAT;
@@ -9,7 +10,7 @@ use crate::{
     config::SourceSettings,
     source::{
         SourceError,
-        chat::{ChatItem, ChatMessage, Privacy, Skip},
+        chat::{ChatItem, ChatMessage, Privacy, Sample, Skip, transcript::tar},
         format::Opener,
     },
 };
@@ -339,6 +340,34 @@ fn a_packed_log_is_read() {
         items_at(&path, "Z").unwrap().iter().map(line).collect::<Vec<_>>(),
         ["2013-01-26T10:00:00Z #tea ann: hi"]
     );
+}
+
+#[test]
+fn an_archive_of_logs_is_read_like_its_folder() {
+    let archive = tar(&[
+        ("znc/libera/#tea/2013-01-26.log", b"[10:00:00] <ann> hi\n"),
+        ("znc/libera/#tea/cup.png", &[7; 3_000]),
+        ("znc/libera/#tea/2013-01-27.log", b"[10:00:00] * ann waves\n"),
+    ]);
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&archive).unwrap();
+    let packed = packed.finish().unwrap();
+    for (name, bytes) in [("logs.tar.gz", &packed), ("logs.tgz", &packed), ("logs.tar", &archive), ("logs", &packed)] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        assert!((FORMAT.looks_like)(&Sample::of(&path).unwrap()), "{name}");
+        let lines: Vec<String> = items_at(&path, "Z").unwrap().iter().map(line).collect();
+        assert_eq!(lines, ["2013-01-26T10:00:00Z #tea ann: hi", "2013-01-27T10:00:00Z #tea ann: ann waves"], "{name}");
+    }
+    // One log that is packed is no archive.
+    let home = tempfile::tempdir().unwrap();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&b"[10:00:00] <ann> hi\n".repeat(40)).unwrap();
+    let path = home.path().join("#tea.2013-01-26.log.gz");
+    std::fs::write(&path, packed.finish().unwrap()).unwrap();
+    assert!(Sample::of(&path).unwrap().is_file());
+    assert_eq!(items_at(&path, "Z").unwrap().len(), 40);
 }
 
 #[test]

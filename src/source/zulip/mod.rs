@@ -6,13 +6,12 @@
 //! names, and which channels are private is not known: only a file that is named alone is read as
 //! open.
 //!
-//! `tarball` unpacks the JSON files of a tar archive, `realm` reads accounts and channels, `message`
+//! `realm` reads accounts and channels, `message`
 //! is a message of the export or of the API, `reader` puts them together.
 
 mod message;
 mod reader;
 mod realm;
-mod tarball;
 #[cfg(test)]
 mod tests;
 

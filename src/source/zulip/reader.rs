@@ -5,16 +5,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    path::PathBuf,
     sync::Arc,
 };
-
-use tempfile::TempDir;
 
 use super::{
     message::{Message, Sent},
     realm::{Realm, direct},
-    tarball,
 };
 use crate::{
     config::SourceSettings,
@@ -24,7 +20,7 @@ use crate::{
             ChatItem, ChatMessage, Conversation, Element, Elements, Privacy, Reordered, Sample, Skip, TimeOrder, Timed,
             Tree, Unordered, has_json_keys,
         },
-        error::{SourceError, unreadable},
+        error::SourceError,
         format::{Opener, SourceFormat},
         zone::Zone,
     },
@@ -45,13 +41,13 @@ const MESSAGES: &[&str] = &["zerver_message/*", "messages/*", "*"];
 
 fn looks_like(sample: &Sample) -> bool {
     if sample.is_file() {
-        // The names of a compressed archive cannot be seen: Zulip calls it so.
-        let name = sample.name();
-        return is_message_file(sample.head()) || (name.starts_with("zulip-export") && name.contains(".tar"));
+        return is_message_file(sample.head());
     }
     let entries: Vec<&str> = sample.entries().collect();
     let messages = || entries.iter().find(|e| is_messages(e));
-    messages().is_some_and(|e| sample.head_of(e).contains("\"zerver_message\""))
+    // In an archive they may stand behind so many files that a look at it shows none: Zulip calls it so.
+    let is_named = sample.name().starts_with("zulip-export") && sample.name().contains(".tar");
+    is_named || messages().is_some_and(|e| sample.head_of(e).contains("\"zerver_message\""))
 }
 
 /// Whether a text begins like a file of messages.
@@ -75,11 +71,7 @@ fn file_name(entry: &str) -> &str {
 
 /// An export that is read file by file.
 struct Zulip {
-    /// The path that the user named.
-    path: PathBuf,
     tree: Tree,
-    /// Where an archive was unpacked.
-    _unpacked: Option<TempDir>,
     zone: Zone,
     realm: Realm,
     /// Whether the user named one file of messages.
@@ -94,15 +86,8 @@ struct Zulip {
 
 impl Zulip {
     fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
-        let path = settings.path.clone();
         let zone = Zone::parse(&settings.zone)?;
-        let unpacked = if tarball::is_tarball(&path) {
-            let wanted = |name: &str| is_messages(name) || is_realm(name);
-            Some(tarball::unpack(&path, wanted).map_err(|e| unreadable(&path, 0, e))?)
-        } else {
-            None
-        };
-        let tree = Tree::open(unpacked.as_ref().map_or(path.as_path(), TempDir::path))?;
+        let tree = Tree::open(&settings.path)?;
         let alone = tree.is_file();
         let of = |wanted: fn(&str) -> bool| tree.entries().iter().filter(move |e| wanted(&e.name));
         let mut entries: Vec<(String, u64)> = of(is_messages).map(|e| (e.name.clone(), e.bytes)).collect();
@@ -114,7 +99,7 @@ impl Zulip {
         }
         if entries.is_empty() {
             return Err(SourceError::Format {
-                path,
+                path: settings.path.clone(),
                 line: 1,
                 column: 1,
                 problem: "no file such as messages-000001.json".to_owned(),
@@ -127,9 +112,7 @@ impl Zulip {
         };
         let (files, sizes): (Vec<String>, Vec<u64>) = entries.into_iter().unzip();
         Ok(Self {
-            path,
             tree,
-            _unpacked: unpacked,
             zone,
             realm,
             alone,
@@ -142,10 +125,8 @@ impl Zulip {
         })
     }
 
-    /// A file's name in messages: that of the path which the user named, not of the temporary folder.
     fn origin(&self, file: usize) -> String {
-        let name = self.files.get(file).map_or("", String::as_str);
-        if self.alone { self.path.display().to_string() } else { format!("{}/{name}", self.path.display()) }
+        self.tree.origin(self.files.get(file).map_or("", String::as_str))
     }
 
     fn take(&self, element: &Element, order: &mut TimeOrder) -> Result<Option<ChatItem>, SourceError> {
@@ -263,7 +244,7 @@ impl Unordered for Zulip {
     }
 
     fn describe(&self) -> String {
-        format!("Zulip's export {}", self.path.display())
+        format!("Zulip's export {}", self.tree.path().display())
     }
 
     fn bytes(&self) -> (u64, u64) {
@@ -271,7 +252,7 @@ impl Unordered for Zulip {
     }
 
     fn notice(&self) -> Option<String> {
-        let path = self.path.display();
+        let path = self.tree.path().display();
         (!self.realm.is_known()).then(|| {
             format!(
                 "{path}: no realm.json, so that accounts keep their numbers as names and private channels are not \

@@ -11,7 +11,7 @@ use crate::{
     config::SourceSettings,
     source::{
         SourceError,
-        chat::{ChatItem, ChatReader, Privacy, Sample, items_of, lines_of},
+        chat::{ChatItem, ChatReader, Privacy, Sample, items_of, lines_of, transcript::tar},
         format::Opener,
     },
 };
@@ -273,32 +273,6 @@ fn a_damaged_record_is_rejected_and_the_rest_is_read() {
         assert!(lines.iter().any(|found| found.starts_with(line)), "{bad}: {lines:#?}");
         assert!(lines.iter().any(|found| found.contains(": good")), "{lines:#?}");
     }
-}
-
-/// A tar archive of these files.
-fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut archive = Vec::new();
-    let mut add = |name: &str, kind: u8, content: &[u8]| {
-        let mut header = [0u8; 512];
-        header[..name.len()].copy_from_slice(name.as_bytes());
-        header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
-        header[156] = kind;
-        header[257..263].copy_from_slice(b"ustar\0");
-        archive.extend_from_slice(&header);
-        archive.extend_from_slice(content);
-        archive.resize(archive.len().div_ceil(512) * 512, 0);
-    };
-    add("zulip-export/", b'5', b"");
-    for (name, content) in files {
-        if name.len() < 90 {
-            add(name, b'0', content);
-        } else {
-            add("././@LongLink", b'L', format!("{name}\0").as_bytes());
-            add(&name[..90], b'0', content);
-        }
-    }
-    archive.resize(archive.len() + 1024, 0);
-    archive
 }
 
 #[test]
