@@ -1,6 +1,6 @@
 //! Messages from the files of chats.
 //!
-//! In: the files of one or many chats, in any order. Out: items, oldest first: neither the order of
+//! In: the files of one or many chats, JSON or pages, in any order. Out: items, oldest first: neither the order of
 //! the files nor that inside them is relied on. A chat's title stands behind its messages, so that
 //! everything is read before the first message comes.
 
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::{
     mojibake::repaired,
+    page::{self, PageMessage},
     record::{Kept, Record, What},
 };
 use crate::{
@@ -26,13 +27,14 @@ use crate::{
         },
         error::SourceError,
         format::{Opener, SourceFormat},
+        zone::{Zone, zone_notice},
     },
 };
 
 /// Facebook Messenger and Instagram.
 pub(in crate::source) const FORMAT: SourceFormat = SourceFormat {
     name: "messenger",
-    about: "Facebook Messenger or Instagram in JSON: message_1.json, a chat's folder, or a whole account",
+    about: "Facebook Messenger or Instagram: message_1.json or .html, a chat's folder, or a whole account",
     standard_input: false,
     only: Some("chats"),
     looks_like,
@@ -43,6 +45,9 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// What is read of a file.
 const PATHS: [&str; 7] =
     ["messages/*", "title", "threadName", "thread_path", "participants/*", "thread_type", "joinable_mode"];
+/// Longest page that is read; the platform begins another one after some thousand messages.
+const MAX_PAGE_BYTES: u64 = 64 << 20;
+const NO_MESSAGES: &str = "no messages in it; download your information again, as JSON";
 const REMEDY: &str = "download your information again and choose JSON as the format";
 
 fn looks_like(sample: &Sample) -> bool {
@@ -50,9 +55,13 @@ fn looks_like(sample: &Sample) -> bool {
         return is_chat(sample.head()) || (is_page(&sample.name()) && is_chat_page(sample.head()));
     }
     let is_part = |entry: &str| numbered(entry).is_some();
+    let is_json = |entry: &&str| entry.ends_with(".json");
     sample
         .entries()
-        .any(|e| e.ends_with(".json") && (is_part(e) || e.contains("messages/")) && is_chat(&sample.head_of(e)))
+        .filter(is_json)
+        .any(|e| (is_part(e) || e.contains("messages/")) && is_chat(&sample.head_of(e)))
+        // Files of chats that are encrypted end to end are called as their chats are.
+        || sample.entries().filter(is_json).take(5).any(|e| has_json_keys(&sample.head_of(e), &["participants", "threadName"]))
         || sample.entries().any(|e| is_page(e) && is_part(e))
 }
 
@@ -94,6 +103,9 @@ struct Messenger {
     total_bytes: u64,
     /// The conversation of each file, made when all files are read.
     conversations: Vec<Arc<Conversation>>,
+    /// The zone of pages, which write local times, and what the user should know of it.
+    zone: Zone,
+    notice: Option<String>,
     /// The ids of one moment: in order of time, a message's id depends on no other moment.
     ids: HashMap<String, PositionalIds>,
     ids_at: i64,
@@ -102,6 +114,8 @@ struct Messenger {
 /// What a file says of its chat.
 #[derive(Default)]
 struct Chat {
+    /// The file's place.
+    file: usize,
     title: Option<String>,
     path: Option<String>,
     participants: Vec<String>,
@@ -132,29 +146,31 @@ impl Messenger {
                 files.push(name.clone());
                 total_bytes += entry.bytes;
             } else if numbered(name).is_some() {
-                damaged.push_back((name.clone(), "no messages in it; download your information again"));
+                damaged.push_back((name.clone(), NO_MESSAGES));
             }
         }
         let has_json = |page: &str| {
             let json = page.rsplit_once('.').map(|(stem, _)| format!("{stem}.json"));
             json.is_some_and(|json| files.contains(&json))
         };
-        let unread: Vec<String> = pages.into_iter().filter(|page| !has_json(page)).collect();
-        if files.is_empty() && (is_file || damaged.is_empty()) {
-            let problem =
-                if unread.is_empty() { "no chat of Messenger or Instagram" } else { "chats in HTML are not read" };
+        // A chat that is there in both forms is read once.
+        let pages: Vec<String> = pages.into_iter().filter(|page| !has_json(page)).collect();
+        if files.is_empty() && pages.is_empty() && (is_file || damaged.is_empty()) {
             return Err(SourceError::Format {
                 path: settings.path.clone(),
                 line: 1,
                 column: 1,
-                problem: problem.to_owned(),
+                problem: "no chat of Messenger or Instagram".to_owned(),
                 remedy: REMEDY,
             });
         }
-        damaged.extend(unread.into_iter().map(|page| {
-            (page, "chats in HTML are not read; download your information again and choose JSON as the format")
-        }));
+        let bytes_of = |page: &String| tree.entries().iter().find(|e| e.name == *page).map_or(0, |e| e.bytes);
+        total_bytes += pages.iter().map(bytes_of).sum::<u64>();
+        let notice = (!pages.is_empty()).then(|| zone_notice(&settings.path, &settings.zone));
+        files.extend(pages);
         Ok(Self {
+            zone: Zone::parse(&settings.zone)?,
+            notice,
             tree,
             files,
             file: 0,
@@ -207,21 +223,70 @@ impl Messenger {
                     // Whether its chat is one that the user chose is known at the end.
                     Err(letter) => (i64::MIN, Kept { sender: String::new(), what: What::Rejected(letter) }),
                 };
-                let payload = serde_json::to_vec(&kept).unwrap_or_default();
-                let file = u32::try_from(self.file).unwrap_or(u32::MAX);
-                order.add(Timed { unix_ms, file, line: element.line, payload })?;
+                self.keep(unix_ms, element.line, &kept, order)?;
             }
         }
         Ok(())
     }
 
+    /// Keeps a message of the newest chat until its turn comes.
+    fn keep(&self, unix_ms: i64, line: u64, kept: &Kept, order: &mut TimeOrder) -> Result<(), SourceError> {
+        let payload = serde_json::to_vec(kept).unwrap_or_default();
+        let chat = u32::try_from(self.chats.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        order.add(Timed { unix_ms, file: chat, line, payload })
+    }
+
+    /// Reads the chats of a page.
+    fn take_page(&mut self, name: &str, order: &mut TimeOrder) -> Result<(), SourceError> {
+        let mut bytes = Vec::new();
+        let read = self.tree.read(name)?.take(MAX_PAGE_BYTES).read_to_end(&mut bytes);
+        read.map_err(|e| self.tree.unreadable(name, 0, e))?;
+        self.read_bytes += bytes.len() as u64;
+        let origin = self.tree.origin(name);
+        let chats = page::chats(&String::from_utf8_lossy(&bytes));
+        let is_empty = chats.iter().all(|chat| chat.messages.is_empty());
+        for chat in chats {
+            let senders = chat.messages.iter().map(|message| message.sender.clone()).collect();
+            // A page of several chats names each by its people.
+            let path = chat.is_one_of_several.then(|| chat.participants.join(", ").replace('/', "-"));
+            let (title, participants) = (chat.title, chat.participants);
+            self.chats.push(Chat { file: self.file, title, path, participants, senders, group: false });
+            // The newest stands first, and several of one minute have one time.
+            for message in chat.messages.into_iter().rev() {
+                let line = message.line;
+                let (unix_ms, kept) = self.of_page(message, &origin);
+                self.keep(unix_ms, line, &kept, order)?;
+            }
+        }
+        if is_empty {
+            self.damaged.push_back((name.to_owned(), NO_MESSAGES));
+        }
+        Ok(())
+    }
+
+    /// A message of a page, and when it was said.
+    fn of_page(&self, message: PageMessage, origin: &str) -> (i64, Kept) {
+        let PageMessage { line, sender, text, shared, stated } = message;
+        let rejected = |reason: String| {
+            let letter = DeadLetter::new(format!("{origin}:{line}"), reason, format!("{sender}: {text}").as_bytes());
+            (i64::MIN, Kept { sender: String::new(), what: What::Rejected(letter) })
+        };
+        let Some((time, _)) = page::time(&stated, &self.zone) else {
+            return rejected(format!("{stated:?}: not a time that is known; {REMEDY}"));
+        };
+        match Record::of_page(&sender, time.unix_ms, &text, &shared).read() {
+            Ok(read) => read,
+            Err(reason) => rejected(reason),
+        }
+    }
+
     /// The conversations of all files, which are known now.
     fn make_conversations(&mut self) {
-        let id = |file: usize, chat: &Chat| {
+        let id = |chat: &Chat| {
             let last = chat.path.as_deref().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
-            last.map(str::to_owned).unwrap_or_else(|| chat_id(self.files.get(file).map_or("", String::as_str)))
+            last.map(str::to_owned).unwrap_or_else(|| chat_id(self.files.get(chat.file).map_or("", String::as_str)))
         };
-        let ids: Vec<String> = self.chats.iter().enumerate().map(|(file, chat)| id(file, chat)).collect();
+        let ids: Vec<String> = self.chats.iter().map(id).collect();
         let is_account = ids.iter().collect::<BTreeSet<_>>().len() > 1;
         self.conversations = self
             .chats
@@ -257,9 +322,15 @@ impl Unordered for Messenger {
             self.make_conversations();
             return Ok(false);
         };
+        if is_page(name) {
+            let name = name.clone();
+            self.take_page(&name, order)?;
+            self.file += 1;
+            return Ok(true);
+        }
         if self.elements.is_none() {
             self.elements = Some(Elements::new(self.tree.read(name)?, &PATHS));
-            self.chats.push(Chat::default());
+            self.chats.push(Chat { file: self.file, ..Chat::default() });
         }
         let Some(elements) = &mut self.elements else { return Ok(false) };
         match elements.next() {
@@ -278,7 +349,8 @@ impl Unordered for Messenger {
         let (Ok(kept), Some(conversation)) =
             (serde_json::from_slice::<Kept>(&record.payload), self.conversations.get(record.file as usize).cloned())
         else {
-            let origin = format!("{}:{}", self.origin(record.file as usize), record.line);
+            let file = self.chats.get(record.file as usize).map_or(0, |chat| chat.file);
+            let origin = format!("{}:{}", self.origin(file), record.line);
             let letter =
                 DeadLetter::new(origin, "cannot be read back; import the file again".to_owned(), &record.payload);
             return ChatItem::Reject { conversation: None, letter };
@@ -317,6 +389,10 @@ impl Unordered for Messenger {
         format!("Messenger's chats from {}", self.tree.path().display())
     }
 
+    fn notice(&self) -> Option<String> {
+        self.notice.clone()
+    }
+
     fn bytes(&self) -> (u64, u64) {
         (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
     }
@@ -325,7 +401,7 @@ impl Unordered for Messenger {
 /// The id of a chat whose file does not say it: the folder of `message_1.json`, else the file's name.
 fn chat_id(name: &str) -> String {
     let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
-    let stem = file.strip_suffix(".json").unwrap_or(file);
+    let stem = [".json", ".html", ".htm"].iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(file);
     let folder = folder.rsplit('/').next().unwrap_or_default();
     match stem.strip_prefix("message_") {
         Some(number) if number.parse::<u32>().is_ok() && !folder.is_empty() => folder.to_owned(),

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A message of either schema.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Record {
     #[serde(alias = "senderName")]
     sender_name: Option<String>,
@@ -74,6 +74,17 @@ impl What {
 }
 
 impl Record {
+    /// What a page says of a message.
+    pub(super) fn of_page(sender: &str, unix_ms: i64, text: &str, shared: &[String]) -> Self {
+        Self {
+            sender_name: Some(sender.to_owned()),
+            timestamp_ms: Some(unix_ms),
+            content: Some(text.to_owned()),
+            media: Some(shared.into()),
+            ..Self::default()
+        }
+    }
+
     /// When it was said, in milliseconds since 1970, and what is kept of it.
     ///
     /// # Errors

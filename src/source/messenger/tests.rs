@@ -8,7 +8,7 @@ use crate::{
     config::SourceSettings,
     source::{
         SourceError,
-        chat::{ChatItem, Privacy},
+        chat::{ChatItem, Privacy, Sample},
         format::Opener,
     },
 };
@@ -59,6 +59,16 @@ fn chat(path: &str, title: &str, participants: &[&str], messages: &[Value]) -> V
     let participants: Vec<Value> = participants.iter().map(|name| json!({"name": name})).collect();
     let whole = json!({"participants": participants, "messages": messages, "title": title, "thread_path": path});
     serde_json::to_vec_pretty(&whole).unwrap()
+}
+
+#[test]
+fn a_folder_of_encrypted_chats_alone_is_recognised() {
+    let folder = tempfile::tempdir().unwrap();
+    let chat = json!({"participants": ["Ann", "Dora"], "threadName": "Dora_7", "messages": []});
+    std::fs::write(folder.path().join("Dora_7.json"), chat.to_string()).unwrap();
+    assert!((FORMAT.looks_like)(&Sample::of(folder.path()).unwrap()));
+    std::fs::write(folder.path().join("Dora_7.json"), json!({"participants": [], "messages": []}).to_string()).unwrap();
+    assert!(!(FORMAT.looks_like)(&Sample::of(folder.path()).unwrap()));
 }
 
 #[test]
@@ -161,24 +171,55 @@ fn damaged_records_and_files_are_rejects_and_the_rest_is_read() {
     let rejects: Vec<&String> = found.iter().filter(|l| l.starts_with("reject")).collect();
     assert_eq!(rejects.len(), 5, "{found:#?}");
     assert!(rejects[0].contains("no messages in it"), "{rejects:#?}");
-    assert!(rejects[1].contains("chats in HTML are not read"), "{rejects:#?}");
+    assert!(rejects[1].contains("message_1.html") && rejects[1].contains("no messages in it"), "{rejects:#?}");
     assert!(rejects.iter().any(|r| r.contains("sender_name: missing")), "{rejects:#?}");
     assert!(rejects.iter().any(|r| r.contains("timestamp_ms: ")), "{rejects:#?}");
     assert_eq!(found.len() - rejects.len(), 3, "{found:#?}");
 }
 
 #[test]
-fn an_export_in_html_names_json() {
-    let page = b"<html><div>Participants: Ann, Bob</div></html>".to_vec();
-    for files in [vec![("message_1.html", page.clone())], vec![("inbox/bob_1/message_1.html", page)]] {
-        let error = items_of(&files).unwrap_err().to_string();
-        assert!(
-            error.contains("chats in HTML are not read; download your information again and choose JSON"),
-            "{error}"
-        );
-    }
-    let error = items_of(&[("a.json", b"{\"a\": 1}".to_vec())]).unwrap_err().to_string();
-    assert!(error.contains("no chat of Messenger or Instagram"), "{error}");
+fn pages_are_read_where_no_json_is_and_what_has_no_time_is_rejected() {
+    let message = |who: &str, what: &str, when: &str| {
+        format!(
+            "<div class=\"_a6-g\"><div class=\"_2ph_ _a6-h _a6-i\">{who}</div><div class=\"_2ph_ _a6-p\"><div>{what}</div></div>\
+             <div class=\"_3-94 _a6-o\"><div class=\"_a72d\">{when}</div></div></div>\n"
+        )
+    };
+    let page = [
+        "<html><head><title>Bob</title></head><body><div class=\"_a6-h\">Participants: Ann and Bob</div>\n".to_owned(),
+        message("Bob", "third", "13 September 2020 12:28"),
+        message("Bob", "second", "Sep 13, 2020 12:27 PM"),
+        message("Ann", "first", "Sep 13, 2020 12:27 PM"),
+        message("Ann", "when?", "13/9/20 12:20"),
+    ]
+    .concat();
+    let found = items_of(&[(&format!("{INBOX}/bob_1/message_1.html"), page.clone().into_bytes())]).unwrap();
+    let shown: Vec<String> = found
+        .iter()
+        .map(|item| match item {
+            ChatItem::Message(m) => {
+                format!("{} {} {} {}: {}", m.conversation.id, m.conversation.name, m.time, m.author.name, m.text)
+            }
+            ChatItem::Reject { letter, .. } => letter.reason.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "\"13/9/20 12:20\": not a time that is known; download your information again and choose JSON as the format",
+            "bob_1 Bob 2020-09-13T12:27:00Z Ann: first",
+            "bob_1 Bob 2020-09-13T12:27:00Z Bob: second",
+            "bob_1 Bob 2020-09-13T12:28:00Z Bob: third",
+        ]
+    );
+    let json = chat("inbox/bob_1", "Bob", &["Ann", "Bob"], &[said("Bob", 1, "hi")]);
+    let found = items_of(&[
+        (&format!("{INBOX}/bob_1/message_1.html"), page.into_bytes()),
+        (&format!("{INBOX}/bob_1/message_1.json"), json),
+    ])
+    .unwrap();
+    assert_eq!(found.len(), 1, "the JSON alone");
 }
 
 proptest! {
