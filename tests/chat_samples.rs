@@ -4,10 +4,15 @@
 //! `format`, `options` as in `[source]`, and what a dry run must count: `turns`, `edits`,
 //! `deletions`, `rejected`, and `skipped` by reason. What a row leaves out is 0. The numbers are
 //! counted in the samples by other means than the readers. A row with `"auto": false` is a file that
-//! other formats share. Skipped by name where `RIPPLEMEM_DATA` names no folder. `make test-data` runs
+//! other formats share; one with `"by_hand": true` lies in `tests/data` and was written after the platform's
+//! documentation, because no sample is at hand. The others are skipped by name where `RIPPLEMEM_DATA` names no folder. `make test-data` runs
 //! this file.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use ripplemem::{
     config::SourceSettings,
@@ -26,6 +31,8 @@ struct Sample {
     options: serde_json::Map<String, serde_json::Value>,
     #[serde(default = "yes")]
     auto: bool,
+    #[serde(default)]
+    by_hand: bool,
     turns: u64,
     #[serde(default)]
     edits: u64,
@@ -61,14 +68,21 @@ fn check(folder: &Path, sample: &Sample, format: &str) -> Result<(), String> {
 #[test]
 fn every_sample_holds_what_its_row_says() {
     let samples: Vec<Sample> = serde_json::from_slice(&fs::read(data("chat_samples.json")).unwrap()).unwrap();
-    let Some(folder) = std::env::var_os("RIPPLEMEM_DATA") else {
-        return skip("chat_samples::every_sample_holds_what_its_row_says", "RIPPLEMEM_DATA names no folder");
-    };
+    let folder = std::env::var_os("RIPPLEMEM_DATA").map(PathBuf::from);
+    if folder.is_none() {
+        skip(
+            "chat_samples::every_sample_holds_what_its_row_says",
+            "RIPPLEMEM_DATA names no folder; files by hand are read",
+        );
+    }
     let mut wrong = Vec::new();
+    let by_hand = data("");
     for sample in &samples {
+        let folder = if sample.by_hand { Some(&by_hand) } else { folder.as_ref() };
+        let Some(folder) = folder else { continue };
         let formats = [Some(sample.format.as_str()), sample.auto.then_some(AUTO)];
         for format in formats.into_iter().flatten() {
-            if let Err(problem) = check(Path::new(&folder), sample, format) {
+            if let Err(problem) = check(folder, sample, format) {
                 wrong.push(format!("{} as {format}: {problem}", sample.path));
             }
         }
