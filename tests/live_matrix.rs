@@ -149,3 +149,25 @@ fn matrix_goes_on_at_its_last_token_and_asks_for_the_state_again() {
         );
     });
 }
+
+#[test]
+fn a_gap_without_end_is_read_up_to_its_bound_and_the_user_is_told() {
+    let first = json!({"next_batch": "s1", "rooms": {"join": {ROOM: {"state": {"events": state()}}}}});
+    let cut = json!({"limited": true, "prev_batch": "p0"});
+    let syncs = vec![("", first), ("s1", sync("s2", json!([said("$newest", "newest", json!({}))]), cut))];
+    let server = homeserver(syncs, |asked| {
+        let page: u64 = asked.given.get("from")?.strip_prefix('p')?.parse().ok()?;
+        // Newest first, page after page, and always another one.
+        let chunk: Vec<Value> = (0..100).map(|n| said(&format!("${}", page * 100 + n), "x", json!({}))).collect();
+        Some(json!({"chunk": chunk, "end": format!("p{}", page + 1)}))
+    });
+    let home = Home::new("matrix", &format!("http://{}", server.address), "");
+    let told = home.pull(|wait| wait(&|log| log.lines().last().is_some_and(|line| line.contains("$newest"))));
+    let read: Vec<String> = home.events().iter().map(|event| format!("{event:?}")).collect();
+    assert_eq!(read.len(), 20_001);
+    assert!(read[0].contains("$19999") && read[19_999].contains("$0\""), "the oldest first: {}", read[0]);
+    assert_eq!(server.asked().iter().filter(|asked| asked.path.ends_with("/messages")).count(), 200);
+    let notice =
+        |event: &LiveEvent| matches!(event, LiveEvent::Notice(text) if text.contains("20000") && text.contains("Trip"));
+    assert_eq!(told.iter().filter(|event| notice(event)).count(), 1, "{told:?}");
+}

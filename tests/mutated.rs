@@ -12,6 +12,7 @@ use std::{
 
 use ripplemem::{
     config::{Include, LiveSettings, Pipeline, SourceSettings},
+    pipeline::LiveEvent,
     source::{
         self,
         live::{Delivered, LiveSource},
@@ -19,7 +20,12 @@ use ripplemem::{
 };
 use serde_json::{Value, json};
 
-use super::oracle::Dice;
+use super::{
+    live::{Home, SOCKET_MODE, envelope},
+    live_discord::{greet, ready, send},
+    live_platform::Platform,
+    oracle::Dice,
+};
 
 /// Records of one export.
 const RECORDS: u64 = 200;
@@ -397,4 +403,159 @@ fn no_request_makes_a_live_source_panic() {
         }
         assert!(turns > 100, "{} was hardly read: {turns}", settings.platform.name());
     }
+}
+
+/// Mutated records, the last of which is whole.
+fn records(count: u64, seed: u64, record: impl Fn(u64) -> Value, last: Value) -> Vec<Value> {
+    let mut dice = Dice(seed);
+    let mutated = (0..count).map(|n| {
+        let mut value = record(n);
+        (0..=dice.below(2)).for_each(|_| mutate(&mut value, &mut dice));
+        value
+    });
+    mutated.chain([last]).collect()
+}
+
+/// Follows a source until it has stored the turn that `last` names, and asserts that nothing interrupted it. What
+/// `meanwhile` returns, such as a connection, is kept until the source has stopped.
+fn goes_on<T>(home: &Home, last: &str, meanwhile: impl FnOnce() -> T) {
+    let mut kept = None;
+    let told = home.pull(|wait| {
+        kept = Some(meanwhile());
+        wait(&|log| log.lines().iter().any(|line| line.contains(last)));
+        wait(&|log| log.lines().len() > 20);
+    });
+    let interrupted: Vec<&LiveEvent> =
+        told.iter().filter(|event| matches!(event, LiveEvent::Interrupted { .. })).collect();
+    assert!(interrupted.is_empty(), "a record that comes again would stop the source for ever: {interrupted:?}");
+}
+
+#[test]
+fn no_event_of_slack_stops_its_source() {
+    let platform = Platform::start(|own, asked| {
+        let given = |key: &str| asked.given.get(key).cloned().unwrap_or_default();
+        let mut body = match asked.path.as_str() {
+            "auth.test" => json!({"team_id": "T1", "user_id": "UBOT"}),
+            "apps.connections.open" => json!({"url": format!("ws://{own}/ws?ticket=1")}),
+            "users.info" if given("user") == "U1" => json!({"user": {"id": "U1", "name": "ann"}}),
+            "conversations.info" if given("channel") == "C1" => json!({"channel": {"id": "C1", "name": "general"}}),
+            "users.info" => return (200, "", json!({"ok": false, "error": "user_not_found"})),
+            _ => return (200, "", json!({"ok": false, "error": "channel_not_found"})),
+        };
+        body["ok"] = true.into();
+        (200, "", body)
+    });
+    let home = Home::new("slack", &format!("http://{}", platform.address), SOCKET_MODE);
+    let event = |n: u64| {
+        let said = json!({"type": "message", "channel": "C1", "user": "U1", "text": "hi <@U1> &amp; <#C1|general>",
+            "ts": format!("{}.000100", 1_714_557_600 + n), "thread_ts": "1714557600.000100", "files": [{"id": "F1", "name": "a.png"}],
+            "edited": {"user": "U1", "ts": "1714557700.000000"}, "attachments": [{"title": "x", "from_url": "https://a.example"}],
+            "blocks": [{"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [{"type": "text", "text": "hi"}]}]}]});
+        match n % 4 {
+            0 => {
+                json!({"type": "message", "subtype": "message_changed", "channel": "C1", "ts": "1714557800.000500", "message": said})
+            }
+            1 => json!({"type": "message", "subtype": "message_deleted", "channel": "C1", "ts": "1714557800.000500",
+                "deleted_ts": format!("{}.000100", 1_714_557_600 + n), "previous_message": said}),
+            _ => said,
+        }
+    };
+    let last = json!({"type": "message", "channel": "C1", "user": "U1", "text": "the last", "ts": "1814557600.000100"});
+    goes_on(&home, "C1/1814557600.000100", || {
+        let sends = platform.connected();
+        for (n, event) in records(wanted() / 10, 31, event, last).iter().enumerate() {
+            sends.send(envelope(&n.to_string(), event)).unwrap();
+        }
+        // Every one is confirmed, or Slack would send it for ever.
+        let end = format!("env-{}", wanted() / 10);
+        platform.text(|text| text["envelope_id"] == end.as_str());
+        sends
+    });
+}
+
+#[test]
+fn no_event_of_discord_stops_its_source() {
+    let platform = Platform::start(|own, asked| match asked.path.as_str() {
+        "gateway/bot" => (200, "", json!({"url": format!("ws://{own}/ws")})),
+        _ => (404, "", json!({"message": "Unknown Channel", "code": 10_003})),
+    });
+    let home = Home::new("discord", &format!("http://{}", platform.address), "bank = \"acme\"\n");
+    let message = |id: u64| {
+        json!({"id": id.to_string(), "channel_id": "10", "guild_id": "1", "type": 0, "content": "hi <@5> <#10> <:a:1>",
+            "timestamp": "2024-05-01T10:00:00+00:00", "edited_timestamp": "2024-05-01T10:01:00+00:00",
+            "author": {"id": "5", "username": "ann", "global_name": "Ann"}, "member": {"nick": "Annie"},
+            "mentions": [{"id": "5", "username": "ann"}], "mention_roles": ["7"], "attachments": [{"id": "8", "filename": "a.png"}],
+            "embeds": [{"title": "x", "url": "https://a.example", "fields": [{"name": "n", "value": "v"}]}],
+            "message_reference": {"message_id": "99", "channel_id": "10"}, "sticker_items": [{"id": "3", "name": "s"}],
+            "message_snapshots": [{"message": {"content": "fwd"}}], "poll": {"question": {"text": "q"}, "answers": []}})
+    };
+    let event = |n: u64| match n % 8 {
+        0 => json!({"t": "MESSAGE_UPDATE", "d": message(1_000 + n)}),
+        1 => json!({"t": "MESSAGE_DELETE", "d": {"id": (1_000 + n).to_string(), "channel_id": "10"}}),
+        2 => json!({"t": "MESSAGE_DELETE_BULK", "d": {"ids": ["1", "2"], "channel_id": "10"}}),
+        3 => {
+            json!({"t": "THREAD_CREATE", "d": {"id": "20", "type": 11, "name": "a thread", "parent_id": "10", "guild_id": "1"}})
+        }
+        4 => json!({"t": "CHANNEL_UPDATE", "d": {"id": "30", "type": 0, "name": "more", "guild_id": "1"}}),
+        _ => json!({"t": "MESSAGE_CREATE", "d": message(1_000 + n)}),
+    };
+    let last = json!({"t": "MESSAGE_CREATE", "d": message(9_000_000)});
+    goes_on(&home, "/9000000 ", || {
+        let (to, _) = greet(&platform, u64::MAX);
+        ready(&to, &platform, 5);
+        for (n, event) in records(wanted() / 10, 32, event, last).into_iter().enumerate() {
+            let kind = event["t"].as_str().unwrap_or_default().to_owned();
+            send(&to, n as u64 + 3, &kind, event["d"].clone());
+        }
+        to
+    });
+}
+
+#[test]
+fn no_event_of_matrix_stops_its_source() {
+    let room = "!trip:example.org";
+    let state = json!([{"type": "m.room.name", "state_key": "", "content": {"name": "Trip"}},
+        {"type": "m.room.join_rules", "state_key": "", "content": {"join_rule": "public"}}]);
+    let event = |n: u64| {
+        let said = json!({"type": "m.room.message", "event_id": format!("${n}"), "sender": "@ann:example.org",
+            "origin_server_ts": 1_714_557_600_000_i64 + n as i64, "unsigned": {"m.relations": {"m.thread": {"count": 1}}},
+            "content": {"msgtype": "m.text", "body": "hi", "format": "org.matrix.custom.html", "formatted_body": "<b>hi</b> <a href=\"https://matrix.to/#/@bo:x\">Bo</a>",
+                "m.relates_to": {"rel_type": "m.thread", "event_id": "$0", "m.in_reply_to": {"event_id": "$0"}}}});
+        match n % 6 {
+            0 => {
+                json!({"type": "m.room.message", "event_id": format!("$e{n}"), "sender": "@ann:example.org", "origin_server_ts": 1_714_557_660_000_i64,
+                "content": {"body": "* hello", "m.new_content": {"msgtype": "m.text", "body": "hello"}, "m.relates_to": {"rel_type": "m.replace", "event_id": "$1"}}})
+            }
+            1 => {
+                json!({"type": "m.room.redaction", "event_id": format!("$r{n}"), "origin_server_ts": 1_714_557_660_000_i64, "redacts": "$2", "content": {"redacts": "$2"}})
+            }
+            2 => {
+                json!({"type": "m.room.member", "state_key": "@ann:example.org", "event_id": format!("$m{n}"), "content": {"membership": "join", "displayname": "Ann"}})
+            }
+            _ => said,
+        }
+    };
+    let last = json!({"type": "m.room.message", "event_id": "$last", "sender": "@ann:example.org",
+        "origin_server_ts": 1_714_557_600_000_i64, "content": {"msgtype": "m.text", "body": "the last"}});
+    let events = records(wanted() / 10, 33, event, last);
+    let platform = Platform::start(move |_, asked| {
+        let since = asked.given.get("since").cloned().unwrap_or_default();
+        let at: usize = since.trim_start_matches('s').parse().unwrap_or_default();
+        match asked.path.as_str() {
+            "_matrix/client/v3/sync" if since.is_empty() => {
+                (200, "", json!({"next_batch": "s0", "rooms": {"join": {room: {"state": {"events": state}}}}}))
+            }
+            "_matrix/client/v3/sync" => {
+                let next = (at + 50).min(events.len());
+                if at == next {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                let timeline = json!({"timeline": {"events": events[at..next]}});
+                (200, "", json!({"next_batch": format!("s{next}"), "rooms": {"join": {room: timeline}}}))
+            }
+            _ => (404, "", json!({"errcode": "M_NOT_FOUND", "error": "no such thing"})),
+        }
+    });
+    let home = Home::new("matrix", &format!("http://{}", platform.address), "bank = \"acme\"\n");
+    goes_on(&home, "$last", || {});
 }

@@ -92,16 +92,19 @@ impl Servers {
     /// The channel that has to be known before a message of `channel` is read; a thread needs the channel
     /// above it.
     pub(in crate::source) fn unknown_channel(&self, channel: &str) -> Option<String> {
-        let Some(known) = self.channels.get(channel) else { return Some(channel.to_owned()) };
+        // What is no id cannot be asked for; the message says so.
+        let is_id = |id: &String| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(known) = self.channels.get(channel) else { return Some(channel.to_owned()).filter(is_id) };
         let is_thread = matches!(known.get("type").and_then(Value::as_u64), Some(10..=12));
         let parent = known.get("parent_id").and_then(id_of).filter(|_| is_thread)?;
-        (!self.channels.contains_key(&parent)).then_some(parent)
+        (!self.channels.contains_key(&parent)).then_some(parent).filter(is_id)
     }
 
     /// The server of a channel, where its name is not known.
     pub(in crate::source) fn unknown_server(&self, channel: &str) -> Option<String> {
         let server = self.channels.get(channel)?.get("guild_id").and_then(id_of)?;
-        (!self.names.contains_key(&server)).then_some(server)
+        let is_id = server.bytes().all(|byte| byte.is_ascii_digit());
+        (is_id && !self.names.contains_key(&server)).then_some(server)
     }
 
     /// What a message is.
@@ -120,6 +123,7 @@ impl Servers {
     /// The deletion of a message; none where its channel is not known.
     pub(in crate::source) fn deletion(&self, channel: &str, id: &str) -> Option<ChatItem> {
         let conversation = self.channel(channel)?.conversation;
+        id.parse::<u64>().ok()?;
         Some(ChatItem::Deletion { conversation, id: id.to_owned(), version: None })
     }
 
@@ -360,6 +364,9 @@ mod tests {
         assert!(servers.item(&message("99", json!({}))).is_err());
         assert!(servers.item(&message("10", json!({"author": null}))).is_err());
         assert!(servers.deletion("99", "1").is_none());
+        assert!(servers.deletion("10", "").is_none(), "it would delete nothing, for ever");
+        // What is no id is not asked for.
+        assert_eq!(servers.unknown_channel("a b\u{0}"), None);
     }
 
     #[test]

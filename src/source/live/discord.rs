@@ -42,6 +42,8 @@ const MOST_AT_ONCE: usize = 256;
 const PAGE: usize = 100;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
+/// The longest time between two signs of life, whatever the gateway says.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 /// How much the clock here may be ahead of Discord's.
 const CLOCK_SKEW_MS: u64 = 120_000;
 
@@ -131,7 +133,7 @@ impl Discord {
         };
         let hello: Value = serde_json::from_str(&hello).unwrap_or_default();
         let interval = hello.pointer("/d/heartbeat_interval").and_then(Value::as_u64);
-        let Some(interval) = interval.map(Duration::from_millis) else {
+        let Some(interval) = interval.map(|ms| Duration::from_millis(ms).min(LONGEST_INTERVAL)) else {
             return Err(LiveError::Lost("Discord's gateway says something else than hello".to_owned()));
         };
         let mut connection = Connection {
@@ -274,7 +276,7 @@ impl Discord {
     /// Plans to ask for what was said in a channel since its last known message.
     fn plan(&mut self, channel: &str, last: Option<u64>) {
         let known = self.cursor.channels.get(channel).copied().unwrap_or(self.cursor.since);
-        if self.is_new && last.is_some_and(|last| last > known) {
+        if self.is_new && channel.parse::<u64>().is_ok() && last.is_some_and(|last| last > known) {
             self.cursor.missing.entry(channel.to_owned()).or_insert(known);
         }
     }
