@@ -1,20 +1,26 @@
 //! Live sources of a service on Kafka: webhooks on its HTTP listener, and leases that move.
 
 use std::{
+    collections::BTreeMap,
     process::{Child, Command, Stdio},
-    time::{SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use ring::hmac;
 use ripplemem::{
     log::{Log, Topic},
-    model::TurnEvent,
+    model::{Turn, TurnEvent},
 };
 use serde_json::{Value, json};
 
 use super::{
     broker_process::Broker,
     kafka::{self, Home, wait},
+    live_platform::Platform,
 };
 
 const SECRET: &str = "a secret of this test";
@@ -87,17 +93,17 @@ fn update(id: i64, message: i64, text: &str) -> Value {
         "chat": {"id": -1_000_000_000_077_i64, "type": "supergroup", "title": "Trip", "username": "trip"}}})
 }
 
+/// All turns.
+fn read(home: &Home) -> Vec<Turn> {
+    let log = home.log();
+    let records = (0..2).flat_map(|partition| log.read(Topic::Turns, partition, 0, usize::MAX).unwrap().records);
+    let turn = |event| if let Ok(TurnEvent::Turn(turn)) = event { Some(turn) } else { None };
+    records.filter_map(|record| turn(TurnEvent::from_json(&record.value.unwrap()))).collect()
+}
+
 /// The ids and texts of all turns, sorted.
 fn turns(home: &Home) -> Vec<String> {
-    let log = home.log();
-    let mut found = Vec::new();
-    for partition in 0..2 {
-        for record in log.read(Topic::Turns, partition, 0, usize::MAX).unwrap().records {
-            if let Ok(TurnEvent::Turn(turn)) = TurnEvent::from_json(&record.value.unwrap()) {
-                found.push(format!("{} {}", turn.turn, turn.text));
-            }
-        }
-    }
+    let mut found: Vec<String> = read(home).iter().map(|turn| format!("{} {}", turn.turn, turn.text)).collect();
     found.sort();
     found
 }
@@ -141,4 +147,68 @@ fn webhooks_are_stored_once_wherever_their_lease_lies() {
     second.update(&update(1, 1, "one"));
     second.update(&update(3, 3, "three"));
     assert_eq!(turns(&home), ["a signed", "channel77/1 one", "channel77/2 two", "channel77/3 three"]);
+}
+
+/// A bot's updates, one more at each poll until there are `most`; it notes when two ask at once.
+fn bot_api(most: i64, at_once: Arc<AtomicUsize>) -> Platform {
+    let (said, polls) = (AtomicI64::new(0), AtomicUsize::new(0));
+    Platform::start(move |_, asked| {
+        if polls.fetch_add(1, Ordering::SeqCst) > 0 {
+            at_once.fetch_add(1, Ordering::SeqCst);
+        }
+        let offset = asked.body["offset"].as_i64().unwrap_or_default().max(1);
+        let newest = (said.fetch_add(1, Ordering::SeqCst) + 1).min(most);
+        let found: Vec<Value> = (offset..=newest).take(3).map(|id| update(id, id, &format!("number {id}"))).collect();
+        std::thread::sleep(Duration::from_millis(if found.is_empty() { 100 } else { 20 }));
+        polls.fetch_sub(1, Ordering::SeqCst);
+        (200, "", json!({"ok": true, "result": found}))
+    })
+}
+
+#[test]
+fn sources_move_between_running_instances_and_no_message_is_lost_or_doubled() {
+    let test = "sources_move_between_running_instances_and_no_message_is_lost_or_doubled";
+    let _turn = kafka::turn();
+    let Some(broker) = Broker::shared(test) else { return };
+    const MOST: i64 = 400;
+    let at_once: Arc<AtomicUsize> = Arc::default();
+    let bots: Vec<Platform> = (0..6).map(|_| bot_api(MOST, Arc::clone(&at_once))).collect();
+    let sources: String = bots
+        .iter()
+        .enumerate()
+        .map(|(n, bot)| {
+            format!(
+                "[[source]]\nname = \"s{n}\"\nplatform = \"telegram\"\nbank = \"acme/s{n}\"\ntoken_env = \"CARGO_PKG_NAME\"\n\
+                 endpoint = \"http://{}\"\n",
+                bot.address
+            )
+        })
+        .collect();
+    let home = Home::with(
+        &broker,
+        "lease",
+        "roles = [\"extract\"]\n",
+        &format!("[metrics]\nlisten = \"127.0.0.1:1\"\n{sources}"),
+    );
+    let followed = |instance: &Instance| instance.told().matches(": followed").count();
+    let first = Instance::start(&home, 1);
+    wait(&|| first.told(), || followed(&first) == 6);
+    // Another instance comes, and takes some of the sources over while both run and everybody talks.
+    let second = Instance::start(&home, 2);
+    wait(&|| second.told(), || followed(&second) > 0);
+    assert!(first.told().contains("another instance has it"), "{}", first.told());
+    assert!(turns(&home).len() < 6 * MOST as usize, "everything was said before a source moved");
+    // It goes in peace, and its sources come back.
+    let moved = followed(&second);
+    assert!(Command::new("kill").args(["-TERM", &second.child.id().to_string()]).status().unwrap().success());
+    wait(&|| first.told(), || followed(&first) >= 6 + moved);
+    wait(&|| format!("{} {}", turns(&home).len(), first.told()), || turns(&home).len() >= 6 * MOST as usize);
+    let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for turn in read(&home) {
+        *found.entry((turn.bank.to_string(), turn.text)).or_default() += 1;
+    }
+    assert_eq!(found.len(), 6 * MOST as usize, "a message is lost");
+    let doubled: Vec<_> = found.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(doubled.is_empty(), "{doubled:?}");
+    println!("{} polls met another one", at_once.load(Ordering::SeqCst));
 }
