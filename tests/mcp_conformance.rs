@@ -3,7 +3,7 @@
 //! named as skipped where npm reaches no network.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     process::{Command, Output},
 };
 
@@ -59,28 +59,60 @@ const ABSENT: [(&str, &[&str]); 5] = [
     ("no completions, and no log sent to the client", &["completion-complete", "logging-set-level"]),
 ];
 
-fn conformance(arguments: &[&str]) -> std::io::Result<Output> {
+/// The suite with the scenarios of revision 2025-11-25, and the one with those of 2026-07-28.
+const OF_2025: &str = "@modelcontextprotocol/conformance@0.1.16";
+const OF_2026: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
+
+/// Scenarios of revision 2026-07-28 that any server can be asked, each with the checks that need what we do not
+/// have: tools of a server made for the suite (test_missing_capability, test_streaming_elicitation,
+/// test_logging_tool), and prompts.
+const STATELESS: [(&str, &[&str]); 6] = [
+    (
+        "server-stateless",
+        &[
+            "sep-2575-http-server-no-independent-requests-on-stream",
+            "sep-2575-missing-capability-http-400",
+            "sep-2575-server-no-log-without-loglevel",
+            "sep-2575-server-rejects-undeclared-capability",
+        ],
+    ),
+    ("caching", &["sep-2549-prompts-list-caching-hints"]),
+    ("http-header-validation", &[]),
+    ("sep-2164-resource-not-found", &[]),
+    ("tools-list", &[]),
+    ("resources-list", &[]),
+];
+
+fn conformance(suite: &str, arguments: &[&str]) -> std::io::Result<Output> {
     let mut command = Command::new("npx");
     // Without a network it gives up soon.
     command.env("npm_config_fetch_retries", "0").env("npm_config_fetch_timeout", "60000");
-    command.args(["-y", "-p", "node@22", "-p", "@modelcontextprotocol/conformance@0.1.16", "conformance"]);
+    command.args(["-y", "-p", "node@22", "-p", suite, "conformance"]);
     command.args(arguments).output()
+}
+
+/// Whether the suite can be run; else the test is named as skipped.
+fn is_there(suite: &str, test: &str) -> bool {
+    match conformance(suite, &["list"]) {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => skip(test, String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => skip(test, &format!("npx: {error}")),
+    }
+    false
 }
 
 #[test]
 fn the_conformance_suite_passes_but_for_what_is_not_offered() {
     let test = "the_conformance_suite_passes_but_for_what_is_not_offered";
-    match conformance(&["list"]) {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => return skip(test, String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return skip(test, &format!("npx: {error}")),
+    if !is_there(OF_2025, test) {
+        return;
     }
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), "");
     let service = HttpService::of(home.path());
     let results = home.path().join("results");
     let url = format!("http://{}/mcp", service.address);
-    let output = conformance(&["server", "--url", &url, "--output-dir", results.to_str().unwrap()]).unwrap();
+    let output = conformance(OF_2025, &["server", "--url", &url, "--output-dir", results.to_str().unwrap()]).unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let summary = said.split("=== SUMMARY ===").nth(1).unwrap_or_else(|| panic!("{said}"));
     let scenario = |line: &str| {
@@ -93,5 +125,34 @@ fn the_conformance_suite_passes_but_for_what_is_not_offered() {
     let passed = PASSED.iter().map(|name| ((*name).to_owned(), true));
     let expected: BTreeMap<String, bool> = passed.chain(absent).collect();
     assert_eq!(found, expected, "{said}");
+    assert!(service.stop());
+}
+
+#[test]
+fn the_scenarios_of_the_revision_without_sessions_pass_but_for_what_is_not_offered() {
+    let test = "the_scenarios_of_the_revision_without_sessions_pass_but_for_what_is_not_offered";
+    if !is_there(OF_2026, test) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    let url = format!("http://{}/mcp", service.address);
+    for (scenario, absent) in STATELESS {
+        let asked = ["server", "--url", &url, "--scenario", scenario, "--spec-version", "2026-07-28"];
+        let output = conformance(OF_2026, &asked).unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Each check is a line: its time, its name in brackets, how it ended.
+        let check = |line: &str| {
+            let (name, rest) = line.split_once(" [")?.1.split_once(']')?;
+            let ended = ["SUCCESS", "FAILURE", "WARNING"].into_iter().find(|ended| rest.contains(ended))?;
+            Some((name.trim().to_owned(), ended))
+        };
+        let checks: Vec<(String, &str)> = said.lines().filter_map(check).collect();
+        let failed = checks.iter().filter(|(_, ended)| *ended != "SUCCESS").map(|(name, _)| name.as_str());
+        let failed: BTreeSet<&str> = failed.collect();
+        assert_eq!(failed, absent.iter().copied().collect(), "{scenario}: {said}");
+        assert!(checks.len() > failed.len(), "{scenario}: {said}");
+    }
     assert!(service.stop());
 }

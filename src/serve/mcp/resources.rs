@@ -11,6 +11,8 @@ use rmcp::{
     },
 };
 
+use serde_json::json;
+
 use super::calls::Calls;
 use crate::{model::Bank, serve::access::Caller};
 
@@ -46,7 +48,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 
 /// What the bank at an address holds. Blocks.
 pub(super) fn read(calls: &Calls, who: &Caller, address: &str) -> Result<ReadResourceResult, ErrorData> {
-    let missing = |why: String| ErrorData::resource_not_found(why, None);
+    let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": address })));
     let name = address.strip_prefix(PREFIX).ok_or_else(|| missing(format!("{address}: not {PREFIX}BANK")))?;
     let bank = Bank::parse(name).map_err(|e| missing(e.to_string()))?;
     let counts = calls.counts(who, bank).map_err(|e| missing(e.to_string()))?;
