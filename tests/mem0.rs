@@ -75,6 +75,11 @@ fn each_route_of_mem0_asks_for_a_token_with_its_right_in_the_bank_of_the_ids() {
     let all = ["read", "write", "forget", "admin"];
     let whole = token(home.path(), "whole", "mem0", &all);
     let others = [token(home.path(), "bob", "mem0/user-bob", &all), token(home.path(), "acme", "acme", &all)];
+    let file = home.path().join("p.toml");
+    let old =
+        ["token", "add", "old", "--bank", "*", "--right", "read", "--expires", "1970-01-02T00:00:00Z", "--pipeline"];
+    let old = ripplemem(&[&old[..], &[file.to_str().unwrap()]].concat());
+    let expired = String::from_utf8(old.stdout).unwrap();
     let by_right = all.map(|right| (right, token(home.path(), right, "mem0/user-ann", &[right])));
     let service = HttpService::of(home.path());
     let message =
@@ -108,7 +113,7 @@ fn each_route_of_mem0_asks_for_a_token_with_its_right_in_the_bank_of_the_ids() {
         ("forget", "DELETE", "/v1/memories/?user_id=ann", Value::Null),
     ];
     for (needed, method, path, body) in &routes {
-        for wrong in ["", "wrong", &format!("{whole}x")] {
+        for wrong in ["", "wrong", expired.trim(), &format!("{whole}x")] {
             assert_eq!(send(&service, wrong, method, path, body).0, 401, "{method} {path}");
         }
         for other in &others {

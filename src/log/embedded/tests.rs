@@ -1,12 +1,12 @@
 //! What only the embedded log guarantees: one writer, no silent loss, safety on full disks.
 
-use std::{fs, io::Write, path::Path};
+use std::{fs, io::Write, ops::ControlFlow, path::Path};
 
 use super::{EmbeddedLog, store};
 use crate::{
     config::{Fsync, LogSettings},
     log::{
-        Log, LogError, Record, Topic, partition_of,
+        Log, LogError, Record, Topic, Transaction, partition_of,
         suite::{self, bank_in, live_values, transaction, turn},
     },
 };
@@ -36,6 +36,30 @@ fn the_suite_of_all_logs_passes() {
             Box::new(EmbeddedLog::open(&settings).unwrap())
         });
     }
+}
+
+#[test]
+fn the_live_records_of_a_prefix_are_read_by_key_until_the_reader_breaks_off() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path()).unwrap();
+    log.commit(&transaction(0, &[("ab", Some("1")), ("b", Some("1")), ("aa", Some("1")), ("ac", Some("1"))])).unwrap();
+    log.commit(&transaction(0, &[("aa", Some("2")), ("ac", None)])).unwrap();
+    log.commit(&Transaction { partition: 1, ..transaction(0, &[("ad", Some("far"))]) }).unwrap();
+    let read = |prefix: &[u8], most: usize| {
+        let mut found = Vec::new();
+        let each = &mut |record: &Record| {
+            found.push((record.key.clone(), record.value.clone().unwrap()));
+            if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        assert!(log.live_records(0, prefix, each).unwrap(), "it has an index");
+        found
+    };
+    let pair = |key: &str, value: &str| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
+    assert_eq!(read(b"a", 9), [pair("aa", "2"), pair("ab", "1")]);
+    assert_eq!(read(b"a", 1), [pair("aa", "2")]);
+    assert_eq!(read(b"", 9).len(), 3);
+    assert_eq!(read(b"c", 9), []);
+    assert!(log.live_records(9, b"", &mut |_| ControlFlow::Continue(())).is_err());
 }
 
 #[test]
