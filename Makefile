@@ -11,7 +11,7 @@ TEST_QWEN3 := cargo test --release --locked --features qwen3 \
 	--config profile.release.package.ripplemem.opt-level=0 --lib embed::qwen3
 TEST_CHAT := RIPPLEMEM_CHAT=all cargo test --release --locked --test ripplemem chat_kafka -- --nocapture
 
-.PHONY: demo test test-data test-model soak bench setup check up down model model-real model-real-down
+.PHONY: demo test test-data test-model soak bench bench-http setup check up down model model-real model-real-down
 
 # Without Kafka, the live sources and the evaluation, which a first look does not need.
 demo: setup
@@ -52,6 +52,10 @@ soak: setup
 
 bench: setup
 	cargo bench --locked
+
+# Questions over HTTP by `oha`, beside the front in the same process and beside Mem0's library.
+bench-http: setup
+	cargo bench --locked --bench http
 
 # Formatting, lints and documentation, with warnings as errors. `--all-features` also checks the code
 # of the `qwen3` feature; the builds after it are the demo's and the library alone.
