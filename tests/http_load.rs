@@ -94,7 +94,7 @@ fn write_on(address: &str, round: usize, client: usize, sent: &Mutex<Sent>) {
     for n in 0.. {
         let text = format!("Hive {round}-{client}-{n} stands in the garden");
         sent.lock().unwrap().texts.insert(text.clone());
-        let is_mem0 = client % 2 == 0;
+        let is_mem0 = client.is_multiple_of(2);
         let answer = if is_mem0 {
             let add = json!({"messages": [{"role": "user", "content": text}], "user_id": "ann"});
             attempt(address, "POST", "/v3/memories/add/", &add)
