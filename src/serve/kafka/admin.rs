@@ -171,7 +171,7 @@ mod tests {
         pipeline.admin.listen = "127.0.0.1:0".to_owned();
         let (requests_out, requests) = crossbeam_channel::unbounded();
         let address = start(&pipeline, state(Some(requests_out))).unwrap();
-        let token = super::super::admin_access(&pipeline).unwrap().unwrap().token;
+        let token = crate::serve::admin_access(&pipeline).unwrap().unwrap().token;
         let shows = format!("Authorization: Bearer {token}\r\n");
         let host = format!("Host: {address}\r\n");
         let port = address.port();
