@@ -158,7 +158,7 @@ fn in_process(memory: &Memory, questions: &[Question]) -> Rate {
                 let question = questions[next.fetch_add(1, Ordering::Relaxed) % questions.len()].clone();
                 let cancellation = Cancellation::at(Instant::now() + Duration::from_secs(30));
                 let asked = Instant::now();
-                let answer = memory.ask_and_wait(Asked { question, after: None, as_of: None, cancellation });
+                let answer = memory.ask_and_wait(Asked { cancellation, ..Asked::now(question) });
                 drop(answer.expect("an answer"));
                 times.push(asked.elapsed().as_secs_f64() * 1_000.0);
             }
@@ -208,10 +208,13 @@ impl Served {
             .spawn()
             .expect("the program starts");
         let holder = format!("process {}", child.id());
+        // Ended by its drop from here on.
+        let mut served = Self { child, address: String::new() };
         let started = Instant::now();
         loop {
             if let Some(address) = address_of(&home.join("log"), &holder) {
-                return Self { child, address: address.address };
+                served.address = address.address;
+                return served;
             }
             assert!(started.elapsed() < Duration::from_secs(120), "it does not listen");
             std::thread::sleep(Duration::from_millis(20));
