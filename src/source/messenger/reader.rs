@@ -7,6 +7,7 @@
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     io::Read,
+    path::Path,
     sync::Arc,
 };
 
@@ -166,10 +167,17 @@ impl Messenger {
         }
         let bytes_of = |page: &String| tree.entries().iter().find(|e| e.name == *page).map_or(0, |e| e.bytes);
         total_bytes += pages.iter().map(bytes_of).sum::<u64>();
-        let notice = (!pages.is_empty()).then(|| zone_notice(&settings.path, &settings.zone));
+        let zone = Zone::parse(&settings.zone)?;
+        // All pages are of one account; the oldest ones name their zone.
+        let notice = match pages.first() {
+            Some(page) if has_local_times(&page_text(&tree, page)?, &zone) => {
+                Some(zone_notice(Path::new(&tree.origin(page)), &settings.zone))
+            }
+            _ => None,
+        };
         files.extend(pages);
         Ok(Self {
-            zone: Zone::parse(&settings.zone)?,
+            zone,
             notice,
             tree,
             files,
@@ -238,12 +246,10 @@ impl Messenger {
 
     /// Reads the chats of a page.
     fn take_page(&mut self, name: &str, order: &mut TimeOrder) -> Result<(), SourceError> {
-        let mut bytes = Vec::new();
-        let read = self.tree.read(name)?.take(MAX_PAGE_BYTES).read_to_end(&mut bytes);
-        read.map_err(|e| self.tree.unreadable(name, 0, e))?;
-        self.read_bytes += bytes.len() as u64;
+        let text = page_text(&self.tree, name)?;
+        self.read_bytes += text.len() as u64;
         let origin = self.tree.origin(name);
-        let chats = page::chats(&String::from_utf8_lossy(&bytes));
+        let chats = page::chats(&text);
         let is_empty = chats.iter().all(|chat| chat.messages.is_empty());
         for chat in chats {
             let senders = chat.messages.iter().map(|message| message.sender.clone()).collect();
@@ -396,6 +402,21 @@ impl Unordered for Messenger {
     fn bytes(&self) -> (u64, u64) {
         (self.read_bytes + self.elements.as_ref().map_or(0, Elements::read_bytes), self.total_bytes)
     }
+}
+
+/// The text of a page.
+fn page_text(tree: &Tree, name: &str) -> Result<String, SourceError> {
+    let mut bytes = Vec::new();
+    let read = tree.read(name)?.take(MAX_PAGE_BYTES).read_to_end(&mut bytes);
+    read.map_err(|e| tree.unreadable(name, 0, e))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a page has times that do not name their zone.
+fn has_local_times(page: &str, zone: &Zone) -> bool {
+    let chats = page::chats(page);
+    let mut messages = chats.iter().flat_map(|chat| &chat.messages);
+    messages.any(|message| page::time(&message.stated, zone).is_some_and(|(_, has_zone)| !has_zone))
 }
 
 /// The id of a chat whose file does not say it: the folder of `message_1.json`, else the file's name.

@@ -178,6 +178,23 @@ fn damaged_records_and_files_are_rejects_and_the_rest_is_read() {
 }
 
 #[test]
+fn a_page_without_zones_is_named_in_the_notice() {
+    for (when, expected) in [("Sep 13, 2020 12:27 PM", true), ("Friday, October 4, 2013 at 10:05pm PDT", false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("message_1.html");
+        let page = format!("<div class=\"_a6-h\">Bob</div><div>hi</div><div class=\"_a72d\">{when}</div>");
+        std::fs::write(&path, page).unwrap();
+        let Opener::Chat(open) = FORMAT.open else { panic!("a chat format") };
+        let notice = open(&SourceSettings::new("messenger", &path)).unwrap().notice();
+        assert_eq!(
+            notice.is_some_and(|notice| notice.contains("message_1.html: its times have no zone")),
+            expected,
+            "{when}"
+        );
+    }
+}
+
+#[test]
 fn pages_are_read_where_no_json_is_and_what_has_no_time_is_rejected() {
     let message = |who: &str, what: &str, when: &str| {
         format!(
