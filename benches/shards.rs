@@ -200,6 +200,8 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
             weights: settings.single.clone(),
             zero: settings.zero,
             scale_parts: settings.scale_parts,
+            candidates: 0,
+            linked_units: 0,
             limit: 50,
         };
         let started = Instant::now();

@@ -26,6 +26,14 @@ pub struct FamiliaritySettings {
     /// cutoff.
     #[schemars(range(min = 2, max = 1_000_000))]
     pub scale_parts: usize,
+    /// In a bank of `memory.candidates_from_parts` parts or more, how many parts get the full score, at
+    /// least `scale_parts`. A larger value finds more and takes longer. 0 gives every part of every bank
+    /// the full score.
+    #[schemars(range(max = 1_000_000))]
+    pub candidates: usize,
+    /// In such a bank, how many of the best units' edges lead to further candidates.
+    #[schemars(range(max = 1_000))]
+    pub linked_units: usize,
 }
 
 /// The weights of the terms of the familiarity score.

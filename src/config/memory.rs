@@ -50,6 +50,10 @@ pub struct MemorySettings {
     /// make a lexical search slower.
     #[schemars(range(min = 1, max = 100_000))]
     pub lexical_tail: usize,
+    /// From how many parts on a bank has an index of candidates, so that a question need not read all of
+    /// it. A part is a turn's share of a unit. A smaller value takes more memory for the sake of speed.
+    #[schemars(range(min = 1))]
+    pub candidates_from_parts: usize,
 }
 
 impl MemorySettings {

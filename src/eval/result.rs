@@ -122,6 +122,12 @@ pub struct SizeRow {
     pub without_graph_by_category: BTreeMap<String, Figures>,
     /// Latency of the questions.
     pub latency_ms: Latency,
+    /// The same figures when edges lead to no candidate of the first hop.
+    pub without_links: Figures,
+    /// The same figures when every part of the bank gets the full score.
+    pub every_part: Figures,
+    /// Latency of the questions then.
+    pub every_part_latency_ms: Latency,
 }
 
 /// One way to make vectors of a turn, measured through the whole path.

@@ -99,7 +99,19 @@ pub fn table(result: &EvalResult) -> String {
         }
     }
     if !result.sizes.is_empty() {
-        let columns = ["recall", "full", "tokens", "hop 1", "no graph", "graph", "p50 ms", "p99 ms"];
+        let columns = [
+            "recall",
+            "full",
+            "tokens",
+            "hop 1",
+            "no graph",
+            "graph",
+            "no links",
+            "all parts",
+            "p50 ms",
+            "p99 ms",
+            "all p50",
+        ];
         out.push_str(&format!("\n{}", head_of("one bank of", &columns)));
         for s in &result.sizes {
             let f = &s.overall;
@@ -109,11 +121,12 @@ pub fn table(result: &EvalResult) -> String {
                 percent(s.without_graph.evidence_recall),
                 recall_gain(f, &s.without_graph),
             ];
-            let took = [tenth(Some(s.latency_ms.p50)), tenth(Some(s.latency_ms.p99))];
+            let whole_bank = [percent(s.without_links.evidence_recall), percent(s.every_part.evidence_recall)];
+            let took = [s.latency_ms.p50, s.latency_ms.p99, s.every_part_latency_ms.p50].map(|ms| tenth(Some(ms)));
             push(
                 &mut out,
                 &format!("{} units, {} turns", s.units_held, s.turns),
-                &[&found[..], &without, &took].concat(),
+                &[&found[..], &without, &whole_bank, &took].concat(),
             );
         }
     }

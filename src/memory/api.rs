@@ -124,7 +124,7 @@ pub struct Hit {
     pub alignment: Score,
 }
 
-/// The first hop by familiarity: scores every part of one bank.
+/// The first hop by familiarity: scores the parts of one bank, in a large bank its candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FamiliarityProbe {
     /// The bank.
@@ -154,6 +154,11 @@ pub struct FamiliarityProbe {
     pub zero: f64,
     /// Only this many of the best parts set the scale.
     pub scale_parts: usize,
+    /// In a bank with a candidate index, how many parts get the full score, at least `scale_parts`. 0
+    /// scores every part of every bank.
+    pub candidates: usize,
+    /// How many of the best units' edges lead to further candidates.
+    pub linked_units: usize,
     /// Most parts of the answer.
     pub limit: usize,
 }

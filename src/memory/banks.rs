@@ -16,6 +16,7 @@ use differential_dataflow::consolidation::consolidate;
 
 use super::{
     cue::CueIndex,
+    indexed_part::Slot,
     lexical::LexicalIndex,
     live::{LiveUnit, UnitKey},
     parts::Parts,
@@ -119,7 +120,7 @@ impl Banks {
                 ),
                 cue: CueIndex::new(self.settings.cue_neighbours, self.settings.structural_edges),
                 lexical: None,
-                parts: Parts::default(),
+                parts: Parts::new(self.settings.candidates_from_parts),
                 restoring: false,
             });
             of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));
@@ -164,6 +165,13 @@ impl Banks {
 }
 
 impl BankState {
+    /// The slots, in the candidate index, of the parts of the units that a unit chose.
+    pub(super) fn linked(&self, unit: UnitId) -> Vec<Slot> {
+        let chosen = self.semantic.chosen_by(unit).iter().chain(self.cue.chosen_by(unit));
+        let units = chosen.filter_map(|choice| self.semantic.unit(choice.id));
+        units.flat_map(|unit| self.parts.slots(unit)).collect()
+    }
+
     /// Whether the lexical index lacks units.
     pub(super) fn lexical_is_partial(&self) -> bool {
         self.lexical.as_ref().is_none_or(|lexical| lexical.len() < self.semantic.len())

@@ -106,6 +106,11 @@ impl CueIndex {
         }
     }
 
+    /// What a unit chose, best first.
+    pub(super) fn chosen_by(&self, id: UnitId) -> &[Choice] {
+        self.units.get(&id).map_or(&[], |(_, choices)| choices)
+    }
+
     fn delete(&mut self, id: UnitId, before: &mut ById<(u32, Vec<Choice>)>, stale: &mut BTreeSet<UnitId>) {
         let Some((unit, old)) = self.units.remove(&id) else { return };
         let order = order(&unit);

@@ -2,8 +2,9 @@
 //!
 //! In: the parts of a bank (`parts`); a probe with the question's vector, words, names and months. Out:
 //! as of an epoch, the best parts with their scores, the terms of each score, and the zero of the bank's
-//! scale. Every part is scored: nothing is approximated, and no statistic counts a deleted unit. The
-//! passes over the bank may pause after any part; where they do has no influence on the result.
+//! scale. In a bank with a candidate index only the candidates that `rough` chooses are scored, with the
+//! same terms and the statistics of the whole bank; in other banks every part is. No statistic counts a
+//! deleted unit. The passes may pause after any part; where they do has no influence on the result.
 //! The sums run in the order of sessions and ordinals, so that arrival order changes no digit;
 //! logarithms are rounded to 20 binary digits, so that no processor does.
 //!
@@ -13,61 +14,43 @@
 //! who speaks; the month; features of the words. Then a share of the neighbours' scores and of the
 //! session's best is added.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
-    hash::BuildHasherDefault,
-    rc::Rc,
-};
+use std::{cmp::Reverse, collections::BTreeMap, rc::Rc};
 
 use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
-    bm25, kernel,
-    live::IdHasher,
-    parts::{IndexedPart, PartKey, Parts},
-    score::{NameKey, hash64},
+    asked::{AskedWords, ByTerm, NameSet, Speakers, Topics, Window, cut},
+    candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS},
+    indexed_part::{IndexedPart, PartKey, Slot},
+    kernel,
+    parts::Parts,
+    rough::{Asked, ChosenPart, RoughScan},
     words::{TermKey, Words},
     work::{Allowance, PASSED_PART, SCANNED_VECTOR},
 };
-use crate::model::{FamiliarityTerms, Marks, Score};
+use crate::model::{FamiliarityTerms, Marks, Score, UnitId};
 
-/// How often the words of the part itself count; those of the turns around it count once.
-const OWN_WORDS: u32 = 2;
 /// Turns on either side whose words count for a part.
 const WORD_REACH: usize = 2;
-/// Logarithms are rounded to 1 / this: 20 binary digits.
-const LOG_DIGITS: f64 = 1_048_576.0;
-/// Most expressions of time that count.
-const MOST_TIMES: u8 = 2;
-/// Most names that count.
-const MOST_NAMES: u8 = 3;
-/// Most synonyms of a word that count, of those that the bank contains.
-const MOST_SYNONYMS: usize = 12;
 /// Number of parts whose mean is the score of a session.
 const SESSION_BEST: usize = 3;
-/// Shares of the person who acts and of the other named ones, where several are named.
-const SUBJECT: f64 = 0.75;
-const OTHERS: f64 = 0.25;
 /// Fixed-point scores end at 2; a familiarity, at most about the sum of its weights, is divided by this
 /// for comparison.
 const FAMILIARITY_SCALE: f64 = 16.0;
 
-/// A map by stem; a stem or a name is a hash already.
-type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
-
-/// A set of names.
-type NameSet = HashSet<NameKey, BuildHasherDefault<IdHasher>>;
-
 /// One part on its way to a score.
 struct Scored {
     key: PartKey,
+    /// Parts of one run follow one another in a session without a gap.
+    run: u32,
+    /// Whether it is read for the parts around it only.
+    context: bool,
     indexed: Rc<IndexedPart>,
     /// Words of the question that it contains: index in the question, count.
     words: Vec<(usize, u32)>,
     length: u32,
     /// How often each word of the question occurs in its window, in the order of the words, and the
     /// window's length.
-    window: (Vec<(usize, u32)>, u32),
+    window: Window,
     /// Cosine of the question and its best sentence.
     cosine: f64,
     /// Cosine of the question and the part with the turn before it.
@@ -85,7 +68,9 @@ enum Pass {
     /// Before the first.
     #[default]
     Start,
-    /// Takes every part, with the words of the question that it contains.
+    /// Chooses candidates, in a large bank.
+    Choose,
+    /// Takes every part, or every candidate, with the words of the question that it contains.
     Collect,
     /// Counts these words in the window of each part.
     Windows,
@@ -108,6 +93,11 @@ pub(super) struct FamiliarityScan {
     /// The next part of the pass.
     at: usize,
     parts: Vec<Scored>,
+    /// In a large bank, what the candidates are chosen by.
+    rough: Option<Box<RoughScan>>,
+    chosen: Vec<ChosenPart>,
+    /// Parts in the bank.
+    total: usize,
     asked: AskedWords,
     topics: Topics,
     speakers: Speakers,
@@ -117,74 +107,63 @@ pub(super) struct FamiliarityScan {
     ranked: Vec<(Reverse<Score>, PartKey, usize)>,
 }
 
-/// The words of the question and their synonyms.
-#[derive(Default)]
-struct AskedWords {
-    /// The words; the synonyms come after them.
-    own: usize,
-    /// The index of each word and synonym.
-    place: ByTerm<usize>,
-    /// What each counts: 1 for a word, the weight for a synonym.
-    wanted: Vec<f64>,
-    /// The synonyms of each word, best first.
-    alike: Vec<Vec<(usize, f64)>>,
-    /// In how many windows each occurs.
-    with: Vec<u64>,
-    /// How rare each is.
-    rarity: Vec<f64>,
-    /// Words of all windows.
-    length: f64,
-    /// The greatest BM25 of a part.
-    most: f64,
-}
-
-/// The question's words without the names of people.
-#[derive(Default)]
-struct Topics {
-    /// Each with the number of parts that contain it, then with its rarity where one does.
-    terms: Vec<(TermKey, usize, f64)>,
-    /// The sum of the rarities.
-    sum: f64,
-    /// The sum of the rarities of those that no part contains: as rare as a word can be.
-    unknown: f64,
-}
-
-/// Who is named in the question.
-#[derive(Default)]
-struct Speakers {
-    names: Vec<NameKey>,
-    subject: Option<NameKey>,
-    /// Those who speak in the bank.
-    named: NameSet,
-    /// Whether the subject speaks.
-    acts: bool,
-}
-
-/// The mean of the best parts of each session, in their order.
+/// The mean of the best parts of each session. Sessions come in their order.
 #[derive(Default)]
 struct SessionBest {
+    session: Option<u64>,
     best: Vec<f64>,
-    means: Vec<f64>,
+    /// Rough scores of its best parts that are no candidates, best first: they stand in where too few
+    /// are candidates.
+    rest: Vec<f64>,
+    means: Vec<(u64, f64)>,
+    /// The session whose mean was asked for last.
+    at: usize,
 }
 
 impl FamiliarityScan {
-    /// Goes on until the work is spent; the answer once every part is scored.
+    /// Goes on until the work is spent; the answer once every part is scored. `linked` gives the slots of
+    /// the parts of the units that edges lead to from a unit.
     pub(super) fn go_on(
         &mut self,
         probe: &FamiliarityProbe,
         bank: &Parts,
+        linked: &dyn Fn(UnitId) -> Vec<Slot>,
         words: &mut Words,
         allowance: &mut Allowance,
     ) -> Option<Box<FamiliarParts>> {
+        let wanted = probe.candidates.max(probe.scale_parts);
+        let index = bank.candidates().filter(|_| probe.candidates > 0 && wanted < bank.len());
         loop {
             match self.pass {
                 Pass::Start => {
                     self.asked = AskedWords::new(probe, words);
                     self.topics = Topics::new(probe, words);
                     self.speakers = Speakers::new(probe);
+                    self.total = bank.len();
+                    self.rough = index.map(|index| {
+                        self.count_all(index);
+                        Box::default()
+                    });
+                }
+                Pass::Choose => {
+                    if let (Some(rough), Some(index)) = (&mut self.rough, index) {
+                        let (words, topics, speakers) = (&self.asked, &self.topics, &self.speakers);
+                        let asked = Asked { probe, words, topics, speakers, wanted };
+                        self.chosen = rough.go_on(&asked, index, linked, allowance)?;
+                    }
                 }
                 Pass::Collect => {
-                    for (key, indexed) in bank.after(self.parts.last().map(|part| part.key)) {
+                    while let Some(index) = index
+                        && let Some(chosen) = self.chosen.get(self.parts.len()).copied()
+                    {
+                        if allowance.is_spent() {
+                            return None;
+                        }
+                        self.collect_chosen(index, chosen)?;
+                        allowance.spend(PASSED_PART);
+                    }
+                    let every = index.is_none().then(|| bank.after(self.parts.last().map(|part| part.key)));
+                    for (key, indexed) in every.into_iter().flatten() {
                         if allowance.is_spent() {
                             return None;
                         }
@@ -197,20 +176,25 @@ impl FamiliarityScan {
                         if allowance.is_spent() {
                             return None;
                         }
-                        allowance.spend(self.one(pass, probe));
+                        allowance.spend(self.one(pass, probe, index));
                         self.at += 1;
                     }
                 }
             }
             self.at = 0;
             self.pass = match self.pass {
-                Pass::Start => Pass::Collect,
+                Pass::Start => Pass::Choose,
+                Pass::Choose => Pass::Collect,
                 Pass::Collect => {
-                    self.topics.rate(self.parts.len());
+                    if index.is_none() {
+                        self.topics.rate(self.total);
+                    }
                     Pass::Windows
                 }
                 Pass::Windows => {
-                    self.asked.rate(self.parts.len());
+                    if index.is_none() {
+                        self.asked.rate(self.total);
+                    }
                     Pass::Words
                 }
                 Pass::Words => Pass::Align,
@@ -225,12 +209,49 @@ impl FamiliarityScan {
         }
     }
 
-    /// Takes a part.
+    /// Takes the statistics of the whole bank from its index.
+    fn count_all(&mut self, index: &CandidateIndex) {
+        self.topics.count_all(index);
+        self.topics.rate(self.total);
+        self.speakers.count_all(index);
+        self.asked.count_all(index);
+        self.asked.rate(self.total);
+    }
+
+    /// Takes a part of the whole bank, and counts it.
     fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>) {
-        let place = &self.asked.place;
+        let follows = self.parts.last().is_some_and(|before| before.key.0 == key.0);
+        self.take(key, indexed, follows);
+        let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
+        self.topics.count(|term| holds(part, term, place));
+        self.speakers.count(indexed.speaker);
+        self.present.insert(indexed.speaker[1]);
+    }
+
+    /// Takes a candidate or a part around one. None if there is no such part, which does not happen.
+    fn collect_chosen(&mut self, index: &CandidateIndex, chosen: ChosenPart) -> Option<()> {
+        let indexed = &index.place(chosen.slot)?.indexed;
+        self.take(chosen.key, indexed, chosen.follows);
+        for name in &indexed.names {
+            if index.speakers_named(*name).any(|(_, [_, first])| first == *name) {
+                self.present.insert(*name);
+            }
+        }
+        if let (Some(rough), Some(part)) = (chosen.context, self.parts.last_mut()) {
+            part.context = true;
+            part.own = rough;
+        }
+        Some(())
+    }
+
+    fn take(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, follows: bool) {
+        let place = self.asked.place();
         let found = indexed.words.terms().filter_map(|(t, n)| Some((*place.get(&t)?, u32::from(n))));
-        let part = Scored {
+        let run = self.parts.last().map_or(0, |before| before.run + u32::from(!follows));
+        self.parts.push(Scored {
             key,
+            run,
+            context: false,
             indexed: Rc::clone(indexed),
             words: found.collect(),
             length: indexed.words.length(),
@@ -241,55 +262,62 @@ impl FamiliarityScan {
             terms: FamiliarityTerms::default(),
             own: 0.0,
             smooth: 0.0,
-        };
-        self.topics.count(&part, place);
-        self.speakers.count(indexed);
-        self.present.insert(indexed.speaker[1]);
-        self.parts.push(part);
+        });
     }
 
     /// One part of a pass; returns the work.
-    fn one(&mut self, pass: Pass, probe: &FamiliarityProbe) -> u64 {
+    fn one(&mut self, pass: Pass, probe: &FamiliarityProbe, index: Option<&CandidateIndex>) -> u64 {
         let at = self.at;
+        if self.parts[at].context {
+            return self.one_of_context(pass, probe);
+        }
         match pass {
-            Pass::Start | Pass::Collect => {}
+            Pass::Start | Pass::Choose | Pass::Collect => {}
             Pass::Windows => {
                 let window = window(&self.parts, at);
-                self.asked.count(&window);
+                if index.is_none() {
+                    self.asked.count(&window);
+                }
                 self.parts[at].window = window;
             }
             Pass::Words => {
-                self.asked.gain(self.parts.len(), &mut self.parts[at]);
+                let part = &mut self.parts[at];
+                self.asked.gain(std::mem::take(&mut part.window), &mut part.terms);
             }
             Pass::Align => {
+                let mut terms = self.parts[at].terms;
+                self.asked.share(probe, &mut terms);
+                let part = &self.parts[at];
+                let coverage = self.topics.share(probe, |term| holds(part, term, self.asked.place()), &mut terms);
                 let part = &mut self.parts[at];
-                self.asked.share(probe, part);
-                self.topics.share(probe, part, &self.asked.place);
+                (part.terms, part.coverage) = (terms, coverage);
                 return PASSED_PART + align(probe, part) * SCANNED_VECTOR;
             }
             Pass::Features => {
                 self.trio(probe);
                 let before = at.checked_sub(1).map(|before| &self.parts[before]);
-                let before = before.filter(|before| before.key.0 == self.parts[at].key.0);
+                let before = before.filter(|before| before.run == self.parts[at].run);
                 let (opens, replies) = (before.is_none(), before.is_some_and(|before| before.marks().asks));
                 let part = &mut self.parts[at];
                 let reply = if replies { probe.weights.reply } else { 0.0 };
-                part.terms.speaker = self.speakers.share(&part.indexed) * (probe.weights.speaker + reply);
+                part.terms.speaker = self.speakers.share(part.indexed.speaker) * (probe.weights.speaker + reply);
                 features(probe, part, opens, &self.present);
             }
             Pass::Around => {
                 let lent = around(probe, &self.parts, at);
-                let first = at == 0 || self.parts[at - 1].key.0 != self.parts[at].key.0;
                 let part = &mut self.parts[at];
                 part.terms.around = lent;
                 part.smooth = part.own + lent;
-                self.sessions.add(first, part.smooth);
+                let session = part.key.0;
+                if self.sessions.add(session, part.smooth)
+                    && let (Some(rough), Some(index)) = (&self.rough, index)
+                    && let Some(session) = index.session(session)
+                {
+                    self.sessions.rest = rough.rest_of_session(session).collect();
+                }
             }
             Pass::Rank => {
-                if at > 0 && self.parts[at - 1].key.0 != self.parts[at].key.0 {
-                    self.sessions.means.pop();
-                }
-                let mean = self.sessions.means.last().copied().unwrap_or_default();
+                let mean = self.sessions.mean(self.parts[at].key.0);
                 let part = &mut self.parts[at];
                 part.terms.session = probe.weights.session * mean;
                 let score = Score::from_f64((part.smooth + part.terms.session) / FAMILIARITY_SCALE);
@@ -304,9 +332,21 @@ impl FamiliarityScan {
         PASSED_PART
     }
 
+    /// The same for a part that is not scored: the part before it needs its pair.
+    fn one_of_context(&mut self, pass: Pass, probe: &FamiliarityProbe) -> u64 {
+        let at = self.at;
+        if pass != Pass::Align || at == 0 || self.parts[at - 1].context {
+            return 1;
+        }
+        let part = &mut self.parts[at];
+        let own = part.indexed.unit.vectors_of(part.key.3);
+        part.pair = best(&probe.vector, own.pair).or_else(|| best(&probe.vector, own.sentences)).unwrap_or_default();
+        PASSED_PART
+    }
+
     /// How many of the best parts are needed, and the index of the one that sets the zero.
     fn wanted(&self, probe: &FamiliarityProbe) -> (usize, usize) {
-        let compared = self.parts.len().min(probe.scale_parts);
+        let compared = self.total.min(probe.scale_parts);
         let above = ((compared as f64 * probe.zero) as usize).min(compared.saturating_sub(1));
         (probe.limit.max(above + 1), above)
     }
@@ -314,8 +354,8 @@ impl FamiliarityScan {
     /// Adds the mean of a part's pair and the next one's.
     fn trio(&mut self, probe: &FamiliarityProbe) {
         let part = &self.parts[self.at];
-        let (session, pair) = (part.key.0, part.pair);
-        let next = self.parts.get(self.at + 1).filter(|next| next.key.0 == session).map_or(pair, |next| next.pair);
+        let (run, pair) = (part.run, part.pair);
+        let next = self.parts.get(self.at + 1).filter(|next| next.run == run).map_or(pair, |next| next.pair);
         self.parts[self.at].terms.pair += probe.weights.trio * (pair + next) / 2.0;
     }
 
@@ -338,169 +378,40 @@ impl FamiliarityScan {
                 terms: self.parts[at].terms,
             })
             .collect();
-        FamiliarParts { best, zero, parts_total: self.parts.len() }
-    }
-}
-
-impl AskedWords {
-    fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
-        let asked: Vec<TermKey> = words.count(&probe.words).terms().map(|(term, _)| term).collect();
-        let mut wanted: Vec<f64> = vec![1.0; asked.len()];
-        let mut place: ByTerm<usize> = asked.iter().enumerate().map(|(i, t)| (*t, i)).collect();
-        let mut alike: Vec<Vec<(usize, f64)>> = Vec::with_capacity(probe.synonyms.len());
-        for of_word in &probe.synonyms {
-            let mut terms = Vec::with_capacity(of_word.len());
-            for (word, weight) in of_word {
-                for (term, _) in words.count(word).terms() {
-                    let at = *place.entry(term).or_insert_with(|| {
-                        wanted.push(0.0);
-                        wanted.len() - 1
-                    });
-                    terms.push((at, *weight));
-                }
-            }
-            alike.push(terms);
-        }
-        let with = vec![0; wanted.len()];
-        Self { own: asked.len(), place, wanted, alike, with, rarity: Vec::new(), length: 0.0, most: 0.0 }
-    }
-
-    /// Counts the words of a window.
-    fn count(&mut self, (counts, length): &(Vec<(usize, u32)>, u32)) {
-        counts.iter().for_each(|(term, _)| self.with[*term] += 1);
-        self.length += f64::from(*length);
-    }
-
-    /// What each word counts and how rare it is, once every window is counted.
-    fn rate(&mut self, parts: usize) {
-        for of_word in std::mem::take(&mut self.alike) {
-            let present = of_word.into_iter().filter(|(term, _)| *term >= self.own && self.with[*term] > 0);
-            for (term, weight) in present.take(MOST_SYNONYMS).collect::<Vec<_>>() {
-                self.wanted[term] = self.wanted[term].max(weight);
-            }
-        }
-        self.rarity = self.with.iter().map(|n| cut(bm25::rarity(parts as f64, *n as f64))).collect();
-    }
-
-    /// Adds BM25 of the words and of the synonyms in a part's window.
-    fn gain(&mut self, parts: usize, part: &mut Scored) {
-        let mean = self.length / (parts as f64).max(1.0);
-        let (counts, length) = std::mem::take(&mut part.window);
-        let damping = bm25::damping(f64::from(length), mean.max(1.0));
-        for (term, count) in counts {
-            let gain = bm25::gain(self.rarity[term], f64::from(count), damping) * self.wanted[term];
-            if term < self.own { part.terms.words += gain } else { part.terms.synonyms += gain }
-        }
-        self.most = self.most.max(part.terms.words);
-    }
-
-    /// Divides by the bank's best.
-    fn share(&self, probe: &FamiliarityProbe, part: &mut Scored) {
-        let most = if self.most > 0.0 { self.most } else { 1.0 };
-        part.terms.words *= probe.weights.words / most;
-        part.terms.synonyms *= probe.weights.synonyms / most;
-    }
-}
-
-impl Topics {
-    fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
-        let terms = words.count(&probe.topics).terms().map(|(term, _)| (term, 0, 0.0)).collect();
-        Self { terms, sum: 0.0, unknown: 0.0 }
-    }
-
-    fn count(&mut self, part: &Scored, place: &ByTerm<usize>) {
-        for (term, with, _) in &mut self.terms {
-            *with += usize::from(holds(part, *term, place));
-        }
-    }
-
-    /// How rare each is, once every part is counted.
-    fn rate(&mut self, parts: usize) {
-        let unknown = self.terms.iter().filter(|(_, with, _)| *with == 0).count();
-        self.unknown = unknown as f64 * cut((1.0 + parts as f64).ln());
-        self.terms.retain(|(_, with, _)| *with > 0);
-        for (_, with, rarity) in &mut self.terms {
-            *rarity = cut((1.0 + parts as f64 / *with as f64).ln());
-        }
-        self.sum = self.terms.iter().map(|(_, _, rarity)| rarity).sum();
-    }
-
-    /// Adds the share of the question's words, by rarity, that are in the part itself.
-    fn share(&self, probe: &FamiliarityProbe, part: &mut Scored, place: &ByTerm<usize>) {
-        if self.sum > 0.0 {
-            let present = self.terms.iter().filter(|(term, ..)| holds(part, *term, place));
-            let present = present.map(|(_, _, rarity)| rarity).sum::<f64>();
-            part.coverage = present / (self.sum + self.unknown);
-            part.terms.words += probe.weights.own_words * present / self.sum;
-        }
-    }
-}
-
-/// Whether a part contains a word.
-fn holds(part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
-    match place.get(&term) {
-        Some(at) => part.words.iter().any(|(word, _)| word == at),
-        None => part.indexed.words.count(term) > 0,
-    }
-}
-
-impl Speakers {
-    fn new(probe: &FamiliarityProbe) -> Self {
-        let names = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
-        let subject = probe.subject.as_ref().map(|n| hash64(n.as_bytes()));
-        Self { names, subject, named: NameSet::default(), acts: false }
-    }
-
-    fn is_named(&self, part: &IndexedPart) -> bool {
-        part.speaker.iter().any(|key| self.names.contains(key))
-    }
-
-    fn is_subject(&self, part: &IndexedPart) -> bool {
-        self.subject.is_some_and(|subject| part.speaker.contains(&subject))
-    }
-
-    fn count(&mut self, part: &IndexedPart) {
-        if self.is_named(part) {
-            self.named.insert(part.speaker[0]);
-        }
-        self.acts |= self.is_subject(part);
-    }
-
-    /// Whether a named person speaks: 1 if only one is named, 0.5 for everyone if none or several are.
-    /// If one of several acts, that one counts more.
-    fn share(&self, part: &IndexedPart) -> f64 {
-        let one_acts = self.named.len() > 1 && self.acts;
-        match (self.is_named(part), self.named.len()) {
-            (_, 0) => 0.5,
-            (false, _) => 0.0,
-            (true, 1) => 1.0,
-            (true, _) if one_acts && self.is_subject(part) => SUBJECT,
-            (true, _) if one_acts => OTHERS,
-            (true, _) => 0.5,
-        }
+        FamiliarParts { best, zero, parts_total: self.total }
     }
 }
 
 impl SessionBest {
-    /// Adds a part, the first of a session or not.
-    fn add(&mut self, first: bool, smooth: f64) {
-        if first && !self.best.is_empty() {
-            self.end_session();
+    /// Adds a part; whether it is the first of its session.
+    fn add(&mut self, session: u64, smooth: f64) -> bool {
+        let first = self.session != Some(session);
+        if first {
+            self.close();
+            self.session = Some(session);
         }
         let place = self.best.partition_point(|other| other.total_cmp(&smooth).is_ge());
         self.best.insert(place, smooth);
         self.best.truncate(SESSION_BEST);
+        first
     }
 
-    fn end_session(&mut self) {
-        self.means.push(self.best.iter().sum::<f64>() / self.best.len().max(1) as f64);
-        self.best.clear();
-    }
-
-    /// Ends the last session; the means are taken from the first session on.
+    /// Ends the session.
     fn close(&mut self) {
-        self.end_session();
-        self.means.reverse();
+        if let Some(session) = self.session.take() {
+            let missing = SESSION_BEST.saturating_sub(self.best.len());
+            self.best.extend(self.rest.drain(..).take(missing));
+            self.means.push((session, self.best.iter().sum::<f64>() / self.best.len().max(1) as f64));
+            self.best.clear();
+        }
+    }
+
+    /// The mean of a session; they are asked for in their order.
+    fn mean(&mut self, session: u64) -> f64 {
+        while self.means.get(self.at).is_some_and(|(other, _)| *other != session) {
+            self.at += 1;
+        }
+        self.means.get(self.at).map_or(0.0, |(_, mean)| *mean)
     }
 }
 
@@ -554,20 +465,23 @@ impl Scored {
     }
 }
 
-/// A logarithm with 20 binary digits after the point.
-fn cut(logarithm: f64) -> f64 {
-    (logarithm * LOG_DIGITS).round() / LOG_DIGITS
+/// Whether a part contains a word.
+fn holds(part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
+    match place.get(&term) {
+        Some(at) => part.words.iter().any(|(word, _)| word == at),
+        None => part.indexed.words.count(term) > 0,
+    }
 }
 
 /// The parts at a distance on either side of `at`, in the same session.
 fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = usize> {
-    let session = parts[at].key.0;
-    let same = move |i: &usize| parts.get(*i).is_some_and(|p| p.key.0 == session);
+    let run = parts[at].run;
+    let same = move |i: &usize| parts.get(*i).is_some_and(|p| p.run == run);
     [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
 }
 
 /// The window of a part: how often each word of the question occurs in it, and its length.
-fn window(parts: &[Scored], at: usize) -> (Vec<(usize, u32)>, u32) {
+fn window(parts: &[Scored], at: usize) -> Window {
     let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
     let mut length = 0;
     let mut add = |part: &Scored, times: u32| {

@@ -1,7 +1,7 @@
-//! The vector kernel: integer dot products of 16-bit vectors, and nothing else.
+//! The vector kernel: integer dot products of 16-bit vectors and of codes of their signs, and nothing else.
 //!
-//! In: vectors made by [`quantise`], all of one padded width. Out: exact 32-bit products,
-//! the same on every processor. This is the only file with `unsafe` code: the wide
+//! In: vectors made by [`quantise`], all of one padded width. Out: exact 32-bit products, and sums of
+//! signs, the same on every processor. This is the only file with `unsafe` code: the wide
 //! versions are compared with [`dot_reference`] by a test, and are chosen at run time.
 //!
 //! No sum overflows: a quantised vector is no longer than 32,767, so every partial sum of
@@ -134,6 +134,88 @@ pub(super) fn scan_coarse(
     }
 }
 
+/// Rows of a block of sign codes.
+pub(super) const BLOCK_ROWS: usize = 64;
+/// Values of four signs.
+const SIGNS: usize = 16;
+/// Largest sum of four signs in a table: two of them fit a byte.
+const MOST_SUM: usize = 127;
+
+/// The code of a vector: a bit for each component, set where the component is not negative. Depends on
+/// the vector alone.
+pub(super) fn signs(vector: &[i16]) -> impl Iterator<Item = u8> {
+    vector.chunks(8).map(|eight| (0..).zip(eight).fold(0, |byte, (bit, x)| byte | (u8::from(*x >= 0) << bit)))
+}
+
+/// The place of a row's bytes within each column of its block.
+pub(super) fn place_in_block(row: usize) -> usize {
+    let row = row % BLOCK_ROWS;
+    if row < BLOCK_ROWS / 2 { 2 * row } else { 2 * row - BLOCK_ROWS + 1 }
+}
+
+/// A question's vector as what each four signs of a code add to its product with that code.
+#[derive(Debug, Clone)]
+pub(super) struct SignTable {
+    /// Sixteen steps for each four components, by the value of their signs.
+    sums: Vec<u8>,
+    /// Size of a step.
+    step: f64,
+    /// The least product.
+    least: f64,
+}
+
+impl SignTable {
+    /// The table of a quantised vector.
+    pub(super) fn of(query: &[i16]) -> Self {
+        let fours = query.chunks_exact(4);
+        let width = |four: &[i16]| four.iter().map(|x| i32::from(*x).abs()).sum::<i32>();
+        let widest = fours.clone().map(width).max().unwrap_or(0).max(1);
+        let most = MOST_SUM.min(usize::from(u16::MAX) / fours.len().max(1));
+        let step = 2.0 * f64::from(widest) / most as f64;
+        let sum = |four: &[i16], signs: usize| -> i32 {
+            (0..).zip(four).map(|(bit, x)| if signs >> bit & 1 == 1 { i32::from(*x) } else { -i32::from(*x) }).sum()
+        };
+        let steps = |four: &[i16], signs| (f64::from(sum(four, signs) + width(four)) / step).round() as u8;
+        let sums = fours.clone().flat_map(|four| (0..SIGNS).map(move |signs| steps(four, signs))).collect();
+        let least = -f64::from(fours.map(width).sum::<i32>());
+        Self { sums, step, least }
+    }
+
+    /// The product of the vector and a code's signs, from the code's sum.
+    pub(super) fn product(&self, sum: u16) -> f64 {
+        f64::from(sum) * self.step + self.least
+    }
+
+    /// The sums of the rows of a block, row by row.
+    pub(super) fn scan(&self, block: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
+        #[cfg(target_arch = "x86_64")]
+        if block.len() * 2 / BLOCK_ROWS * SIGNS == self.sums.len() && block.len().is_multiple_of(BLOCK_ROWS) {
+            if is_x86_feature_detected!("avx512bw") {
+                // SAFETY: the feature was detected; the block has whole columns of 64 bytes, and the table
+                // has 32 bytes for each.
+                return unsafe { wide::signs_avx512(&self.sums, block, sums) };
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: as above.
+                return unsafe { wide::signs_avx2(&self.sums, block, sums) };
+            }
+        }
+        self.scan_reference(block, sums);
+    }
+
+    /// The same, one row after the other: what the fast versions must equal.
+    fn scan_reference(&self, block: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
+        for (row, sum) in sums.iter_mut().enumerate() {
+            let at = place_in_block(row);
+            let columns = block.chunks_exact(BLOCK_ROWS).zip(self.sums.chunks_exact(2 * SIGNS));
+            *sum = columns.fold(0, |sum, (column, table)| {
+                let (low, high) = (usize::from(column[at] & 15), usize::from(column[at] >> 4));
+                sum + u16::from(table[low]) + u16::from(table[SIGNS + high])
+            });
+        }
+    }
+}
+
 /// Calls `hit(query, row, product)` for every product of at least `threshold`.
 ///
 /// `rows` holds vectors of the queries' width one after the other. Queries or rows of
@@ -231,6 +313,70 @@ mod wide {
     }
 
     /// # Safety
+    /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) unsafe fn signs_avx512(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
+        let four_bits = _mm512_set1_epi8(15);
+        let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        for (column, table) in block.chunks_exact(64).zip(table.chunks_exact(32)) {
+            // SAFETY: a column has 64 bytes, its table twice 16.
+            let (codes, first, second) = unsafe {
+                (
+                    _mm512_loadu_si512(column.as_ptr().cast()),
+                    _mm_loadu_si128(table.as_ptr().cast()),
+                    _mm_loadu_si128(table.as_ptr().add(16).cast()),
+                )
+            };
+            let low = _mm512_and_si512(codes, four_bits);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(codes), four_bits);
+            let low = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(first), low);
+            let high = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(second), high);
+            let both = _mm512_add_epi8(low, high);
+            even = _mm512_add_epi16(even, both);
+            odd = _mm512_add_epi16(odd, _mm512_srli_epi16::<8>(both));
+        }
+        even = _mm512_sub_epi16(even, _mm512_slli_epi16::<8>(odd));
+        // SAFETY: 64 sums of 16 bits are twice 64 bytes.
+        unsafe {
+            _mm512_storeu_si512(sums.as_mut_ptr().cast(), even);
+            _mm512_storeu_si512(sums.as_mut_ptr().add(32).cast(), odd);
+        }
+    }
+
+    /// # Safety
+    /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn signs_avx2(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
+        let four_bits = _mm256_set1_epi8(15);
+        for half in 0..2 {
+            let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+            for (column, table) in block.chunks_exact(64).zip(table.chunks_exact(32)) {
+                // SAFETY: a half of a column has 32 bytes, its table twice 16.
+                let (codes, first, second) = unsafe {
+                    (
+                        _mm256_loadu_si256(column.as_ptr().add(32 * half).cast()),
+                        _mm_loadu_si128(table.as_ptr().cast()),
+                        _mm_loadu_si128(table.as_ptr().add(16).cast()),
+                    )
+                };
+                let low = _mm256_and_si256(codes, four_bits);
+                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(codes), four_bits);
+                let low = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(first), low);
+                let high = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(second), high);
+                let both = _mm256_add_epi8(low, high);
+                even = _mm256_add_epi16(even, both);
+                odd = _mm256_add_epi16(odd, _mm256_srli_epi16::<8>(both));
+            }
+            even = _mm256_sub_epi16(even, _mm256_slli_epi16::<8>(odd));
+            // SAFETY: 16 sums of 16 bits are 32 bytes; the last begin at 48.
+            unsafe {
+                _mm256_storeu_si256(sums.as_mut_ptr().add(16 * half).cast(), even);
+                _mm256_storeu_si256(sums.as_mut_ptr().add(32 + 16 * half).cast(), odd);
+            }
+        }
+    }
+
+    /// # Safety
     /// The processor has the feature; every query is as long as a row, a multiple of 32.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn rows_avx2<const Q: usize>(
@@ -280,6 +426,21 @@ mod wide {
             }
             assert_eq!(seen, 36);
         }
+
+        #[test]
+        fn narrow_registers_equal_the_reference_for_signs() {
+            if !is_x86_feature_detected!("avx2") {
+                return;
+            }
+            for width in [32, 384, 3072] {
+                let (table, block) = super::super::tests::coded(width);
+                let (mut sums, mut expected) = ([0; 64], [0; 64]);
+                // SAFETY: the feature was detected; the block is of the table's width.
+                unsafe { super::signs_avx2(&table.sums, &block, &mut sums) };
+                table.scan_reference(&block, &mut expected);
+                assert_eq!(sums, expected);
+            }
+        }
     }
 }
 
@@ -292,6 +453,35 @@ mod tests {
             quantise(&(0..width).map(|i| (((i * 31 + seed * 977) % 201) as f32) - 100.0).collect::<Vec<_>>())
         };
         ((0..queries).map(make).collect(), (100..100 + rows).map(make).collect())
+    }
+
+    /// A question's table, and a block of codes.
+    pub(super) fn coded(width: usize) -> (SignTable, Vec<u8>) {
+        let (queries, rows) = vectors(width, 1, BLOCK_ROWS);
+        let mut block = vec![0; width / 8 * BLOCK_ROWS];
+        for (row, vector) in rows.iter().enumerate() {
+            let places = block.iter_mut().skip(place_in_block(row)).step_by(BLOCK_ROWS);
+            places.zip(signs(vector)).for_each(|(place, byte)| *place = byte);
+        }
+        (SignTable::of(&queries[0]), block)
+    }
+
+    #[test]
+    fn signs_equal_the_reference_and_nearly_the_product() {
+        for width in [32, 64, 384, 1024, 3072] {
+            let (table, block) = coded(width);
+            let (mut sums, mut expected) = ([0; BLOCK_ROWS], [0; BLOCK_ROWS]);
+            table.scan(&block, &mut sums);
+            table.scan_reference(&block, &mut expected);
+            assert_eq!(sums, expected, "{width}");
+            let (queries, rows) = vectors(width, 1, BLOCK_ROWS);
+            for (row, sum) in rows.iter().zip(sums) {
+                let signed = |(x, y): (&i16, &i16)| if *y >= 0 { f64::from(*x) } else { -f64::from(*x) };
+                let product: f64 = queries[0].iter().zip(row.iter()).map(signed).sum();
+                let most = table.step * (width / 4) as f64 / 2.0;
+                assert!((table.product(sum) - product).abs() <= most, "{width}: {product}");
+            }
+        }
     }
 
     #[test]

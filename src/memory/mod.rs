@@ -9,19 +9,25 @@
 //! `command` are what they send and get. `threads` steps the shards; a `shard` does what its `schedule`
 //! says, in slices of `work`. `dataflow` wires the operators: `bank_index` owns the indexes of each bank
 //! in `banks` (`semantic` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
-//! words, `familiarity` scores `parts`) and works off a `scan` in turns, `neighbourhood` walks the graph
+//! words, `familiarity` scores `parts`, each an `indexed_part`, by what is `asked`; in a large bank only those that `rough` chooses
+//! from a `candidate_index` of `codes`, `stem_postings` and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
 //! with `lookup`, `census` counts. `live` holds units, `score` compares them, `kernel` multiplies vectors.
 
 mod api;
+mod asked;
 mod bank_index;
 mod banks;
 mod bm25;
+mod candidate_index;
 mod census;
+mod codes;
 mod command;
 mod cue;
 mod dataflow;
+mod dense_ids;
 mod familiarity;
 mod handle;
+mod indexed_part;
 mod kernel;
 mod lexical;
 mod live;
@@ -30,15 +36,19 @@ mod lookup;
 mod neighbourhood;
 mod parts;
 mod postings;
+mod rough;
 mod scan;
 mod schedule;
 mod score;
 mod semantic;
 mod shard;
+mod stem_postings;
 mod threads;
 mod words;
 mod work;
 
+#[cfg(test)]
+mod candidate_tests;
 #[cfg(test)]
 mod tests;
 

@@ -1,67 +1,68 @@
 //! The parts of one bank, in the order of sessions and ordinals.
 //!
-//! In: added and deleted units. Out: their parts with what the familiarity score compares: words,
-//! speaker, names. A part is shared with the scans that read it, so that a scan can pause.
+//! In: added and deleted units. Out: their parts, and in a large bank the candidate index of them. A part
+//! is shared with the scans that read it, so that a scan can pause.
 
 use std::{
     collections::BTreeMap,
-    ops::{
-        Bound::{Excluded, Unbounded},
-        Range,
-    },
+    ops::Bound::{Excluded, Unbounded},
     rc::Rc,
     sync::Arc,
 };
 
 use super::{
+    api::PartBody,
+    candidate_index::CandidateIndex,
+    indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::LiveUnit,
-    score::{NameKey, hash64},
-    words::{Bag, Words},
+    words::Words,
 };
-use crate::{
-    language::names::capitalised,
-    model::{UnitId, canonical_name},
-};
-
-/// Session, ordinal of the turn, unit, index in the unit.
-pub(super) type PartKey = (u64, u32, UnitId, usize);
 
 /// The parts of one bank in the order of sessions and ordinals.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     parts: BTreeMap<PartKey, Rc<IndexedPart>>,
-}
-
-/// A part with what is compared.
-#[derive(Debug)]
-pub(super) struct IndexedPart {
-    /// The unit that holds it.
-    pub unit: Arc<LiveUnit>,
-    /// Its words.
-    pub words: Bag,
-    /// Keys of the speaker's whole name and of its first word.
-    pub speaker: [NameKey; 2],
-    /// Keys of the first word of every name in it: people, places, titles, brands.
-    pub names: Box<[NameKey]>,
+    /// From how many parts on there are candidates.
+    candidates_from: usize,
+    /// Kept in a large bank only.
+    candidates: Option<Box<CandidateIndex>>,
 }
 
 impl Parts {
+    /// No part. A bank of `candidates_from` parts or more has candidates.
+    pub(super) fn new(candidates_from: usize) -> Self {
+        Self { candidates_from, ..Self::default() }
+    }
+
     /// Adds the parts of a unit.
     pub(super) fn insert(&mut self, unit: &Arc<LiveUnit>, words: &mut Words) {
         for (at, part) in unit.body.parts.iter().enumerate() {
-            let name = canonical_name(&part.speaker);
-            let first = name.split(' ').next().unwrap_or_default();
-            let speaker = [hash64(name.as_bytes()), hash64(first.as_bytes())];
-            let indexed =
-                IndexedPart { unit: unit.clone(), words: words.count(&part.text), speaker, names: names(&part.text) };
-            self.parts.insert((unit.position.session, part.ordinal, unit.id, at), Rc::new(indexed));
+            let indexed = Rc::new(IndexedPart::new(unit, part, words));
+            let key = (unit.position.session, part.ordinal, unit.id, at);
+            self.remove(&key);
+            if let Some(index) = &mut self.candidates {
+                let session = |(other, part): (&PartKey, &Rc<IndexedPart>)| {
+                    if other.0 == key.0 { part.slot.get() } else { NONE }
+                };
+                let before = self.parts.range(..key).next_back().map_or(NONE, session);
+                let after = self.parts.range((Excluded(key), Unbounded)).next().map_or(NONE, session);
+                index.insert(key, &indexed, before, after);
+            }
+            self.parts.insert(key, indexed);
+        }
+        if self.candidates.is_none() && self.parts.len() >= self.candidates_from {
+            self.candidates = Some(Box::new(self.indexed()));
         }
     }
 
     /// Removes the parts of a unit.
     pub(super) fn delete(&mut self, unit: &LiveUnit) {
         for (at, part) in unit.body.parts.iter().enumerate() {
-            self.parts.remove(&(unit.position.session, part.ordinal, unit.id, at));
+            self.remove(&(unit.position.session, part.ordinal, unit.id, at));
+        }
+        // Far below the bound, so that a bank near it does not build the index again and again.
+        if self.parts.len() < self.candidates_from / 2 {
+            self.candidates = None;
         }
     }
 
@@ -69,10 +70,40 @@ impl Parts {
     pub(super) fn after(&self, key: Option<PartKey>) -> impl Iterator<Item = (&PartKey, &Rc<IndexedPart>)> {
         self.parts.range((key.map_or(Unbounded, Excluded), Unbounded))
     }
-}
 
-/// The first word of every name in a text.
-fn names(text: &str) -> Box<[NameKey]> {
-    let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
-    capitalised(text).into_iter().filter_map(first).map(|word| hash64(canonical_name(word).as_bytes())).collect()
+    /// How many parts there are.
+    pub(super) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The candidate index, where the bank is large enough.
+    pub(super) fn candidates(&self) -> Option<&CandidateIndex> {
+        self.candidates.as_deref().filter(|_| self.parts.len() >= self.candidates_from)
+    }
+
+    /// The slots of a unit's parts in the candidate index.
+    pub(super) fn slots<'p>(&'p self, unit: &'p LiveUnit) -> impl Iterator<Item = Slot> + 'p {
+        let key = |(at, part): (usize, &PartBody)| (unit.position.session, part.ordinal, unit.id, at);
+        let parts = unit.body.parts.iter().enumerate().map(key);
+        parts.filter_map(|key| Some(self.parts.get(&key)?.slot.get())).filter(|slot| *slot != NONE)
+    }
+
+    fn remove(&mut self, key: &PartKey) {
+        let removed = self.parts.remove(key);
+        if let (Some(index), Some(removed)) = (&mut self.candidates, removed) {
+            index.delete(removed.slot.get());
+        }
+    }
+
+    /// The candidate index of all parts.
+    fn indexed(&self) -> CandidateIndex {
+        let mut index = CandidateIndex::default();
+        let mut last = (None, NONE);
+        for (key, part) in &self.parts {
+            let before = if last.0 == Some(key.0) { last.1 } else { NONE };
+            index.insert(*key, part, before, NONE);
+            last = (Some(key.0), part.slot.get());
+        }
+        index
+    }
 }

@@ -66,7 +66,10 @@ impl Scan {
             }
             (IndexProbe::Familiarity(probe), State::Familiarity(scan)) => {
                 let found = match state {
-                    Some(state) => scan.go_on(probe, &state.parts, means.words, allowance)?,
+                    Some(state) => {
+                        let linked = |unit| state.linked(unit);
+                        scan.go_on(probe, &state.parts, &linked, means.words, allowance)?
+                    }
                     None => Box::default(),
                 };
                 Some(vec![ProbeResult::Familiar(found)])

@@ -152,6 +152,16 @@ impl SemanticIndex {
         self.slot_of.get(&id).copied()
     }
 
+    /// A unit.
+    pub(super) fn unit(&self, id: UnitId) -> Option<&Arc<LiveUnit>> {
+        self.slot_of.get(&id).map(|slot| &self.slots[*slot].unit)
+    }
+
+    /// What a unit chose, best first.
+    pub(super) fn chosen_by(&self, id: UnitId) -> &[Choice] {
+        self.slot_of.get(&id).map_or(&[], |slot| self.chosen(*slot))
+    }
+
     /// Whether there is no unit.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()

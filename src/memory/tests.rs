@@ -100,6 +100,8 @@ fn probe(name: &str) -> FamiliarityProbe {
         weights: settings.single,
         zero: 0.9,
         scale_parts: 700,
+        candidates: 0,
+        linked_units: 0,
         limit: 5,
     }
 }

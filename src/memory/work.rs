@@ -19,6 +19,13 @@ pub(super) const SCANNED_VECTOR: u64 = 40;
 /// One pass over one part or unit of a long scan.
 pub(super) const PASSED_PART: u64 = 250;
 
+/// Counting a posting of a word in the five windows that it touches.
+pub(super) const COUNTED_POSTING: u64 = 50;
+/// Multiplying a question's vector with a block of 64 codes.
+pub(super) const SCANNED_BLOCK: u64 = 250;
+/// One step of the rough score of a part.
+pub(super) const ROUGH_PART: u64 = 6;
+
 /// Work that is left of a slice.
 #[derive(Debug)]
 pub(super) struct Allowance(u64);

@@ -74,7 +74,7 @@ pub(super) fn every_part(
     asked: &FirstHopQuestion<'_>,
     settings: &RecallSettings,
 ) -> Result<FamiliarParts, Failure> {
-    Ok(memory.familiar(FamiliarityProbe { limit: usize::MAX, ..familiarity(asked, settings) })?.value)
+    Ok(memory.familiar(FamiliarityProbe { limit: usize::MAX, candidates: 0, ..familiarity(asked, settings) })?.value)
 }
 
 fn channels(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> FirstHopProbe {
@@ -119,6 +119,12 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
         weights: weights.clone(),
         zero: settings.familiarity.zero,
         scale_parts: settings.familiarity.scale_parts,
+        candidates: match (settings.first_hop, settings.familiarity.candidates) {
+            // Here the parts choose nothing but anchors and support, for which as many count as ever.
+            (FirstHop::Channels, 1..) => MOST_PARTS,
+            (_, candidates) => candidates,
+        },
+        linked_units: settings.familiarity.linked_units,
         limit: MOST_PARTS,
     }
 }

@@ -30,6 +30,7 @@ struct Answers {
     census: Census,
     hits: Vec<Vec<Hit>>,
     familiar: Vec<FamiliarParts>,
+    candidates: Vec<FamiliarParts>,
     neighbours: Vec<Vec<Neighbour>>,
 }
 
@@ -42,6 +43,7 @@ fn pipeline() -> Pipeline {
     pipeline.memory.structural_edges = 4;
     pipeline.memory.cue_neighbours = 3;
     pipeline.memory.fan_out = 5;
+    pipeline.memory.candidates_from_parts = 20;
     pipeline
 }
 
@@ -86,6 +88,8 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         zero: 0.7,
         limit: 9,
         scale_parts: 12,
+        candidates: 0,
+        linked_units: 0,
     }
 }
 
@@ -166,14 +170,20 @@ fn play(
     let of = |key: BankKey| memory.of(history.banks.iter().find(|bank| bank.key() == key).unwrap());
     // Before the count of everything, which waits for all loads.
     let hits: Vec<Vec<Hit>> = probes.iter().map(|p| of(p.bank).first_hop(p.clone()).unwrap().value).collect();
-    let familiar = probes.iter().map(|p| of(p.bank).familiar(familiarity(p)).unwrap().value).collect();
+    let all = |p: &FirstHopProbe| familiarity(p);
+    // Some of the banks are large enough for candidates.
+    let some = |p: &FirstHopProbe| FamiliarityProbe { candidates: 14, linked_units: 2, ..familiarity(p) };
+    let answers = |ask: &dyn Fn(&FirstHopProbe) -> FamiliarityProbe| -> Vec<FamiliarParts> {
+        probes.iter().map(|p| of(p.bank).familiar(ask(p)).unwrap().value).collect()
+    };
+    let (familiar, candidates) = (answers(&all), answers(&some));
     let neighbours = probes
         .iter()
         .zip(&hits)
         .enumerate()
         .map(|(i, (p, h))| of(p.bank).neighbourhood(walks(p, h, i % 2 == 1)).unwrap().value)
         .collect();
-    Answers { census: memory.census(), hits, familiar, neighbours }
+    Answers { census: memory.census(), hits, familiar, candidates, neighbours }
 }
 
 fn check(seed: u64, operations: usize) {
@@ -260,6 +270,7 @@ fn no_bank_depends_on_another() {
     );
     assert_eq!(together.hits, alone.hits);
     assert_eq!(together.familiar, alone.familiar);
+    assert_eq!(together.candidates, alone.candidates);
     assert_eq!(together.neighbours, alone.neighbours);
     assert!(alone.hits.iter().any(|h| !h.is_empty()) && alone.neighbours.iter().any(|n| !n.is_empty()));
 }

@@ -91,7 +91,7 @@ fn recorded(bench: &Bench, asked: &BTreeSet<Bank>, bank: &Bank) -> RecordedTurns
     recorded
 }
 
-/// The figures of a size, with the graph's edges and without them.
+/// The figures of a size: with the graph's edges and without them, and from candidates and from every part.
 fn row(
     bench: &Bench,
     service: Service,
@@ -103,9 +103,13 @@ fn row(
     let answers = bench.ask(&service, progress)?;
     drop(service);
     let first = bench.ask_with(&Ablation::SecondRound.without(&bench.pipeline), progress)?;
+    let mut changed = bench.pipeline.clone();
+    changed.recall.familiarity.linked_units = 0;
+    let without_links = bench.ask_with(&changed, progress)?;
+    changed.recall.familiarity.candidates = 0;
+    let every_part = bench.ask_with(&changed, progress)?;
     let without = Service::open(&Ablation::GraphExpansion.without(&bench.pipeline), progress)?;
     let without = bench.score(&without, progress)?;
-    let milliseconds: Vec<f64> = answers.iter().map(|a| a.milliseconds).collect();
     let scored = scored(bench, &answers, &first);
     let by = |scored| figures_by(bench.dataset.questions.iter().map(|q| q.category.as_str()).zip(scored));
     Ok(SizeRow {
@@ -116,8 +120,16 @@ fn row(
         without_graph_by_category: by(&without),
         overall: figures(&scored),
         without_graph: figures(&without),
-        latency_ms: Latency { p50: percentile(&milliseconds, 0.50), p99: percentile(&milliseconds, 0.99) },
+        latency_ms: latency(&answers),
+        without_links: figures(&self::scored(bench, &without_links, &without_links)),
+        every_part: figures(&self::scored(bench, &every_part, &every_part)),
+        every_part_latency_ms: latency(&every_part),
     })
+}
+
+fn latency(answers: &[MeasuredEvidence]) -> Latency {
+    let milliseconds: Vec<f64> = answers.iter().map(|answer| answer.milliseconds).collect();
+    Latency { p50: percentile(&milliseconds, 0.50), p99: percentile(&milliseconds, 0.99) }
 }
 
 fn scored(bench: &Bench, answers: &[MeasuredEvidence], first: &[MeasuredEvidence]) -> Vec<QuestionScore> {

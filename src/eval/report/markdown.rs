@@ -251,7 +251,9 @@ impl Page<'_> {
         self.say("## Size of a bank");
         self.say(&format!(
             "All conversations are merged into one bank, which grows; the same {} questions are asked each time. The \
-             columns from \"graph\" to the last category are the points of recall gained over rounds that follow no edges.",
+             columns from \"graph\" to the last category are the points of recall gained over rounds that follow no edges. \
+             \"Without links\" is the recall when edges lead to no candidate of the first hop, \"every part\" when every \
+             part of the bank gets the full score.",
             first.overall.questions
         ));
         let categories: Vec<&String> = first.by_category.keys().collect();
@@ -264,13 +266,14 @@ impl Page<'_> {
             row.push(recall_gain(&s.overall, &s.without_graph));
             let of = |c: &String| Some(recall_gain(s.by_category.get(c)?, s.without_graph_by_category.get(c)?));
             row.extend(categories.iter().map(|c| of(c).unwrap_or_else(|| "–".to_owned())));
-            row.extend([s.latency_ms.p50, s.latency_ms.p99].map(|ms| number(Some(ms), 1)));
+            row.extend([&s.without_links, &s.every_part].map(|figures| percent(figures.evidence_recall)));
+            row.extend([s.latency_ms.p50, s.latency_ms.p99, s.every_part_latency_ms.p50].map(|ms| number(Some(ms), 1)));
             row
         };
         let rows: Vec<Vec<String>> = r.sizes.iter().map(row).collect();
         let mut head = vec!["units", "turns", "recall", "full", "tokens", "units in context", "first hop", "graph"];
         head.extend(categories.iter().map(|c| c.as_str()));
-        head.extend(["p50, ms", "p99, ms"]);
+        head.extend(["without links", "every part", "p50, ms", "p99, ms", "every part p50, ms"]);
         self.table(&head, &rows);
     }
 

@@ -232,6 +232,9 @@ fn size(asked_units: u64, units_held: u64) -> SizeRow {
         without_graph: figures(4, 0.625, 700.0),
         without_graph_by_category: by_category(0.5),
         latency_ms: Latency { p50: 4.5, p99: 9.25 },
+        without_links: figures(4, 0.5, 900.0),
+        every_part: figures(4, 1.0, 900.0),
+        every_part_latency_ms: Latency { p50: 40.5, p99: 90.25 },
     }
 }
 

@@ -1,0 +1,225 @@
+//! Questions to one large bank: `cargo bench --bench large`.
+//!
+//! All of the IRC below the folder that `RIPPLEMEM_DATA` names becomes one bank, through the real
+//! windows and rules. Each question, a line of the chat that asks something, is answered three times in
+//! turn: from candidates, from candidates without the neighbours along edges, and by the full score of
+//! every part. Prints percentiles without the time of embedding, their ratio, and how much of what the
+//! full score quotes the candidates quote, too. `RIPPLEMEM_LARGE_LOG` names a directory that keeps the
+//! log for the next run, `RIPPLEMEM_LARGE_TURNS` a number of turns, `RIPPLEMEM_LARGE_MODEL` a model;
+//! without it the deterministic embedder makes the vectors.
+#![allow(clippy::print_stdout)]
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+#[allow(dead_code, reason = "the other benches use the rest")]
+mod figures;
+use figures::percentile;
+use ripplemem::{
+    config::{Pipeline, RecallSettings, SourceSettings},
+    embed::{self, Embedder},
+    log::Topic,
+    memory::{CensusProbe, Extraction, Listeners, Load, MemoryHandle, RecordKey},
+    model::{Bank, Evidence, MemoryKey, MemoryRecord, Question, TurnEvent},
+    pipeline::Service,
+    recall::{RulesPlanner, recollect},
+    source::{self, Source, SourceBatch, SourceError},
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const QUESTIONS: usize = 300;
+const BANK: &str = "irc";
+
+fn main() {
+    let Some(data) = std::env::var_os("RIPPLEMEM_DATA").map(PathBuf::from).filter(|d| d.join("chat/irc").is_dir())
+    else {
+        println!("SKIPPED large: RIPPLEMEM_DATA names no folder with chat/irc");
+        return;
+    };
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let kept = std::env::var_os("RIPPLEMEM_LARGE_LOG").map(PathBuf::from);
+    let turns = std::env::var("RIPPLEMEM_LARGE_TURNS").ok().and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
+    let model = std::env::var("RIPPLEMEM_LARGE_MODEL").unwrap_or_else(|_| "fixed".to_owned());
+    let file = format!("version = 1\nembed.model = \"{model}\"\nlog.fsync = \"system\"");
+    let mut pipeline = Pipeline::parse(&file).expect("valid settings");
+    pipeline.log.directory = kept.unwrap_or_else(|| home.path().join("log"));
+    ingest(&pipeline, &data, home.path(), turns);
+    let mut embedder = embed::open(&pipeline.embed, &pipeline.model()).expect("the set-up has run");
+    let (memory, questions) = load(&pipeline, embedder.dimensions());
+    let mut modes = [
+        Mode::new("candidates", &pipeline, |_| {}),
+        Mode::new("without neighbours", &pipeline, |recall| recall.familiarity.linked_units = 0),
+        Mode::new("every part", &pipeline, |recall| recall.familiarity.candidates = 0),
+    ];
+    for (n, question) in questions.iter().enumerate() {
+        for mode in &mut modes {
+            mode.ask(&memory, &mut *embedder, &pipeline, question, n >= 5);
+        }
+    }
+    let [candidates, .., every] = &modes;
+    for mode in &modes {
+        println!(
+            "{:<20} p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms; quotes {:.1} % of what every part quotes, {:.0} bytes a question",
+            mode.name,
+            percentile(&mode.times, 50),
+            percentile(&mode.times, 90),
+            percentile(&mode.times, 99),
+            100.0 * mode.agreement(every),
+            mode.bytes as f64 / questions.len() as f64
+        );
+    }
+    println!("ratio of the medians {:.1}", percentile(&every.times, 50) / percentile(&candidates.times, 50));
+}
+
+/// A way to answer, with what came of it.
+struct Mode {
+    name: &'static str,
+    settings: RecallSettings,
+    times: Vec<f64>,
+    quoted: Vec<BTreeSet<String>>,
+    bytes: usize,
+}
+
+impl Mode {
+    fn new(name: &'static str, pipeline: &Pipeline, change: impl FnOnce(&mut RecallSettings)) -> Self {
+        let mut settings = pipeline.recall.clone();
+        change(&mut settings);
+        Self { name, settings, times: Vec::new(), quoted: Vec::new(), bytes: 0 }
+    }
+
+    fn ask(
+        &mut self,
+        memory: &MemoryHandle,
+        embedder: &mut dyn Embedder,
+        pipeline: &Pipeline,
+        question: &Question,
+        counts: bool,
+    ) {
+        let planner = RulesPlanner::new(&pipeline.model());
+        let model = embedder.model().clone();
+        let mut embedding = Duration::ZERO;
+        let started = Instant::now();
+        let evidence = recollect(
+            memory,
+            &mut |texts| {
+                let started = Instant::now();
+                let vectors = texts.iter().map(|text| embedder.embed_query(text)).collect::<Result<_, _>>()?;
+                embedding += started.elapsed();
+                Ok(vectors)
+            },
+            question,
+            &planner,
+            &self.settings,
+            &model,
+        )
+        .expect("an answer");
+        if counts {
+            self.times.push((started.elapsed() - embedding).as_secs_f64() * 1e3);
+        }
+        self.bytes += evidence.context.len();
+        self.quoted.push(quoted(&evidence));
+    }
+
+    /// The mean share of what the other mode quotes that this one quotes, too.
+    fn agreement(&self, other: &Self) -> f64 {
+        let share = |(own, other): (&BTreeSet<String>, &BTreeSet<String>)| {
+            own.intersection(other).count() as f64 / other.len().max(1) as f64
+        };
+        self.quoted.iter().zip(&other.quoted).map(share).sum::<f64>() / self.quoted.len().max(1) as f64
+    }
+}
+
+fn quoted(evidence: &Evidence) -> BTreeSet<String> {
+    evidence.units.iter().flat_map(|unit| &unit.excerpts).map(|excerpt| excerpt.turn.clone()).collect()
+}
+
+/// Some turns of a source, in one bank.
+struct OneBank {
+    source: Box<dyn Source>,
+    left: usize,
+}
+
+impl Source for OneBank {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let Some(mut batch) = self.source.next(limit.min(self.left))? else { return Ok(None) };
+        self.left -= batch.events.len().min(self.left);
+        for event in &mut batch.events {
+            if let TurnEvent::Turn(turn) = event {
+                turn.bank = Bank::parse(BANK).expect("a good name");
+            }
+        }
+        batch.events.retain(|event| matches!(event, TurnEvent::Turn(_)));
+        Ok(Some(batch))
+    }
+
+    fn describe(&self) -> String {
+        self.source.describe()
+    }
+
+    fn progress(&self) -> source::SourceProgress {
+        self.source.progress()
+    }
+}
+
+/// Fills the log, where it is empty.
+fn ingest(pipeline: &Pipeline, data: &Path, home: &Path, turns: usize) {
+    let mut service = Service::open(pipeline, &mut |_| {}).expect("a log");
+    if service.log().end(Topic::Memory, 0).expect("a log") > 0 {
+        return;
+    }
+    let from = home.join("train");
+    std::fs::create_dir(&from).expect("a directory");
+    let archive = data.join("chat/irc/train-raw.tar.gz");
+    assert!(Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(&from).status().expect("tar").success());
+    let mut settings = SourceSettings::new("irc", &from);
+    BANK.clone_into(&mut settings.bank);
+    let mut source = OneBank { source: source::open(&settings).expect("logs of IRC"), left: turns };
+    let started = Instant::now();
+    service.ingest(&mut source, &mut |_| {}).expect("the path runs");
+    println!("ingested in {:.0} s", started.elapsed().as_secs_f64());
+}
+
+/// A memory of the log's records alone, and questions: lines of the chat that ask.
+fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>) {
+    let service_log = ripplemem::log::open(&pipeline.log).expect("a log");
+    let threshold = ripplemem::model::Score::from_f64(pipeline.model().semantic_threshold);
+    let memory = MemoryHandle::start(&pipeline.memory, threshold, Listeners::default()).expect("threads start");
+    let started = Instant::now();
+    let (mut asking, mut turns, mut from) = (Vec::new(), BTreeSet::new(), 0);
+    loop {
+        let records = service_log.read(Topic::Memory, 0, from, 512).expect("a log").records;
+        let Some(last) = records.last() else { break };
+        from = last.offset + 1;
+        let mut load = Load::default();
+        for record in &records {
+            let Ok(key) = MemoryKey::from_bytes(&record.key) else { continue };
+            let value = record.value.as_deref().map(|v| serde_json::from_slice::<MemoryRecord>(v).expect("a record"));
+            for turn in value.iter().flat_map(|record| &record.turns).map(|of_window| &of_window.turn) {
+                if turns.insert(turn.turn.clone()) && turn.text.len() > 60 && turn.text.ends_with('?') {
+                    asking.push(turn.text.clone());
+                }
+            }
+            let extraction = value.map(|v| Arc::new(Extraction::new(&v, dimensions).expect("good vectors")));
+            load.changes.push((RecordKey::from(&key), extraction));
+        }
+        memory.load(load).expect("the memory runs");
+    }
+    memory.wait_for_loads().expect("the memory runs");
+    let bank = Bank::parse(BANK).expect("a good name");
+    let probe = CensusProbe { bank: Some(bank.key()), listing: false };
+    let units = memory.census(probe).expect("the memory runs").value.units;
+    println!("{units} units of {} turns, loaded in {:.1} s", turns.len(), started.elapsed().as_secs_f64());
+    let step = (asking.len() / QUESTIONS).max(1);
+    let question = |text: String| Question { bank: bank.clone(), text, asked_at: None };
+    (memory, asking.into_iter().step_by(step).take(QUESTIONS).map(question).collect())
+}

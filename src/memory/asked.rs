@@ -1,0 +1,285 @@
+//! What a question asks for, beside its vectors: words and their synonyms, topics, people.
+//!
+//! In: a familiarity probe, and the counts of its bank. Out: for a part its BM25, its share of the
+//! topics, and the share of its speaker. Counts come part by part in a pass over the whole bank, or all
+//! at once from the candidate index; both give the same.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::BuildHasherDefault,
+};
+
+use super::{
+    api::FamiliarityProbe,
+    bm25,
+    candidate_index::CandidateIndex,
+    live::IdHasher,
+    score::{NameKey, hash64},
+    words::{TermKey, Words},
+};
+use crate::model::FamiliarityTerms;
+
+/// Logarithms are rounded to 1 / this: 20 binary digits.
+const LOG_DIGITS: f64 = 1_048_576.0;
+/// Most synonyms of a word that count, of those that the bank contains.
+const MOST_SYNONYMS: usize = 12;
+/// Shares of the person who acts and of the other named ones, where several are named.
+const SUBJECT: f64 = 0.75;
+const OTHERS: f64 = 0.25;
+
+/// A map by stem; a stem or a name is a hash already.
+pub(super) type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
+
+/// A set of names.
+pub(super) type NameSet = HashSet<NameKey, BuildHasherDefault<IdHasher>>;
+
+/// Words of the question with their counts, by their index in it, and a length.
+pub(super) type Window = (Vec<(usize, u32)>, u32);
+
+/// The words of the question and their synonyms.
+#[derive(Default)]
+pub(super) struct AskedWords {
+    /// The words; the synonyms come after them.
+    own: usize,
+    /// The index of each word and synonym.
+    place: ByTerm<usize>,
+    /// What each counts: 1 for a word, the weight for a synonym.
+    wanted: Vec<f64>,
+    /// The synonyms of each word, best first.
+    alike: Vec<Vec<(usize, f64)>>,
+    /// In how many windows each occurs.
+    with: Vec<u64>,
+    /// How rare each is.
+    rarity: Vec<f64>,
+    /// Words of all windows.
+    length: f64,
+    /// Number of windows.
+    windows: f64,
+    /// The greatest BM25 of a part.
+    most: f64,
+}
+
+impl AskedWords {
+    /// Reads the probe.
+    pub(super) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
+        let asked: Vec<TermKey> = words.count(&probe.words).terms().map(|(term, _)| term).collect();
+        let mut wanted: Vec<f64> = vec![1.0; asked.len()];
+        let mut place: ByTerm<usize> = asked.iter().enumerate().map(|(i, t)| (*t, i)).collect();
+        let mut alike: Vec<Vec<(usize, f64)>> = Vec::with_capacity(probe.synonyms.len());
+        for of_word in &probe.synonyms {
+            let mut terms = Vec::with_capacity(of_word.len());
+            for (word, weight) in of_word {
+                for (term, _) in words.count(word).terms() {
+                    let at = *place.entry(term).or_insert_with(|| {
+                        wanted.push(0.0);
+                        wanted.len() - 1
+                    });
+                    terms.push((at, *weight));
+                }
+            }
+            alike.push(terms);
+        }
+        let with = vec![0; wanted.len()];
+        Self { own: asked.len(), place, wanted, alike, with, ..Self::default() }
+    }
+
+    /// The index of each word and synonym.
+    pub(super) fn place(&self) -> &ByTerm<usize> {
+        &self.place
+    }
+
+    /// Counts the words of a window.
+    pub(super) fn count(&mut self, (counts, length): &Window) {
+        counts.iter().for_each(|(term, _)| self.with[*term] += 1);
+        self.length += f64::from(*length);
+    }
+
+    /// Takes the counts of all windows from the index.
+    pub(super) fn count_all(&mut self, index: &CandidateIndex) {
+        for (term, at) in &self.place {
+            self.with[*at] = index.stems().get(*term).map_or(0, |stem| u64::from(stem.windows));
+        }
+        self.length = index.window_words() as f64;
+    }
+
+    /// What each word counts and how rare it is, once every window is counted.
+    pub(super) fn rate(&mut self, windows: usize) {
+        for of_word in std::mem::take(&mut self.alike) {
+            let present = of_word.into_iter().filter(|(term, _)| *term >= self.own && self.with[*term] > 0);
+            for (term, weight) in present.take(MOST_SYNONYMS).collect::<Vec<_>>() {
+                self.wanted[term] = self.wanted[term].max(weight);
+            }
+        }
+        self.windows = windows as f64;
+        self.rarity = self.with.iter().map(|n| cut(bm25::rarity(self.windows, *n as f64))).collect();
+    }
+
+    /// The words that count, the question's own before synonyms, each in the order of its windows: stem,
+    /// whether it is the question's own, and what a full gain is worth.
+    pub(super) fn rated(&self) -> Vec<(TermKey, bool, f64)> {
+        let mut rated: Vec<(bool, u64, TermKey, f64)> = self
+            .place
+            .iter()
+            .filter(|(_, at)| self.wanted[**at] > 0.0 && self.with[**at] > 0)
+            .map(|(term, at)| (*at >= self.own, self.with[*at], *term, self.rarity[*at] * self.wanted[*at]))
+            .collect();
+        rated.sort_by_key(|(synonym, with, term, _)| (*synonym, *with, *term));
+        rated.into_iter().map(|(synonym, _, term, worth)| (term, !synonym, worth)).collect()
+    }
+
+    /// How much the length of a window damps its gains.
+    pub(super) fn damping(&self, length: u32) -> f64 {
+        let mean = self.length / self.windows.max(1.0);
+        bm25::damping(f64::from(length), mean.max(1.0))
+    }
+
+    /// Adds BM25 of the words and of the synonyms in a part's window.
+    pub(super) fn gain(&mut self, (counts, length): Window, terms: &mut FamiliarityTerms) {
+        let damping = self.damping(length);
+        for (term, count) in counts {
+            let gain = bm25::gain(self.rarity[term], f64::from(count), damping) * self.wanted[term];
+            if term < self.own { terms.words += gain } else { terms.synonyms += gain }
+        }
+        self.most = self.most.max(terms.words);
+    }
+
+    /// Divides by the bank's best.
+    pub(super) fn share(&self, probe: &FamiliarityProbe, terms: &mut FamiliarityTerms) {
+        let most = if self.most > 0.0 { self.most } else { 1.0 };
+        terms.words *= probe.weights.words / most;
+        terms.synonyms *= probe.weights.synonyms / most;
+    }
+}
+
+/// The question's words without the names of people.
+#[derive(Default)]
+pub(super) struct Topics {
+    /// Each with the number of parts that contain it, then with its rarity where one does.
+    terms: Vec<(TermKey, usize, f64)>,
+    /// The sum of the rarities.
+    sum: f64,
+    /// The sum of the rarities of those that no part contains: as rare as a word can be.
+    unknown: f64,
+}
+
+impl Topics {
+    /// Reads the probe.
+    pub(super) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
+        let terms = words.count(&probe.topics).terms().map(|(term, _)| (term, 0, 0.0)).collect();
+        Self { terms, sum: 0.0, unknown: 0.0 }
+    }
+
+    /// Counts a part by whether it holds a word.
+    pub(super) fn count(&mut self, holds: impl Fn(TermKey) -> bool) {
+        for (term, with, _) in &mut self.terms {
+            *with += usize::from(holds(*term));
+        }
+    }
+
+    /// Takes the counts of all parts from the index.
+    pub(super) fn count_all(&mut self, index: &CandidateIndex) {
+        for (term, with, _) in &mut self.terms {
+            *with = index.stems().get(*term).map_or(0, |stem| stem.parts.len());
+        }
+    }
+
+    /// How rare each is, once every part is counted.
+    pub(super) fn rate(&mut self, parts: usize) {
+        let unknown = self.terms.iter().filter(|(_, with, _)| *with == 0).count();
+        self.unknown = unknown as f64 * cut((1.0 + parts as f64).ln());
+        self.terms.retain(|(_, with, _)| *with > 0);
+        for (_, with, rarity) in &mut self.terms {
+            *rarity = cut((1.0 + parts as f64 / *with as f64).ln());
+        }
+        self.sum = self.terms.iter().map(|(_, _, rarity)| rarity).sum();
+    }
+
+    /// The share of each, by rarity.
+    pub(super) fn shares(&self) -> impl Iterator<Item = (TermKey, f64)> {
+        self.terms.iter().map(|(term, _, rarity)| (*term, rarity / self.sum))
+    }
+
+    /// Adds the share of the question's words, by rarity, that are in the part itself; returns the share
+    /// of all topics.
+    pub(super) fn share(
+        &self,
+        probe: &FamiliarityProbe,
+        holds: impl Fn(TermKey) -> bool,
+        terms: &mut FamiliarityTerms,
+    ) -> f64 {
+        if self.sum <= 0.0 {
+            return 0.0;
+        }
+        let present = self.terms.iter().filter(|(term, ..)| holds(*term));
+        let present = present.map(|(_, _, rarity)| rarity).sum::<f64>();
+        terms.words += probe.weights.own_words * present / self.sum;
+        present / (self.sum + self.unknown)
+    }
+}
+
+/// Who is named in the question.
+#[derive(Default)]
+pub(super) struct Speakers {
+    names: Vec<NameKey>,
+    subject: Option<NameKey>,
+    /// Those who speak in the bank.
+    named: NameSet,
+    /// Whether the subject speaks.
+    acts: bool,
+}
+
+impl Speakers {
+    /// Reads the probe.
+    pub(super) fn new(probe: &FamiliarityProbe) -> Self {
+        let names = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
+        let subject = probe.subject.as_ref().map(|n| hash64(n.as_bytes()));
+        Self { names, subject, named: NameSet::default(), acts: false }
+    }
+
+    fn is_named(&self, speaker: [NameKey; 2]) -> bool {
+        speaker.iter().any(|key| self.names.contains(key))
+    }
+
+    fn is_subject(&self, speaker: [NameKey; 2]) -> bool {
+        self.subject.is_some_and(|subject| speaker.contains(&subject))
+    }
+
+    /// Counts the speaker of a part.
+    pub(super) fn count(&mut self, speaker: [NameKey; 2]) {
+        if self.is_named(speaker) {
+            self.named.insert(speaker[0]);
+        }
+        self.acts |= self.is_subject(speaker);
+    }
+
+    /// Takes the speakers of all parts from the index.
+    pub(super) fn count_all(&mut self, index: &CandidateIndex) {
+        for name in self.names.iter().chain(&self.subject).copied().collect::<Vec<_>>() {
+            index.speakers_named(name).for_each(|(_, speaker)| self.count(speaker));
+        }
+    }
+
+    /// The names that may be speakers'.
+    pub(super) fn names(&self) -> &[NameKey] {
+        &self.names
+    }
+
+    /// Whether a named person speaks: 1 if only one is named, 0.5 for everyone if none or several are.
+    /// If one of several acts, that one counts more.
+    pub(super) fn share(&self, speaker: [NameKey; 2]) -> f64 {
+        let one_acts = self.named.len() > 1 && self.acts;
+        match (self.is_named(speaker), self.named.len()) {
+            (_, 0) => 0.5,
+            (false, _) => 0.0,
+            (true, 1) => 1.0,
+            (true, _) if one_acts && self.is_subject(speaker) => SUBJECT,
+            (true, _) if one_acts => OTHERS,
+            (true, _) => 0.5,
+        }
+    }
+}
+
+/// A logarithm with 20 binary digits after the point.
+pub(super) fn cut(logarithm: f64) -> f64 {
+    (logarithm * LOG_DIGITS).round() / LOG_DIGITS
+}

@@ -1,0 +1,356 @@
+//! What is kept of a large bank so that a question need not read all of it.
+//!
+//! In: the parts of a bank as they come and go, each with the parts before and after it in its session.
+//! Out: for each part a slot with its neighbours and features, codes of its vectors, postings by stem
+//! with the number of windows that hold the stem, and who speaks. What can be read here is a function of
+//! the set of parts; only the numbers of slots, rows, sessions and speakers depend on its history.
+
+use std::{collections::HashMap, hash::BuildHasherDefault, rc::Rc};
+
+use super::{
+    codes::Codes,
+    dense_ids::DenseIds,
+    indexed_part::{IndexedPart, NONE, PartKey, Slot},
+    live::IdHasher,
+    score::NameKey,
+    stem_postings::{Change, OtherWindow, StemPostings},
+    words::Bag,
+};
+
+/// How often the words of a part itself count in its window.
+pub(super) const OWN_WORDS: u32 = 2;
+/// Most names of a part that count.
+pub(super) const MOST_NAMES: u8 = 3;
+/// Most expressions of time of a part that count.
+pub(super) const MOST_TIMES: u8 = 2;
+
+/// A part with its place in the order of the bank.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// Its place in the order.
+    pub key: PartKey,
+    /// The part.
+    pub indexed: Rc<IndexedPart>,
+}
+
+/// What the rough score reads of every part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Features {
+    /// The part before it in its session.
+    pub before: Slot,
+    /// The part after it in its session.
+    pub after: Slot,
+    /// Words in its window.
+    pub window: u32,
+    /// Number of its speaker.
+    pub speaker: u32,
+    /// Number of its session.
+    pub session: u32,
+    /// Months since year 0.
+    pub month: i32,
+    /// Its words, 255 at most.
+    pub length: u8,
+    /// Names in it, [`MOST_NAMES`] at most, speakers' names included.
+    pub names: u8,
+    /// Expressions of time, [`MOST_TIMES`] at most.
+    pub times: u8,
+    /// The flags below.
+    pub flags: u8,
+}
+
+/// The slot holds a part.
+pub(super) const LIVE: u8 = 1;
+/// The part has a vector with the turn before it.
+pub(super) const PAIR: u8 = 2;
+/// It ends with a question.
+pub(super) const ASKS: u8 = 4;
+/// It quotes a title.
+pub(super) const QUOTES: u8 = 8;
+
+impl Features {
+    /// Whether a flag is set.
+    pub(super) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// The parts of a large bank, ready for candidates.
+#[derive(Debug, Default)]
+pub(super) struct CandidateIndex {
+    places: Vec<Option<Place>>,
+    features: Vec<Features>,
+    free: Vec<Slot>,
+    /// The first sentence row of each slot.
+    first_row: Vec<u32>,
+    /// The slot of each sentence row, [`NONE`] where no part has it.
+    row_slot: Vec<Slot>,
+    /// The next row of the same part.
+    next_row: Vec<u32>,
+    free_rows: Vec<u32>,
+    sentences: Codes,
+    pairs: Codes,
+    stems: StemPostings,
+    window_words: u64,
+    sessions: DenseIds,
+    speakers: DenseIds,
+    /// The whole name's key and the first word's of each speaker, by number.
+    speaker_keys: Vec<[NameKey; 2]>,
+    /// The numbers of the speakers with this name or first word of it.
+    named: HashMap<NameKey, Vec<u32>, BuildHasherDefault<IdHasher>>,
+}
+
+impl CandidateIndex {
+    /// Adds a part between two others of its session.
+    pub(super) fn insert(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, before: Slot, after: Slot) {
+        let slot = self.free.pop().unwrap_or(self.places.len() as Slot);
+        let at = slot as usize;
+        if at == self.places.len() {
+            self.places.push(None);
+            self.features.push(Features::NOTHING);
+            self.first_row.push(NONE);
+        }
+        indexed.slot.set(slot);
+        let own = indexed.unit.vectors_of(key.3);
+        let (session, _) = self.sessions.enter(key.0);
+        let speaker = self.enter_speaker(indexed.speaker);
+        self.features[at] = Features { before, after, session, speaker, ..Features::of(key, indexed) };
+        self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
+        for sentence in own.sentences.chunks_exact(indexed.unit.width.max(1)) {
+            let row = self.free_rows.pop().unwrap_or(self.row_slot.len() as u32);
+            if row as usize == self.row_slot.len() {
+                self.row_slot.push(NONE);
+                self.next_row.push(NONE);
+            }
+            self.row_slot[row as usize] = slot;
+            self.next_row[row as usize] = self.first_row[at];
+            self.first_row[at] = row;
+            self.sentences.set(row as usize, sentence);
+        }
+        if !own.pair.is_empty() {
+            self.pairs.set(at, own.pair);
+        }
+        self.link(before, after, slot, slot);
+        self.change(Change::Insert, slot);
+    }
+
+    /// Removes a part.
+    pub(super) fn delete(&mut self, slot: Slot) {
+        let at = slot as usize;
+        let Some(Place { key, indexed }) = self.places.get(at).cloned().flatten() else { return };
+        self.change(Change::Delete, slot);
+        let Features { before, after, .. } = self.features[at];
+        self.link(before, after, after, before);
+        let own = indexed.unit.vectors_of(key.3);
+        let mut row = std::mem::replace(&mut self.first_row[at], NONE);
+        // Rows were put in front of one another.
+        for sentence in own.sentences.chunks_exact(indexed.unit.width.max(1)).rev() {
+            let Some(next) = self.next_row.get(row as usize).copied() else { break };
+            self.sentences.clear(row as usize, sentence);
+            self.row_slot[row as usize] = NONE;
+            self.free_rows.push(row);
+            row = next;
+        }
+        if !own.pair.is_empty() {
+            self.pairs.clear(at, own.pair);
+        }
+        self.sessions.leave(key.0);
+        self.leave_speaker(indexed.speaker);
+        self.features[at] = Features::NOTHING;
+        self.places[at] = None;
+        self.free.push(slot);
+    }
+
+    /// One more than the greatest slot.
+    pub(super) fn slots(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The part in a slot.
+    pub(super) fn place(&self, slot: Slot) -> Option<&Place> {
+        self.places.get(slot as usize)?.as_ref()
+    }
+
+    /// The features of every slot.
+    pub(super) fn features(&self) -> &[Features] {
+        &self.features
+    }
+
+    /// The codes of the sentences, and the slot of each row.
+    pub(super) fn sentences(&self) -> (&Codes, &[Slot]) {
+        (&self.sentences, &self.row_slot)
+    }
+
+    /// The codes of the parts with the turn before them; a row is a slot.
+    pub(super) fn pairs(&self) -> &Codes {
+        &self.pairs
+    }
+
+    /// The postings by stem.
+    pub(super) fn stems(&self) -> &StemPostings {
+        &self.stems
+    }
+
+    /// Words of all windows.
+    pub(super) fn window_words(&self) -> u64 {
+        self.window_words
+    }
+
+    /// One more than the greatest number of a session.
+    pub(super) fn sessions(&self) -> usize {
+        self.sessions.end()
+    }
+
+    /// The number of a session.
+    pub(super) fn session(&self, key: u64) -> Option<u32> {
+        self.sessions.get(key)
+    }
+
+    /// One more than the greatest number of a speaker.
+    pub(super) fn speakers(&self) -> usize {
+        self.speakers.end()
+    }
+
+    /// The speakers with this name, or with this first word of their name.
+    pub(super) fn speakers_named(&self, name: NameKey) -> impl Iterator<Item = (u32, [NameKey; 2])> {
+        let numbers = self.named.get(&name).map_or(&[][..], Vec::as_slice);
+        numbers.iter().map(|number| (*number, self.speaker_keys[*number as usize]))
+    }
+
+    /// All that can be read here, without the numbers that depend on the history.
+    #[cfg(test)]
+    pub(super) fn listed(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+        let key = |slot: Slot| self.place(slot).map(|place| place.key);
+        let mut parts: Vec<_> = (0..self.slots() as Slot)
+            .filter_map(|slot| {
+                let (place, f) = (self.place(slot)?, &self.features[slot as usize]);
+                let codes = |codes: &Codes, row: u32| codes.code(row as usize);
+                let rows = std::iter::successors(Some(self.first_row[slot as usize]), |row| {
+                    self.next_row.get(*row as usize).copied()
+                });
+                let sentences: Vec<_> =
+                    rows.take_while(|row| *row != NONE).map(|row| codes(&self.sentences, row)).collect();
+                let pair = f.has(PAIR).then(|| codes(&self.pairs, slot));
+                let speaker = self.speaker_keys[f.speaker as usize];
+                let features = (f.window, f.month, f.length, f.names, f.times, f.flags);
+                Some((place.key, key(f.before), key(f.after), features, speaker, sentences, pair))
+            })
+            .collect();
+        parts.sort_by_key(|part| part.0);
+        let mut named: Vec<_> = self.named.iter().map(|(name, numbers)| (*name, numbers.len())).collect();
+        named.sort_unstable();
+        (parts, named, self.stems.listed(key), self.window_words, self.sentences.scale(), self.pairs.scale())
+    }
+
+    /// Makes `first` the part after `before`, and `last` the part before `after`.
+    fn link(&mut self, before: Slot, after: Slot, first: Slot, last: Slot) {
+        if let Some(features) = self.features.get_mut(before as usize) {
+            features.after = first;
+        }
+        if let Some(features) = self.features.get_mut(after as usize) {
+            features.before = last;
+        }
+    }
+
+    /// Counts the windows around a part that is linked.
+    fn change(&mut self, change: Change, slot: Slot) {
+        let step = |slot: Slot, back: bool| {
+            self.features.get(slot as usize).map_or(NONE, |f| if back { f.before } else { f.after })
+        };
+        let (b1, a1) = (step(slot, true), step(slot, false));
+        let (b2, a2) = (step(b1, true), step(a1, false));
+        let bag = |slot: Slot| -> Option<&Bag> { Some(&self.places.get(slot as usize)?.as_ref()?.indexed.words) };
+        let words = |slot: Slot| bag(slot).map_or(0, Bag::length);
+        let Some(own) = bag(slot) else { return };
+        let window: Vec<&Bag> = [slot, b1, b2, a1, a2].into_iter().filter_map(bag).collect();
+        // The part that a newcomer pushes out of a window lies on its other side.
+        let others = [(b1, a2), (b2, a1), (a1, b2), (a2, b1)];
+        let mut lengths: Vec<(Slot, i64)> = Vec::with_capacity(4);
+        let mut other_windows = Vec::with_capacity(4);
+        for (other, out) in others {
+            if bag(other).is_none() {
+                continue;
+            }
+            let (before, after) = (step(other, true), step(other, false));
+            let around = [other, before, step(before, true), after, step(after, false)];
+            let stay = around.into_iter().filter(|near| *near != slot).filter_map(bag).collect();
+            other_windows.push(OtherWindow { stay, pushed_out: bag(out) });
+            lengths.push((other, i64::from(own.length()) - i64::from(words(out))));
+        }
+        let length = OWN_WORDS * own.length() + [b1, b2, a1, a2].into_iter().map(words).sum::<u32>();
+        self.stems.change(change, slot, own, &window, &other_windows);
+        let sign = if change == Change::Insert { 1 } else { -1 };
+        let mut total = sign * i64::from(length);
+        for (other, more) in lengths {
+            let features = &mut self.features[other as usize];
+            features.window = (i64::from(features.window) + sign * more) as u32;
+            total += sign * more;
+        }
+        self.features[slot as usize].window = length;
+        self.window_words = self.window_words.wrapping_add_signed(total);
+    }
+
+    fn enter_speaker(&mut self, keys: [NameKey; 2]) -> u32 {
+        let (number, fresh) = self.speakers.enter(keys[0]);
+        if fresh {
+            if self.speaker_keys.len() <= number as usize {
+                self.speaker_keys.resize(number as usize + 1, keys);
+            }
+            self.speaker_keys[number as usize] = keys;
+            for key in distinct(keys) {
+                self.named.entry(key).or_default().push(number);
+            }
+        }
+        number
+    }
+
+    fn leave_speaker(&mut self, keys: [NameKey; 2]) {
+        let Some((number, true)) = self.speakers.leave(keys[0]) else { return };
+        for key in distinct(keys) {
+            if let Some(numbers) = self.named.get_mut(&key) {
+                numbers.retain(|other| *other != number);
+                if numbers.is_empty() {
+                    self.named.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+impl Features {
+    const NOTHING: Self = Self {
+        before: NONE,
+        after: NONE,
+        window: 0,
+        speaker: 0,
+        session: 0,
+        month: 0,
+        length: 0,
+        names: 0,
+        times: 0,
+        flags: 0,
+    };
+
+    fn of(key: PartKey, indexed: &IndexedPart) -> Self {
+        let body = &indexed.unit.body.parts[key.3];
+        let date = body.said_at.local().date();
+        let pair = !indexed.unit.vectors_of(key.3).pair.is_empty();
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        Self {
+            month: month(date.year(), date.month()),
+            length: indexed.words.length().min(255) as u8,
+            names: indexed.names.len().min(MOST_NAMES.into()) as u8,
+            times: body.marks.times.min(MOST_TIMES),
+            flags: LIVE | flag(pair, PAIR) | flag(body.marks.asks, ASKS) | flag(body.marks.quotes, QUOTES),
+            ..Self::NOTHING
+        }
+    }
+}
+
+/// Months since year 0.
+pub(super) fn month(year: i16, month: i8) -> i32 {
+    i32::from(year) * 12 + i32::from(month) - 1
+}
+
+fn distinct([whole, first]: [NameKey; 2]) -> impl Iterator<Item = NameKey> {
+    [Some(whole), Some(first).filter(|first| *first != whole)].into_iter().flatten()
+}

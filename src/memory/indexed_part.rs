@@ -1,0 +1,62 @@
+//! A part of a unit with what the familiarity score compares.
+//!
+//! In: a unit, and one of its parts. Out: the part's words, its speaker and the names in it. Never changes,
+//! but for its slot in the candidate index of its bank.
+
+use std::{cell::Cell, ops::Range, sync::Arc};
+
+use super::{
+    api::PartBody,
+    live::LiveUnit,
+    score::{NameKey, hash64},
+    words::{Bag, Words},
+};
+use crate::{
+    language::names::capitalised,
+    model::{UnitId, canonical_name},
+};
+
+/// Session, ordinal of the turn, unit, index in the unit.
+pub(super) type PartKey = (u64, u32, UnitId, usize);
+
+/// A part's place in the candidate index.
+pub(super) type Slot = u32;
+
+/// No slot.
+pub(super) const NONE: Slot = Slot::MAX;
+
+/// A part with what is compared.
+#[derive(Debug)]
+pub(super) struct IndexedPart {
+    /// The unit that holds it.
+    pub unit: Arc<LiveUnit>,
+    /// Its words.
+    pub words: Bag,
+    /// Keys of the speaker's whole name and of its first word.
+    pub speaker: [NameKey; 2],
+    /// Keys of the first word of every name in it: people, places, titles, brands.
+    pub names: Box<[NameKey]>,
+    /// Its slot in the candidate index, where there is one.
+    pub slot: Cell<Slot>,
+}
+
+impl IndexedPart {
+    /// A part of a unit.
+    pub(super) fn new(unit: &Arc<LiveUnit>, part: &PartBody, words: &mut Words) -> Self {
+        let name = canonical_name(&part.speaker);
+        let first = name.split(' ').next().unwrap_or_default();
+        Self {
+            unit: unit.clone(),
+            words: words.count(&part.text),
+            speaker: [hash64(name.as_bytes()), hash64(first.as_bytes())],
+            names: names(&part.text),
+            slot: Cell::new(NONE),
+        }
+    }
+}
+
+/// The first word of every name in a text.
+fn names(text: &str) -> Box<[NameKey]> {
+    let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
+    capitalised(text).into_iter().filter_map(first).map(|word| hash64(canonical_name(word).as_bytes())).collect()
+}

@@ -1,0 +1,552 @@
+//! Rough scores of all parts of a large bank, and the parts that deserve the full score.
+//!
+//! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
+//! candidate index. Out: the candidates, in the order of the bank, with the parts around them, which are
+//! only read for context. A rough score is the familiarity with estimates in place of cosines: a code
+//! of signs for each vector. Words come from the postings. Everything but the estimates has the meaning
+//! that `familiarity` gives it. Ties are broken by the order of the bank, so the candidates are a
+//! function of the set of parts. The work can pause at every step.
+
+use super::{
+    api::FamiliarityProbe,
+    asked::{AskedWords, Speakers, Topics},
+    bm25,
+    candidate_index::{ASKS, CandidateIndex, Features, LIVE, OWN_WORDS, PAIR, QUOTES, month},
+    codes::CodeQuery,
+    indexed_part::{NONE, PartKey, Slot},
+    kernel::BLOCK_ROWS,
+    words::TermKey,
+    work::{Allowance, COUNTED_POSTING, ROUGH_PART, SCANNED_BLOCK},
+};
+use crate::model::UnitId;
+
+/// Candidates of each single channel: the best by sentence, by pair and by words.
+const OF_A_CHANNEL: usize = 64;
+/// Most postings that are counted for the question's words, and as many for synonyms. The rarest words
+/// come first; those that no longer fit add nothing to the rough score.
+const MOST_POSTINGS: usize = 30_000;
+/// Slots of a step.
+const SLOTS_AT_ONCE: usize = 2_048;
+/// Blocks of codes of a step.
+const BLOCKS_AT_ONCE: usize = 32;
+/// Parts of a session whose mean is the score of the session.
+const SESSION_BEST: usize = 3;
+/// How far around a candidate parts are read.
+const CONTEXT: usize = 2;
+
+/// A part that the full score reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChosenPart {
+    /// Its place in the order of the bank.
+    pub key: PartKey,
+    /// Its slot.
+    pub slot: Slot,
+    /// Whether it is the next part of the session after the one before it in this list.
+    pub follows: bool,
+    /// For a part that is context only, its rough score.
+    pub context: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Step {
+    #[default]
+    Start,
+    Words,
+    Synonyms,
+    Sentences,
+    Pairs,
+    Own,
+    Around,
+    Rank,
+}
+
+/// Rough scores on their way.
+#[derive(Default)]
+pub(super) struct RoughScan {
+    step: Step,
+    /// The next term, block or slot of the step.
+    at: usize,
+    terms: Vec<(TermKey, bool, f64)>,
+    /// Postings that were counted in this step.
+    counted: usize,
+    counts: Vec<u32>,
+    touched: Vec<Slot>,
+    /// What the words add, by slot.
+    words: Vec<f32>,
+    /// The greatest BM25 of the question's own words.
+    most: f32,
+    /// Sums of codes, by slot.
+    meaning: Vec<u16>,
+    pair: Vec<u16>,
+    first_person: Vec<u16>,
+    queries: Option<Queries>,
+    /// The share of each speaker.
+    speakers: Vec<f32>,
+    lengths: Vec<f32>,
+    own: Vec<f32>,
+    smooth: Vec<f32>,
+    /// The best parts of each session.
+    sessions: Vec<[(f32, Slot); SESSION_BEST]>,
+    /// What each session adds to its parts.
+    session_shares: Vec<f32>,
+    best: Option<Channels>,
+    chosen: Vec<bool>,
+}
+
+struct Queries {
+    sentences: CodeQuery,
+    pairs: CodeQuery,
+    first_person: Option<CodeQuery>,
+}
+
+struct Channels {
+    all: Best,
+    meaning: Best,
+    pair: Best,
+    words: Best,
+}
+
+/// What the scan reads besides the index.
+pub(super) struct Asked<'q> {
+    /// The probe.
+    pub probe: &'q FamiliarityProbe,
+    /// Its words, rated.
+    pub words: &'q AskedWords,
+    /// Its topics, rated.
+    pub topics: &'q Topics,
+    /// The people that it names, counted.
+    pub speakers: &'q Speakers,
+    /// How many parts deserve the full score.
+    pub wanted: usize,
+}
+
+impl RoughScan {
+    /// Goes on until the work is spent; the chosen parts once all are scored. `linked` gives the parts
+    /// of the units that edges lead to from a unit.
+    pub(super) fn go_on(
+        &mut self,
+        asked: &Asked<'_>,
+        index: &CandidateIndex,
+        linked: &dyn Fn(UnitId) -> Vec<Slot>,
+        allowance: &mut Allowance,
+    ) -> Option<Vec<ChosenPart>> {
+        loop {
+            let end = self.end(asked, index);
+            while self.at < end {
+                if allowance.is_spent() {
+                    return None;
+                }
+                allowance.spend(self.one(asked, index, end));
+            }
+            self.at = 0;
+            self.counted = 0;
+            self.step = match self.step {
+                Step::Start => {
+                    self.prepare(asked, index);
+                    Step::Words
+                }
+                Step::Words => {
+                    self.rate_words(asked, index);
+                    Step::Synonyms
+                }
+                Step::Synonyms => Step::Sentences,
+                Step::Sentences => Step::Pairs,
+                Step::Pairs => Step::Own,
+                Step::Own => Step::Around,
+                Step::Around => {
+                    self.session_shares = self.sessions.iter().map(|best| session_share(asked.probe, best)).collect();
+                    Step::Rank
+                }
+                Step::Rank => return Some(self.choose(asked, index, linked)),
+            };
+        }
+    }
+
+    /// The rough scores of a session's best parts that are not candidates.
+    pub(super) fn rest_of_session(&self, session: u32) -> impl Iterator<Item = f64> {
+        let best = self.sessions.get(session as usize).into_iter().flatten();
+        best.filter(|(_, slot)| *slot != NONE && !self.chosen[*slot as usize]).map(|(score, _)| f64::from(*score))
+    }
+
+    /// Where the step ends.
+    fn end(&self, asked: &Asked<'_>, index: &CandidateIndex) -> usize {
+        match self.step {
+            Step::Start => 0,
+            Step::Words => self.terms.iter().filter(|(_, own, _)| *own).count(),
+            Step::Synonyms if asked.probe.weights.synonyms > 0.0 => {
+                self.terms.iter().filter(|(_, own, _)| !own).count()
+            }
+            Step::Synonyms => 0,
+            Step::Sentences => index.sentences().0.blocks(),
+            Step::Pairs => index.pairs().blocks(),
+            Step::Own | Step::Around | Step::Rank => index.slots(),
+        }
+    }
+
+    /// Some of the step; returns the work.
+    fn one(&mut self, asked: &Asked<'_>, index: &CandidateIndex, end: usize) -> u64 {
+        let blocks = self.at..end.min(self.at + BLOCKS_AT_ONCE);
+        let slots = self.at..end.min(self.at + SLOTS_AT_ONCE);
+        match self.step {
+            Step::Start => 0,
+            Step::Words | Step::Synonyms => {
+                let postings = self.count_term(asked, index);
+                self.at += 1;
+                COUNTED_POSTING * postings as u64
+            }
+            Step::Sentences => {
+                let work = SCANNED_BLOCK * blocks.len() as u64;
+                self.at = blocks.end;
+                self.scan_sentences(index, blocks);
+                work
+            }
+            Step::Pairs => {
+                let work = SCANNED_BLOCK * blocks.len() as u64;
+                self.at = blocks.end;
+                self.scan_pairs(index, blocks);
+                work
+            }
+            Step::Own | Step::Around | Step::Rank => {
+                let work = ROUGH_PART * slots.len() as u64;
+                self.at = slots.end;
+                match self.step {
+                    Step::Own => self.own(asked, index, slots),
+                    Step::Around => self.around(asked, index, slots),
+                    _ => self.rank(index, slots),
+                }
+                work
+            }
+        }
+    }
+
+    fn prepare(&mut self, asked: &Asked<'_>, index: &CandidateIndex) {
+        let slots = index.slots();
+        self.terms = asked.words.rated();
+        self.counts = vec![0; slots];
+        self.words = vec![0.0; slots];
+        self.meaning = vec![0; slots];
+        self.pair = vec![0; slots];
+        let FamiliarityProbe { vector, first_person_vector, weights, .. } = asked.probe;
+        let first_person = first_person_vector.as_ref().filter(|_| weights.own_pair > 0.0);
+        let queries = Queries {
+            sentences: index.sentences().0.query(vector),
+            pairs: index.pairs().query(vector),
+            first_person: first_person.map(|vector| index.pairs().query(vector)),
+        };
+        self.first_person = if queries.first_person.is_some() { vec![0; slots] } else { Vec::new() };
+        self.queries = Some(queries);
+        self.own = vec![f32::MIN; slots];
+        self.smooth = vec![f32::MIN; slots];
+        self.sessions = vec![[(f32::MIN, NONE); SESSION_BEST]; index.sessions()];
+        self.chosen = vec![false; slots];
+        self.best = Some(Channels {
+            all: Best::new(asked.wanted),
+            meaning: Best::new(OF_A_CHANNEL),
+            pair: Best::new(OF_A_CHANNEL),
+            words: Best::new(OF_A_CHANNEL),
+        });
+        // Without a named speaker everyone has the same share.
+        let nobody = asked.speakers.share([0, 0]) as f32;
+        self.speakers = vec![nobody; index.speakers()];
+        for (number, keys) in asked.speakers.names().iter().flat_map(|name| index.speakers_named(*name)) {
+            self.speakers[number as usize] = asked.speakers.share(keys) as f32;
+        }
+        self.lengths = (0..256).map(|words| f64::from(1 + words).ln() as f32).collect();
+    }
+
+    /// Adds the gains of one term to the windows that hold it; returns how many postings it has.
+    fn count_term(&mut self, asked: &Asked<'_>, index: &CandidateIndex) -> usize {
+        let own = self.terms.iter().filter(|(_, own, _)| *own).count();
+        let at = if self.step == Step::Words { self.at } else { own + self.at };
+        let Some((term, _, worth)) = self.terms.get(at).copied() else { return 0 };
+        let Some(stem) = index.stems().get(term) else { return 0 };
+        let postings = stem.parts.len();
+        if self.counted > 0 && self.counted + postings > MOST_POSTINGS {
+            return 0;
+        }
+        self.counted += postings;
+        let features = index.features();
+        for (slot, count) in &stem.parts {
+            let count = u32::from(*count);
+            let mut add = |slot: Slot, times: u32| {
+                let Some(of_slot) = self.counts.get_mut(slot as usize) else { return NONE };
+                if *of_slot == 0 {
+                    self.touched.push(slot);
+                }
+                *of_slot += times * count;
+                slot
+            };
+            let step = |slot: Slot, back: bool| {
+                features.get(slot as usize).map_or(NONE, |f| if back { f.before } else { f.after })
+            };
+            add(*slot, OWN_WORDS);
+            for back in [true, false] {
+                let near = add(step(*slot, back), 1);
+                add(step(near, back), 1);
+            }
+        }
+        let weight = if self.step == Step::Words {
+            1.0
+        } else {
+            asked.probe.weights.synonyms / f64::from(if self.most > 0.0 { self.most } else { 1.0 })
+        };
+        for slot in self.touched.drain(..) {
+            let at = slot as usize;
+            let count = std::mem::take(&mut self.counts[at]);
+            let damping = asked.words.damping(features[at].window);
+            self.words[at] += (weight * bm25::gain(worth, f64::from(count), damping)) as f32;
+        }
+        postings
+    }
+
+    /// Divides the gains of the question's own words by the best, and adds the topics.
+    fn rate_words(&mut self, asked: &Asked<'_>, index: &CandidateIndex) {
+        let weights = &asked.probe.weights;
+        self.most = self.words.iter().copied().fold(0.0, f32::max);
+        if self.most > 0.0 {
+            let scale = weights.words as f32 / self.most;
+            self.words.iter_mut().for_each(|words| *words *= scale);
+        }
+        if weights.own_words > 0.0 {
+            for (term, share) in asked.topics.shares() {
+                let add = (weights.own_words * share) as f32;
+                let parts = index.stems().get(term).map_or(&[][..], |stem| stem.parts.as_slice());
+                parts.iter().for_each(|(slot, _)| self.words[*slot as usize] += add);
+            }
+        }
+    }
+
+    fn scan_sentences(&mut self, index: &CandidateIndex, blocks: std::ops::Range<usize>) {
+        let Some(queries) = &self.queries else { return };
+        let (codes, slots) = index.sentences();
+        let mut sums = [0; BLOCK_ROWS];
+        for block in blocks {
+            codes.scan(&queries.sentences, block, &mut sums);
+            for (slot, sum) in slots.iter().skip(block * BLOCK_ROWS).zip(sums) {
+                if let Some(best) = self.meaning.get_mut(*slot as usize) {
+                    *best = sum.max(*best);
+                }
+            }
+        }
+    }
+
+    fn scan_pairs(&mut self, index: &CandidateIndex, blocks: std::ops::Range<usize>) {
+        let Some(queries) = &self.queries else { return };
+        let codes = index.pairs();
+        let mut sums = [0; BLOCK_ROWS];
+        for block in blocks {
+            let first = block * BLOCK_ROWS;
+            let rows =
+                [(Some(&queries.pairs), &mut self.pair), (queries.first_person.as_ref(), &mut self.first_person)];
+            for (query, of_slot) in rows {
+                let Some(query) = query else { continue };
+                codes.scan(query, block, &mut sums);
+                let end = of_slot.len().min(first + BLOCK_ROWS);
+                of_slot[first..end].copy_from_slice(&sums[..end - first]);
+            }
+        }
+    }
+
+    fn own(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: std::ops::Range<usize>) {
+        let (Some(queries), Some(channels)) = (&self.queries, &mut self.best) else { return };
+        let (w, features) = (&asked.probe.weights, index.features());
+        let [meaning, pair, trio, own_pair] = [w.meaning, w.pair, w.trio, w.own_pair].map(|weight| weight as f32);
+        let [speaker, reply, month_weight, asks] = [w.speaker, w.reply, w.month, w.asks].map(|weight| weight as f32);
+        let [opener, quotes, names, length] = [w.opener, w.quotes, w.names, w.length].map(|weight| weight as f32);
+        let times = if asked.probe.asks_time { w.times_asked } else { w.times } as f32;
+        let said_in = |at: i32| {
+            let named = |(year, named): &(Option<i16>, i8)| match year {
+                Some(year) => at == month(*year, *named),
+                None => at.rem_euclid(12) + 1 == i32::from(*named),
+            };
+            asked.probe.months.iter().any(named)
+        };
+        for at in slots {
+            let f: &Features = &features[at];
+            if !f.has(LIVE) {
+                continue;
+            }
+            let sentence = queries.sentences.cosine(self.meaning[at]);
+            let pair_of = |at: usize, f: &Features| {
+                if f.has(PAIR) {
+                    queries.pairs.cosine(self.pair[at])
+                } else {
+                    queries.sentences.cosine(self.meaning[at])
+                }
+            };
+            let own = pair_of(at, f);
+            let after = features.get(f.after as usize).map_or(own, |after| pair_of(f.after as usize, after));
+            let mut score = meaning * sentence + pair * own + trio * (own + after) / 2.0 + self.words[at];
+            if let Some(query) = &queries.first_person {
+                score += own_pair * if f.has(PAIR) { query.cosine(self.first_person[at]) } else { sentence };
+            }
+            let before = features.get(f.before as usize);
+            let replies = before.is_some_and(|before| before.has(ASKS));
+            score += self.speakers[f.speaker as usize] * (speaker + if replies { reply } else { 0.0 });
+            if !asked.probe.months.is_empty() && said_in(f.month) {
+                score += month_weight;
+            }
+            score += times * f32::from(f.times) + names * f32::from(f.names);
+            score += length * self.lengths[usize::from(f.length)];
+            for (set, weight) in [(f.has(ASKS), -asks), (f.has(QUOTES), quotes), (before.is_none(), opener)] {
+                if set {
+                    score += weight;
+                }
+            }
+            self.own[at] = score;
+            channels.meaning.add(sentence, at as Slot);
+            channels.pair.add(own, at as Slot);
+            if self.words[at] > 0.0 {
+                channels.words.add(self.words[at], at as Slot);
+            }
+        }
+    }
+
+    fn around(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: std::ops::Range<usize>) {
+        let features = index.features();
+        let shares = [asked.probe.weights.next_turn as f32, asked.probe.weights.second_turn as f32];
+        for at in slots {
+            let f = &features[at];
+            if !f.has(LIVE) {
+                continue;
+            }
+            let mut score = self.own[at];
+            let (mut before, mut after) = (f.before, f.after);
+            for share in shares {
+                let of = |slot: Slot| self.own.get(slot as usize).copied();
+                let best = match (of(before), of(after)) {
+                    (Some(one), Some(other)) => one.max(other),
+                    (one, other) => one.or(other).unwrap_or(0.0),
+                };
+                score += share * best;
+                before = features.get(before as usize).map_or(NONE, |f| f.before);
+                after = features.get(after as usize).map_or(NONE, |f| f.after);
+            }
+            self.smooth[at] = score;
+            let best = &mut self.sessions[f.session as usize];
+            let place = best.partition_point(|(other, _)| *other >= score);
+            if place < SESSION_BEST {
+                best[place..].rotate_right(1);
+                best[place] = (score, at as Slot);
+            }
+        }
+    }
+
+    fn rank(&mut self, index: &CandidateIndex, slots: std::ops::Range<usize>) {
+        let Some(channels) = &mut self.best else { return };
+        for (at, f) in slots.clone().zip(&index.features()[slots]) {
+            if f.has(LIVE) {
+                channels.all.add(self.smooth[at] + self.session_shares[f.session as usize], at as Slot);
+            }
+        }
+    }
+
+    /// The best by the whole score and by each channel, what the edges of the very best lead to, and the
+    /// parts around all of them.
+    fn choose(
+        &mut self,
+        asked: &Asked<'_>,
+        index: &CandidateIndex,
+        linked: &dyn Fn(UnitId) -> Vec<Slot>,
+    ) -> Vec<ChosenPart> {
+        let Some(Channels { all, meaning, pair, words }) = self.best.take() else { return Vec::new() };
+        let key = |slot: Slot| index.place(slot).map(|place| place.key);
+        let all = all.finish(key);
+        let mut anchors: Vec<UnitId> = Vec::new();
+        for (_, _, unit, _) in all.iter().filter_map(|slot| key(*slot)) {
+            if anchors.len() == asked.probe.linked_units {
+                break;
+            }
+            if !anchors.contains(&unit) {
+                anchors.push(unit);
+            }
+        }
+        all.iter().for_each(|slot| self.chosen[*slot as usize] = true);
+        let mut linked: Vec<Slot> = anchors.into_iter().flat_map(linked).collect();
+        linked.retain(|slot| !std::mem::replace(&mut self.chosen[*slot as usize], true));
+        all.iter().chain(&linked).for_each(|slot| self.chosen[*slot as usize] = false);
+        // They take the places of the last, so that there are as many candidates with edges as without.
+        let mut chosen = all;
+        chosen.truncate(asked.wanted.saturating_sub(linked.len()).max(asked.probe.scale_parts));
+        chosen.extend(linked);
+        chosen.extend([meaning, pair, words].into_iter().flat_map(|best| best.finish(key)));
+        chosen.retain(|slot| !std::mem::replace(&mut self.chosen[*slot as usize], true));
+        let mut context = vec![false; index.slots()];
+        let mut around: Vec<Slot> = Vec::new();
+        for slot in &chosen {
+            for back in [true, false] {
+                let mut near = *slot;
+                for _ in 0..CONTEXT {
+                    let of = index.features().get(near as usize);
+                    near = of.map_or(NONE, |f| if back { f.before } else { f.after });
+                    if near == NONE {
+                        break;
+                    }
+                    if !self.chosen[near as usize] && !std::mem::replace(&mut context[near as usize], true) {
+                        around.push(near);
+                    }
+                }
+            }
+        }
+        let part =
+            |slot: Slot, context: Option<f64>| Some(ChosenPart { key: key(slot)?, slot, follows: false, context });
+        let of_context = around.into_iter().filter_map(|slot| part(slot, Some(f64::from(self.own[slot as usize]))));
+        let mut parts: Vec<ChosenPart> = chosen.into_iter().filter_map(|slot| part(slot, None)).collect();
+        parts.extend(of_context);
+        parts.sort_unstable_by_key(|part| part.key);
+        for at in 1..parts.len() {
+            let before = index.features()[parts[at].slot as usize].before;
+            parts[at].follows = before == parts[at - 1].slot;
+        }
+        parts
+    }
+}
+
+/// A share of the mean of a session's best parts.
+fn session_share(probe: &FamiliarityProbe, best: &[(f32, Slot)]) -> f32 {
+    let best = best.iter().filter(|(_, slot)| *slot != NONE);
+    let (sum, count) = best.fold((0.0, 0.0), |(sum, count), (score, _)| (sum + score, count + 1.0));
+    probe.weights.session as f32 * sum / f32::max(count, 1.0)
+}
+
+/// The best of many scores. All that tie with the last are kept until the end.
+struct Best {
+    wanted: usize,
+    least: f32,
+    found: Vec<(f32, Slot)>,
+    trim_at: usize,
+}
+
+impl Best {
+    fn new(wanted: usize) -> Self {
+        Self { wanted, least: f32::NEG_INFINITY, found: Vec::new(), trim_at: 4 * wanted }
+    }
+
+    fn add(&mut self, score: f32, slot: Slot) {
+        if score >= self.least {
+            self.found.push((score, slot));
+            if self.found.len() > self.trim_at {
+                self.trim();
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        if self.wanted == 0 || self.found.len() <= self.wanted {
+            return;
+        }
+        let (_, last, _) = self.found.select_nth_unstable_by(self.wanted - 1, |a, b| b.0.total_cmp(&a.0));
+        let least = last.0;
+        self.least = least;
+        self.found.retain(|(score, _)| *score >= least);
+        self.trim_at = (4 * self.wanted).max(2 * self.found.len());
+    }
+
+    /// The best, in order; those of one score in the order of their keys.
+    fn finish<K: Ord>(mut self, key: impl Fn(Slot) -> K) -> Vec<Slot> {
+        self.trim();
+        self.found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| key(a.1).cmp(&key(b.1))));
+        self.found.truncate(self.wanted);
+        self.found.into_iter().map(|(_, slot)| slot).collect()
+    }
+}

@@ -1,0 +1,121 @@
+//! The parts that hold a stem, and in how many windows it occurs.
+//!
+//! In: parts that are linked to or taken out of their session, with the parts around them. Out: by stem
+//! its parts with counts, and the number of windows that hold it. A window is a part with two parts on
+//! either side. Everything is a function of the set of parts.
+
+use std::{collections::HashMap, hash::BuildHasherDefault};
+
+use super::{
+    indexed_part::Slot,
+    live::IdHasher,
+    words::{Bag, TermKey},
+};
+
+/// What is known of a stem.
+#[derive(Debug, Default)]
+pub(super) struct Stem {
+    /// The parts that hold it, with its count, in no order.
+    pub parts: Vec<(Slot, u16)>,
+    /// How many windows hold it.
+    pub windows: u32,
+}
+
+/// Postings by stem.
+#[derive(Debug, Default)]
+pub(super) struct StemPostings {
+    stems: HashMap<TermKey, Stem, BuildHasherDefault<IdHasher>>,
+}
+
+/// Whether a part comes or goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It comes.
+    Insert,
+    /// It goes.
+    Delete,
+}
+
+/// How the window of another part changes when a part comes: which parts stay in it, and which one
+/// the newcomer pushes out. The reverse when the part goes.
+pub(super) struct OtherWindow<'b> {
+    /// The words of those that stay.
+    pub stay: Vec<&'b Bag>,
+    /// The words of the one that is pushed out.
+    pub pushed_out: Option<&'b Bag>,
+}
+
+impl StemPostings {
+    /// What is known of a stem; none where no part holds it.
+    pub(super) fn get(&self, term: TermKey) -> Option<&Stem> {
+        self.stems.get(&term)
+    }
+
+    /// A part with these words comes or goes; `window` has the words of its own window.
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        slot: Slot,
+        bag: &Bag,
+        window: &[&Bag],
+        others: &[OtherWindow<'_>],
+    ) {
+        for (term, count) in bag.terms() {
+            let stem = self.stems.entry(term).or_default();
+            match change {
+                Change::Insert => stem.parts.push((slot, count)),
+                Change::Delete => {
+                    // What was added last is deleted most often.
+                    if let Some(at) = stem.parts.iter().rposition(|(other, _)| *other == slot) {
+                        stem.parts.swap_remove(at);
+                    }
+                }
+            }
+        }
+        for (at, of_window) in window.iter().enumerate() {
+            for (term, _) in of_window.terms() {
+                if !held(&window[..at], term) {
+                    self.count(term, change == Change::Insert);
+                }
+            }
+        }
+        for OtherWindow { stay, pushed_out } in others {
+            for (term, _) in bag.terms() {
+                if !held(stay, term) && !pushed_out.is_some_and(|out| out.count(term) > 0) {
+                    self.count(term, change == Change::Insert);
+                }
+            }
+            for (term, _) in pushed_out.iter().flat_map(|out| out.terms()) {
+                if !held(stay, term) && bag.count(term) == 0 {
+                    self.count(term, change == Change::Delete);
+                }
+            }
+        }
+    }
+
+    /// One window more or less holds a stem.
+    fn count(&mut self, term: TermKey, more: bool) {
+        let stem = self.stems.entry(term).or_default();
+        stem.windows = if more { stem.windows + 1 } else { stem.windows.saturating_sub(1) };
+        if stem.windows == 0 && stem.parts.is_empty() {
+            self.stems.remove(&term);
+        }
+    }
+
+    /// Each stem with its parts in order and its windows, in the order of stems.
+    #[cfg(test)]
+    pub(super) fn listed<K: Ord>(&self, key: impl Fn(Slot) -> K) -> Vec<(TermKey, Vec<(K, u16)>, u32)> {
+        let listed = |(term, stem): (&TermKey, &Stem)| {
+            let mut parts: Vec<(K, u16)> = stem.parts.iter().map(|(slot, count)| (key(*slot), *count)).collect();
+            parts.sort();
+            (*term, parts, stem.windows)
+        };
+        let mut all: Vec<_> = self.stems.iter().map(listed).collect();
+        all.sort_by_key(|(term, ..)| *term);
+        all
+    }
+}
+
+fn held(bags: &[&Bag], term: TermKey) -> bool {
+    bags.iter().any(|bag| bag.count(term) > 0)
+}
