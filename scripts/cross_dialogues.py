@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """Merges dialogues of LoCoMo by two into channels in which they cross, and keeps their questions.
 
-    cross_dialogues.py locomo10.json crossed.json [--apart] ID ID [ID ID ...]
+    cross_dialogues.py locomo10.json crossed.json [apart] ID ID [ID ID ...]
 
 Session n of a channel holds the turns of session n of both dialogues, mixed at random (seeded) in runs of one to
-three, under the date of the first. With --apart the same turns stand in sessions of their own instead.
+three, under the date of the first. With the word apart the same turns stand in sessions of their own instead.
 """
 import json
 import random
 import sys
 
-arguments = [argument for argument in sys.argv[1:] if argument != "--apart"]
+arguments = [argument for argument in sys.argv[1:] if argument != "apart"]
 source, target, *names = arguments
-apart = "--apart" in sys.argv
+apart = "apart" in sys.argv
 dialogues = {dialogue["sample_id"]: dialogue for dialogue in json.load(open(source))}
 dice = random.Random(1)
 
