@@ -156,7 +156,7 @@ impl Setting<'_> {
             next.ready();
             self.answer(&mut client);
         }
-        let (moved, made) = (median(&mut moves.clone()), median(&mut makes.clone()));
+        let (moved, made) = (median(&moves), median(&makes));
         println!(
             "{name}: the first answer {moved:.1} s after the holder was killed (each round: {}); the session timeout is \
              {session} s, and the memory is made in {made:.1} s: {} their sum",

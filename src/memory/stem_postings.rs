@@ -4,6 +4,8 @@
 //! its parts with counts, and the number of windows that hold it. A window is a part with two parts on
 //! either side. Everything is a function of the set of parts.
 
+#[cfg(test)]
+use std::collections::BTreeMap;
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
 use super::{
@@ -20,6 +22,10 @@ pub(super) struct Stem {
     /// How many windows hold it.
     pub windows: u32,
 }
+
+/// The parts of a stem in order, with its count in each, and its windows.
+#[cfg(test)]
+type ListedStem<K> = (Vec<(K, u16)>, u32);
 
 /// Postings by stem.
 #[derive(Debug, Default)]
@@ -102,17 +108,15 @@ impl StemPostings {
         }
     }
 
-    /// Each stem with its parts in order and its windows, in the order of stems.
+    /// Each stem with its parts in order and its windows.
     #[cfg(test)]
-    pub(super) fn listed<K: Ord>(&self, key: impl Fn(Slot) -> K) -> Vec<(TermKey, Vec<(K, u16)>, u32)> {
+    pub(super) fn listed<K: Ord>(&self, key: impl Fn(Slot) -> K) -> BTreeMap<TermKey, ListedStem<K>> {
         let listed = |(term, stem): (&TermKey, &Stem)| {
             let mut parts: Vec<(K, u16)> = stem.parts.iter().map(|(slot, count)| (key(*slot), *count)).collect();
             parts.sort();
-            (*term, parts, stem.windows)
+            (*term, (parts, stem.windows))
         };
-        let mut all: Vec<_> = self.stems.iter().map(listed).collect();
-        all.sort_by_key(|(term, ..)| *term);
-        all
+        self.stems.iter().map(listed).collect()
     }
 }
 
