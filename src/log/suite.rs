@@ -155,7 +155,9 @@ fn a_read_is_limited_and_starts_anywhere(log: &dyn Log) {
 
 fn a_key_written_again_is_replaced(log: &dyn Log) {
     log.commit(&transaction(0, &[("a", Some("1")), ("b", Some("1"))])).unwrap();
-    let before = log.end(Topic::Memory, 0).unwrap();
+    // A busy broker may state the end of a moment ago, so what was read says where the next record can lie.
+    assert_eq!(live_values(log, 0).len(), 2);
+    let before = all(log, Topic::Memory, 0, 0).last().unwrap().offset + 1;
     log.commit(&transaction(0, &[("a", Some("2"))])).unwrap();
     assert_eq!(live_values(log, 0), pairs(&[("a", "2"), ("b", "1")]));
     let late = all(log, Topic::Memory, 0, before);
