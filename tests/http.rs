@@ -252,12 +252,8 @@ fn an_address_that_cannot_be_served_is_refused() {
     }
     let kafka =
         "version = 1\nhttp.listen = \"127.0.0.1:1\"\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"127.0.0.1:1\"\n";
-    for (more, word) in
-        [("roles = [\"extract\"]", "\"serve\" to roles"), ("serve.hold = \"assigned\"", "serve.hold = \"all\"")]
-    {
-        let wrong = Pipeline::parse(&format!("{kafka}{more}")).unwrap_err();
-        assert!(wrong.contains("http.listen") && wrong.contains(word), "{wrong}");
-    }
+    let wrong = Pipeline::parse(&format!("{kafka}roles = [\"extract\"]")).unwrap_err();
+    assert!(wrong.contains("http.listen") && wrong.contains("\"serve\" to roles"), "{wrong}");
     let home = tempfile::tempdir().unwrap();
     let log = home.path().join("log");
     let refused = ripplemem(&["serve", "--listen", "0.0.0.0:0", "--data", log.to_str().unwrap()]);
