@@ -46,11 +46,11 @@
 //! | [`sync`] | What happens to a lock whose holder panicked? |
 //!
 //! Cargo features, all of them default but the last: `cli` is the program; `kafka` the log on Kafka and
-//! the service there; `eval` the evaluation; `live` the sources that follow chat platforms; `mcp` the tools for
-//! agents; `qwen3` runs Qwen3-Embedding on this machine.
+//! the service there; `eval` the evaluation; `imessage` the reader of Messages' database; `live` the sources
+//! that follow chat platforms; `mcp` the tools for agents; `qwen3` runs Qwen3-Embedding on this machine.
 
 #![cfg_attr(
-    not(all(feature = "kafka", feature = "live", feature = "mcp")),
+    not(all(feature = "imessage", feature = "kafka", feature = "live", feature = "mcp")),
     allow(
         dead_code,
         unused_imports,

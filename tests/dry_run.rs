@@ -3,9 +3,10 @@
 use std::{fs, path::Path};
 
 use ripplemem::{
-    config::Pipeline,
+    config::{Pipeline, SourceSettings},
     log::{EmbeddedLog, Log, Topic},
     model::DeadLetter,
+    source,
 };
 use serde_json::{Value, json};
 
@@ -137,6 +138,54 @@ fn an_export_is_ingested_as_its_dry_run_said() {
         letters.iter().map(|r| serde_json::from_slice(r.value.as_deref().unwrap()).unwrap()).collect();
     assert_eq!(letters.len(), 1, "{letters:?}");
     assert!(letters[0].origin.ends_with("general/2024-05-01.json:1"), "{letters:?}");
+}
+
+/// Messages' database, ingested twice: the second time changes nothing.
+#[test]
+fn messages_database_is_ingested_as_its_dry_run_said_and_again_without_effect() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("chat.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let may = 736_250_400_i64 * 1_000_000_000;
+    database
+        .execute_batch(&format!(
+            "CREATE TABLE handle (ROWID INTEGER PRIMARY KEY, id TEXT);
+             CREATE TABLE message (ROWID INTEGER PRIMARY KEY, guid TEXT, text TEXT, handle_id INTEGER, date INTEGER,
+                 is_from_me INTEGER, date_edited INTEGER, associated_message_type INTEGER, attributedBody BLOB);
+             CREATE TABLE chat_message_join (chat_id INTEGER, message_id INTEGER);
+             INSERT INTO handle VALUES (1, '+15550100');
+             INSERT INTO message VALUES (1, 'A', 'I moved to Lisbon', 1, {may}, 0, 0, 0, NULL),
+                 (2, 'B', 'Lovely', 0, {may} + 60000000000, 1, {may} + 90000000000, 0, NULL),
+                 (3, 'C', 'Loved it', 0, {may} + 61000000000, 1, 0, 2000, NULL),
+                 (4, 'D', NULL, 1, {may} + 62000000000, 0, 0, 0, x'00');
+             INSERT INTO chat_message_join VALUES (1, 1), (1, 2), (1, 3), (1, 4);"
+        ))
+        .unwrap();
+    let (code, text) = dry_run(&["auto", path.to_str().unwrap(), "--bank", "me"], home.path());
+    assert_eq!(code, 3, "{text}");
+    for expected in [
+        "2 turns in 1 bank from iMessage",
+        "edits         1",
+        "skipped       1: 1 unsupported",
+        "chat.db: message 4)",
+        "+15550100 (1)",
+        "Me (1)",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    let pipeline = super::support::pipeline(home.path(), "");
+    let mut service = super::support::open(&pipeline);
+    let mut settings = SourceSettings::new("imessage", &path);
+    settings.bank = "me".to_owned();
+    let mut ingest = || {
+        let mut source = source::open(&settings).unwrap();
+        service.ingest(&mut *source, &mut |_| {}).unwrap();
+        super::support::census(&service)
+    };
+    let first = ingest();
+    assert_eq!(ingest(), first);
+    let answer = super::support::ask(&service, "me", "Where did +15550100 move?");
+    assert!(answer.context.contains("Lisbon"), "{}", answer.context);
 }
 
 #[test]

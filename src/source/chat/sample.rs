@@ -33,6 +33,11 @@ impl Sample {
         self.tree.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
+    /// The path itself.
+    pub(crate) fn path(&self) -> &Path {
+        self.tree.path()
+    }
+
     /// Whether it is one file, and no directory or archive.
     pub(crate) fn is_file(&self) -> bool {
         self.tree.is_file()

@@ -1,17 +1,23 @@
-//! Messages from imessage-exporter's text files.
+//! What a path holds, and messages from imessage-exporter's text files.
 //!
-//! In: one or several files, each a conversation. Out: items in the files' order. A message begins with
-//! a date behind a blank line. The copy of an answer below the message that it answers is skipped, and
-//! tells which message the answer belongs to when that comes at its own time.
+//! In: a database, which `database` reads, or one or several texts, each a conversation. Out: the texts'
+//! items in the files' order. A message begins with a date behind a blank line. The copy of an answer below
+//! the message that it answers is skipped, and tells which message the answer belongs to when that comes at
+//! its own time.
 
 use std::{
     collections::{HashMap, VecDeque},
+    io::Read,
     path::PathBuf,
     sync::Arc,
 };
 
 use jiff::civil::DateTime;
 
+#[cfg(feature = "imessage")]
+use super::database;
+#[cfg(not(feature = "imessage"))]
+use super::without_database as database;
 use super::{
     block::{Block, header},
     time::date_time,
@@ -32,11 +38,11 @@ use crate::{
 /// iMessage's conversations.
 pub(in crate::source) const FORMAT: SourceFormat = SourceFormat {
     name: "imessage",
-    about: "iMessage: the folder or a file of `imessage-exporter -f txt`",
+    about: "iMessage: Messages' chat.db, or the folder or a file of `imessage-exporter -f txt`",
     standard_input: false,
     only: Some("conversations"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Imessage::open(settings)?))),
+    open: Opener::Chat(open),
 };
 
 /// Longest message that is kept; a turn holds less.
@@ -50,8 +56,7 @@ const DATABASE: &[u8] = b"SQLite format 3\0";
 
 fn looks_like(sample: &Sample) -> bool {
     if sample.is_file() {
-        return is_database(&sample.name(), sample.head().as_bytes())
-            || (is_text(&sample.name()) && begins_like_one(sample.head()));
+        return is_database(sample) || (is_text(&sample.name()) && begins_like_one(sample.head()));
     }
     sample.entries().filter(|entry| is_text(entry)).take(5).any(|entry| begins_like_one(&sample.head_of(entry)))
 }
@@ -64,14 +69,33 @@ fn is_text(entry: &str) -> bool {
     entry.to_lowercase().ends_with(".txt")
 }
 
-/// Apple's own database, by a name that Apple or a backup gives it.
-fn is_database(name: &str, head: &[u8]) -> bool {
-    let name = name.to_lowercase();
-    head.starts_with(DATABASE) && (name.contains("chat") || name.contains("sms") || name.contains("message"))
+/// Messages' own database, by its tables, or by a name that Apple or a backup gives it: of a new one, the
+/// tables may stand in the log beside it.
+fn is_database(sample: &Sample) -> bool {
+    let name = sample.name().to_lowercase();
+    sample.head().as_bytes().starts_with(DATABASE)
+        && (matches!(name.as_str(), "chat.db" | "sms.db") || database::is_messages(sample.path()))
+}
+
+/// Opens a database or an export.
+///
+/// # Errors
+/// [`SourceError`] when it cannot be read, or is neither.
+pub(super) fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
+    let tree = Tree::open(&settings.path)?;
+    if let (true, Some(file)) = (tree.is_file(), tree.entries().first()) {
+        let mut head = Vec::new();
+        let read = tree.read(&file.name)?.take(DATABASE.len() as u64).read_to_end(&mut head);
+        read.map_err(|e| tree.unreadable(&file.name, 0, e))?;
+        if head == DATABASE {
+            return database::open(settings);
+        }
+    }
+    Ok(Box::new(Imessage::open(settings, tree)?))
 }
 
 /// Conversations that are read one after another.
-pub(super) struct Imessage {
+struct Imessage {
     path: PathBuf,
     tree: Tree,
     zone: Zone,
@@ -116,11 +140,10 @@ impl Imessage {
     /// Opens an export.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be read, is Apple's database, or holds no text of the exporter.
-    pub(super) fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
+    /// [`SourceError`] when it cannot be read, or holds no text of the exporter.
+    fn open(settings: &SourceSettings, tree: Tree) -> Result<Self, SourceError> {
         let path = settings.path.clone();
         let zone = Zone::parse(&settings.zone)?;
-        let tree = Tree::open(&path)?;
         let format = |problem: &str, remedy| SourceError::Format {
             path: path.clone(),
             line: 1,
@@ -150,8 +173,8 @@ impl Imessage {
         }
         if files.is_empty() && has_database {
             return Err(format(
-                "this is Messages' database, which is not read",
-                "run `imessage-exporter -f txt -p chat.db -o FOLDER` (https://github.com/ReagentX/imessage-exporter) and name the folder",
+                "Messages' database lies in it, and no text of imessage-exporter",
+                "name the database itself, unpacked, such as FOLDER/chat.db",
             ));
         }
         if files.is_empty() {

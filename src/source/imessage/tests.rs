@@ -2,21 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::reader::{FORMAT, Imessage};
+use super::reader::{FORMAT, open};
 use crate::{
     config::SourceSettings,
-    source::{
-        SourceError,
-        chat::{
-            ChatItem, ChatReader, Privacy, Sample,
-            transcript::{file_items, folder, ids, items, transcript},
-        },
+    source::chat::{
+        ChatItem, Privacy, Sample,
+        transcript::{file_items, folder, ids, items, transcript},
     },
 };
-
-fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
-    Ok(Box::new(Imessage::open(settings)?))
-}
 
 fn check(content: &str, expected: &[&str]) {
     assert_eq!(transcript(&file_items(&open, "Ann.txt", content)), expected, "{content}");
@@ -142,20 +135,23 @@ fn a_folder_of_all_conversations_is_private() {
 }
 
 #[test]
-fn the_database_is_an_error_that_names_the_exporter() {
-    for (name, content, expected) in [
+fn what_is_neither_a_text_nor_a_database_is_an_error_that_says_what_to_name() {
+    for (name, content, in_folder, expected) in [
+        ("chat.db", "SQLite format 3\0 and more", false, "file is not a database; copy chat.db anew"),
+        ("chat.db", "SQLite format 3\0 and more", true, "Messages' database lies in it"),
         (
-            "chat.db",
-            "SQLite format 3\0 and more",
-            "this is Messages' database, which is not read; run `imessage-exporter -f txt",
+            "chat.json",
+            "[{\"ROWID\": \"1\"}]",
+            false,
+            "no text begins with a date such as \"May 17, 2022  5:29:42 PM\"; run",
         ),
-        ("chat.json", "[{\"ROWID\": \"1\"}]", "no text begins with a date such as \"May 17, 2022  5:29:42 PM\"; run"),
+        ("chat.json", "[{\"ROWID\": \"1\"}]", true, "no text begins with a date"),
     ] {
         let folder = folder(&[(name, content)]);
-        for path in [folder.path().join(name), folder.path().to_owned()] {
-            let error = Imessage::open(&SourceSettings::new("imessage", path)).err().unwrap().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
+        let path = if in_folder { folder.path().to_owned() } else { folder.path().join(name) };
+        let error = open(&SourceSettings::new("imessage", path)).err().unwrap().to_string();
+        let is_refused = cfg!(not(feature = "imessage")) && error.contains("without the feature `imessage`");
+        assert!(error.contains(expected) || is_refused, "{error}");
     }
 }
 

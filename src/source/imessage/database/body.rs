@@ -1,0 +1,68 @@
+//! The words of a message that are archived in `attributedBody`.
+//!
+//! In: any bytes. Out: the first `NSString` of Apple's typedstream, or why there is none. Never panics,
+//! and never reads behind the bytes.
+
+/// How a typedstream begins: its version, its name, and the system's version.
+const HEADER: &[u8] = b"\x04\x0bstreamtyped";
+/// The name of the class whose first object holds the words. `NSMutableString` inherits from it, so its
+/// archive has this name, too.
+const CLASS: &[u8] = b"\x08NSString";
+/// Before the words: a new type, one letter long, `+` for bytes.
+const BYTES: &[u8] = b"\x84\x01+";
+/// How far behind the class's name its words may begin.
+const NEAR: usize = 16;
+/// Behind the words: the end of the object.
+const END: u8 = 0x86;
+
+/// Why no words were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BodyError {
+    #[error("attributedBody is no typedstream; the message cannot be read")]
+    Header,
+    #[error("attributedBody holds no string; the message cannot be read")]
+    NoString,
+    #[error("attributedBody ends before its string does, or the string is too long; the message cannot be read")]
+    Cut,
+    #[error("the string of attributedBody is not UTF-8; the message cannot be read")]
+    Utf8,
+}
+
+/// The words of an archived string.
+///
+/// # Errors
+/// [`BodyError`] when there are none that can be read.
+pub(super) fn words(body: &[u8]) -> Result<&str, BodyError> {
+    let rest = body.strip_prefix(HEADER).ok_or(BodyError::Header)?;
+    let rest = behind(rest, CLASS, rest.len()).ok_or(BodyError::NoString)?;
+    let rest = behind(rest, BYTES, NEAR).ok_or(BodyError::NoString)?;
+    let (length, rest) = length(rest).ok_or(BodyError::Cut)?;
+    let (words, rest) = rest.split_at_checked(length).ok_or(BodyError::Cut)?;
+    if rest.first() != Some(&END) {
+        return Err(BodyError::Cut);
+    }
+    std::str::from_utf8(words).map_err(|_| BodyError::Utf8)
+}
+
+/// What follows the first `mark` that begins within `near` bytes.
+fn behind<'a>(bytes: &'a [u8], mark: &[u8], near: usize) -> Option<&'a [u8]> {
+    let at = bytes.windows(mark.len()).take(near).position(|window| window == mark)?;
+    bytes.get(at + mark.len()..)
+}
+
+/// A length, and what follows it: one byte, or `0x81` and two bytes, or `0x82` and four, lowest first.
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (first, rest) = bytes.split_first()?;
+    match first {
+        0..=0x7f => Some((usize::from(*first), rest)),
+        0x81 => {
+            let (length, rest) = rest.split_first_chunk::<2>()?;
+            Some((usize::from(u16::from_le_bytes(*length)), rest))
+        }
+        0x82 => {
+            let (length, rest) = rest.split_first_chunk::<4>()?;
+            Some((usize::try_from(u32::from_le_bytes(*length)).ok()?, rest))
+        }
+        _ => None,
+    }
+}
