@@ -230,12 +230,19 @@ impl PartitionReader {
         format!("{}/{}", self.topic, self.partition)
     }
 
-    fn seek(&mut self, cluster: &Cluster, from: u64) -> Result<(), LogError> {
+    /// Reads on from here.
+    pub(super) fn seek(&mut self, cluster: &Cluster, from: u64) -> Result<(), LogError> {
         let mut list = TopicPartitionList::new();
         let failed =
             |e: &KafkaError| cluster.failed(&self.watch, format!("going to offset {from} of {}", self.name()), e);
         list.add_partition_offset(&self.topic, self.partition, Offset::Offset(from as i64)).map_err(|e| failed(&e))?;
         self.consumer.assign(&list).map_err(|e| failed(&e))?;
+        // librdkafka 2.12 ends the process (`rktp_started`) when a partition is assigned again, or the client is
+        // dropped, before it has noted the stop of the assignment before. Its one queue is served in order: the
+        // first answer comes after the stop, the second after the note of it.
+        for _ in 0..2 {
+            self.consumer.assignment().map_err(|e| failed(&e))?;
+        }
         self.next = Some(from);
         self.ended = false;
         Ok(())

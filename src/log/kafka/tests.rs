@@ -12,7 +12,7 @@ use rdkafka::{
     client::DefaultClientContext,
 };
 
-use super::KafkaLog;
+use super::{KafkaLog, partition_reader::PartitionReader};
 use crate::{
     config::{LogSettings, Pipeline},
     log::{Log, LogError, Topic, Transaction, partition_of, suite},
@@ -194,4 +194,18 @@ fn records_of_other_writers_are_read() {
         }
         assert_eq!(at, round as u64 + 1);
     }
+}
+
+/// A reader that is moved again before the client has noted that it was moved ends no process.
+#[test]
+fn a_reader_may_be_moved_again_at_once() {
+    let Some(broker) = Broker::shared("log::kafka::a_reader_may_be_moved_again_at_once") else { return };
+    let log = KafkaLog::open(&settings(&broker, "moved", 1)).unwrap();
+    log.append_turns(&(0..10).map(|n| suite::turn("b", n)).collect::<Vec<_>>()).unwrap();
+    let cluster = log.cluster();
+    let mut reader = PartitionReader::open(cluster, &cluster.topic("turns"), 0, false).unwrap();
+    for round in 0..5_000 {
+        reader.seek(cluster, round % 10).unwrap();
+    }
+    assert_eq!(reader.read(cluster, 3, 2).unwrap().len(), 2);
 }
