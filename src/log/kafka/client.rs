@@ -233,7 +233,8 @@ impl Cluster {
             .set("enable.partition.eof", "false")
             .set("auto.offset.reset", "earliest")
             .set("session.timeout.ms", session_ms.to_string())
-            .set("heartbeat.interval.ms", (session_ms / 4).max(250).to_string())
+            // A member learns of a rebalance with its next heartbeat: while it does not, a shard has no holder.
+            .set("heartbeat.interval.ms", (session_ms / 10).max(250).to_string())
             .set("partition.assignment.strategy", "cooperative-sticky");
         config
     }
