@@ -13,6 +13,7 @@ use super::{
     broker_process::skip,
     event_stream::EventStream,
     http_service::{HttpService, pipeline_file},
+    kafka::wait,
     support::{fails, ripplemem, write},
 };
 
@@ -224,7 +225,10 @@ fn tls_is_served_with_the_certificate_of_the_settings() {
     pipeline_file(home.path(), &format!("{TOKENS}[http]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n"));
     let token = add(home.path(), "agent", "*", &["read"]);
     let service = HttpService::of(home.path());
-    let said = fs::read_to_string(home.path().join("stderr")).unwrap();
+    // The address of this machine's commands is known a moment before the listener says its own.
+    let told = || fs::read_to_string(home.path().join("stderr")).unwrap();
+    wait(&told, || told().contains("https://"));
+    let said = told();
     let address =
         said.split("https://").nth(1).and_then(|rest| rest.split('/').next()).expect("it says where").to_owned();
     assert_ne!(address, service.address, "the commands of this machine have a listener of their own");
