@@ -4,6 +4,7 @@
 
 mod access;
 mod bad_input;
+mod bench;
 mod broker_process;
 mod bucket_process;
 mod buckets;

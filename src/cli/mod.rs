@@ -2,7 +2,7 @@
 //!
 //! In: arguments. Out: results on stdout, messages and progress on stderr, and an exit code.
 //! Each file of a command holds its arguments with their help, and `run`. A new command is a
-//! file, its `mod` line, and its line in the list below.
+//! file (a folder where it is more than one), its `mod` line, and its line in the list below.
 //!
 //! Shared: `command` (the enum and its dispatch), `exit_code`, `output` (stdout and stderr),
 //! `progress_bar`, `pipeline_file`, `memory_arguments`, `source_arguments`, `as_of_argument`,
@@ -24,6 +24,7 @@ mod source_arguments;
 mod usage_table;
 
 mod ask;
+mod bench;
 #[cfg(feature = "eval")]
 mod calibrate;
 #[cfg(feature = "eval")]
@@ -81,6 +82,7 @@ command::commands! {
     digest::Digest,
     #[cfg(feature = "eval")]
     eval::Eval,
+    bench::Bench,
     token::Token,
     tap::Tap,
     replay::Replay,

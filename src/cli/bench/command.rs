@@ -1,0 +1,150 @@
+//! The arguments of `ripplemem bench`, and its steps one after the other.
+//!
+//! In: arguments. Out: the figures on stdout. A step that fails has said why on stderr.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use ripplemem::{
+    config::Pipeline,
+    source::{self, Source},
+};
+use serde::de::DeserializeOwned;
+
+use super::{
+    super::{memory_arguments::pipeline_or_defaults, output::print, source_arguments::SourceArguments},
+    dialogue::Dialogue,
+    figures::{Figures, Subject},
+    measured_source::MeasuredSource,
+    step::Step,
+};
+
+/// Turns of a synthetic dialogue, unless the arguments say how many.
+const TURNS: u64 = 10_000;
+
+/// Measure on this machine how fast a memory takes in turns and answers, and how much room it takes.
+/// Without FORMAT and PATH it measures a synthetic dialogue. Nothing of it stays.
+#[derive(Args)]
+#[command(mut_arg("format", |arg| arg.required(false).requires("path")), mut_arg("path", |arg| arg.required(false)))]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    source: Option<SourceArguments>,
+    /// How many turns: of a file the first ones (all without this option), of the synthetic dialogue 10000.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    turns: Option<u64>,
+    /// Divide the turns into this many banks of the same size, in their order. Without it a file keeps
+    /// its banks, and the synthetic dialogue is one.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    banks: Option<u64>,
+    /// The seed of the synthetic dialogue: the same one gives the same turns.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many questions are asked: turns that ask something.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    questions: u64,
+    /// Make vectors of hashes instead of the pipeline's model: faster, and only the memory is measured.
+    #[arg(long)]
+    hashed: bool,
+    /// A pipeline file, for its settings. Without it, the defaults. Its log and its snapshots stay as they are.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// The step that this process takes.
+    #[arg(long, hide = true)]
+    step: Option<Step>,
+    /// The directory of the steps.
+    #[arg(long, hide = true, requires = "step")]
+    within: Option<PathBuf>,
+}
+
+impl Bench {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let mut pipeline = pipeline_or_defaults(self.pipeline.as_deref())?;
+        if pipeline.llm.is_set() {
+            bail!("llm.endpoint: set, and bench measures without a language model; give a pipeline file without [llm]");
+        }
+        if self.banks.is_some() && self.turns.is_none() && self.source.is_some() {
+            bail!("--banks: needs --turns for a file, so that the banks are of one size");
+        }
+        if self.banks > self.turns.or(Some(TURNS)) {
+            bail!("--banks: more than there are turns; a bank needs at least one");
+        }
+        if self.hashed {
+            "fixed".clone_into(&mut pipeline.embed.model);
+        }
+        match (self.step, self.within.clone()) {
+            (Some(step), Some(within)) => self.take(step, pipeline, &within)?,
+            _ => self.take_all(&pipeline)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Takes one step in this process, and prints what it measured.
+    fn take(self, step: Step, mut pipeline: Pipeline, within: &Path) -> Result<()> {
+        step.prepare(&mut pipeline, within);
+        let questions = self.questions;
+        let measured = match step {
+            Step::Empty => serde_json::to_string(&Step::empty(&pipeline)?)?,
+            Step::Ingest => serde_json::to_string(&Step::ingest(&pipeline, self.measured_source()?, within)?)?,
+            Step::Restore => serde_json::to_string(&Step::restore(&pipeline, within, questions)?)?,
+        };
+        print(&measured)
+    }
+
+    /// Takes every step, each in a process of its own.
+    fn take_all(self, pipeline: &Pipeline) -> Result<()> {
+        let directory = tempfile::tempdir().context("no temporary directory; TMPDIR names another place for it")?;
+        let empty = of_process(Step::Empty, directory.path())?;
+        let ingested = of_process(Step::Ingest, directory.path())?;
+        let restored = of_process(Step::Restore, directory.path())?;
+        let json = self.json;
+        let subject = Subject {
+            source: self.measured_source()?.describe(),
+            model: pipeline.embed.model.clone(),
+            embed_threads: pipeline.embed.threads,
+        };
+        let figures = Figures::of(subject, &empty, ingested, restored);
+        match json {
+            true => print(&format!("{}\n", serde_json::to_string_pretty(&figures)?)),
+            false => print(&figures.table()),
+        }
+    }
+
+    /// The turns that are measured.
+    fn measured_source(self) -> Result<MeasuredSource> {
+        let wanted = usize::try_from(self.questions)?;
+        match self.source {
+            Some(arguments) => {
+                let source = source::open(&arguments.settings())?;
+                Ok(MeasuredSource::new(source, self.turns, self.banks, wanted))
+            }
+            None => {
+                let (turns, banks) = (self.turns.unwrap_or(TURNS), self.banks.unwrap_or(1));
+                let dialogue = Box::new(Dialogue::new(self.seed, turns, banks));
+                Ok(MeasuredSource::new(dialogue, None, None, wanted))
+            }
+        }
+    }
+}
+
+/// What a step measures, in a process with the arguments of this one.
+fn of_process<T: DeserializeOwned>(step: Step, within: &Path) -> Result<T> {
+    let program = std::env::current_exe().context("this program's own file is not known")?;
+    let output = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .args(["--step", step.name(), "--within"])
+        .arg(within)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("no process can be started")?;
+    if !output.status.success() {
+        bail!("the step {:?} did not end well: {}", step.name(), output.status);
+    }
+    serde_json::from_slice(&output.stdout).with_context(|| format!("the step {:?} printed no figures", step.name()))
+}

@@ -1,0 +1,164 @@
+//! A source that is measured: limited to its first turns, divided into banks, counted.
+//!
+//! In: a source. Out: its turns, where banks are asked for under other banks, in their order. Remembers
+//! the first line of a bounded number of turns that ask something, evenly spread. Marks such as the end
+//! of a session are left out where banks change, since they belong to the source's own.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use ripplemem::{
+    model::{Bank, Question, TurnEvent},
+    source::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress},
+};
+
+/// Shortest text that may be asked, in characters: "Why?" asks for nothing that can be found.
+const SHORTEST_QUESTION: usize = 20;
+/// Longest one, so that a pasted document is no question.
+const LONGEST_QUESTION: usize = 400;
+
+/// A source on its way into the memory.
+pub(super) struct MeasuredSource {
+    source: Box<dyn Source>,
+    /// How many turns are read, if not all.
+    limit: Option<u64>,
+    /// Into how many banks they go, if not into their own.
+    banks: Option<u64>,
+    turns: u64,
+    known_banks: BTreeSet<Bank>,
+    asking: Spread,
+    others: Spread,
+}
+
+impl MeasuredSource {
+    /// At most `limit` turns of a source; `wanted` says how many questions are needed.
+    pub(super) fn new(source: Box<dyn Source>, limit: Option<u64>, banks: Option<u64>, wanted: usize) -> Self {
+        let spread = || Spread::new(wanted);
+        let (asking, others) = (spread(), spread());
+        Self { source, limit, banks, turns: 0, known_banks: BTreeSet::new(), asking, others }
+    }
+
+    /// Turns so far.
+    pub(super) fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Banks so far.
+    pub(super) fn banks(&self) -> u64 {
+        self.known_banks.len() as u64
+    }
+
+    /// Turns that ask something; other turns where too few do.
+    pub(super) fn questions(&self) -> Vec<Question> {
+        let missing = self.asking.wanted.saturating_sub(self.asking.found.len());
+        self.asking
+            .found
+            .iter()
+            .take(self.asking.wanted)
+            .chain(self.others.found.iter().take(missing))
+            .cloned()
+            .collect()
+    }
+
+    /// The bank of the next turn, where the banks change.
+    fn bank(&self) -> Option<Bank> {
+        let (banks, limit) = (self.banks?, self.limit?);
+        let number = u128::from(self.turns) * u128::from(banks) / u128::from(limit.max(1));
+        Bank::parse(&format!("bench/{number}")).ok()
+    }
+
+    /// Takes an event; None where it is left out.
+    fn take(&mut self, event: TurnEvent) -> Option<TurnEvent> {
+        let TurnEvent::Turn(mut turn) = event else {
+            return Some(event).filter(|_| self.banks.is_none());
+        };
+        if let Some(bank) = self.bank() {
+            // Two banks may have the same names of turns and of sessions.
+            let within = |name: &str| cut(&format!("{}/{name}", turn.bank));
+            let (id, reply_to, session) =
+                (within(&turn.turn), turn.reply_to.as_deref().map(within), turn.session.as_deref().map(within));
+            (turn.turn, turn.reply_to, turn.session, turn.bank) = (id, reply_to, session, bank);
+        }
+        self.turns += 1;
+        if !self.known_banks.contains(&turn.bank) {
+            self.known_banks.insert(turn.bank.clone());
+        }
+        let text = turn.text.lines().next().unwrap_or_default().trim();
+        if (SHORTEST_QUESTION..=LONGEST_QUESTION).contains(&text.len()) {
+            let to = if text.ends_with('?') { &mut self.asking } else { &mut self.others };
+            to.add(|| Question { bank: turn.bank.clone(), text: text.to_owned(), asked_at: None });
+        }
+        Some(TurnEvent::Turn(turn))
+    }
+}
+
+impl Source for MeasuredSource {
+    fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
+        let left = self.limit.map_or(u64::MAX, |most| most.saturating_sub(self.turns));
+        if left == 0 {
+            return Ok(None);
+        }
+        let limit = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let Some(SourceBatch { events, rejects }) = self.source.next(limit)? else { return Ok(None) };
+        let events = events.into_iter().filter_map(|event| self.take(event)).collect();
+        Ok(Some(SourceBatch { events, rejects }))
+    }
+
+    fn describe(&self) -> String {
+        self.source.describe()
+    }
+
+    fn counts(&self) -> SourceCounts {
+        self.source.counts()
+    }
+
+    fn progress(&self) -> SourceProgress {
+        match self.limit {
+            Some(_) => SourceProgress { done: self.turns, total: self.limit, unit: "turns" },
+            None => self.source.progress(),
+        }
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.source.notice()
+    }
+}
+
+/// A name that fits, with its end rather than its beginning: ends tell names apart.
+fn cut(name: &str) -> String {
+    let from = name.len().saturating_sub(ripplemem::model::MAX_NAME_BYTES);
+    let from = (from..=name.len()).find(|at| name.is_char_boundary(*at)).unwrap_or(name.len());
+    name[from..].to_owned()
+}
+
+/// A bounded number of questions, evenly spread over all that came.
+struct Spread {
+    wanted: usize,
+    /// Every so many is kept.
+    step: u64,
+    seen: u64,
+    found: Vec<Question>,
+}
+
+impl Spread {
+    fn new(wanted: usize) -> Self {
+        Self { wanted, step: 1, seen: 0, found: Vec::new() }
+    }
+
+    fn add(&mut self, question: impl FnOnce() -> Question) {
+        if self.seen.is_multiple_of(self.step) {
+            if self.found.len() >= 2 * self.wanted {
+                let mut at = 0;
+                self.found.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+                self.step *= 2;
+            }
+            if self.seen.is_multiple_of(self.step) {
+                self.found.push(question());
+            }
+        }
+        self.seen += 1;
+    }
+}

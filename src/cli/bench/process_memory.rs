@@ -1,0 +1,49 @@
+//! How much memory this process takes.
+//!
+//! In: nothing. Out: bytes that are resident now, and the most since a mark. None where the system does
+//! not tell, which is everywhere but on Linux.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+/// Time between two looks whether the memory still changes.
+const LOOK: Duration = Duration::from_millis(250);
+/// Longest wait for that.
+const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes in memory now.
+pub(super) fn resident_bytes() -> Option<u64> {
+    field("VmRSS:")
+}
+
+/// Bytes in memory once that changes by less than one in a hundred.
+pub(super) fn settled_bytes() -> Option<u64> {
+    let until = Instant::now() + MOST_WAIT;
+    let mut before = resident_bytes()?;
+    loop {
+        std::thread::sleep(LOOK);
+        let now = resident_bytes()?;
+        if before.abs_diff(now) < now / 100 || Instant::now() > until {
+            return Some(now);
+        }
+        before = now;
+    }
+}
+
+/// The most bytes that were in memory at once since [`mark_peak`].
+pub(super) fn peak_bytes() -> Option<u64> {
+    field("VmHWM:")
+}
+
+/// Forgets the peak so far; whether the system does.
+pub(super) fn mark_peak() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+fn field(name: &str) -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1_024)
+}

@@ -1,0 +1,278 @@
+//! What each process of the bench does.
+//!
+//! In: the settings, and the directory that the steps share. Out: what was measured. `empty` says what a
+//! process takes that remembers one turn and has answered one question. `ingest` fills a log and
+//! writes a snapshot. `restore` opens it again and asks.
+
+use std::{
+    fs, io,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use ripplemem::{
+    config::{LogKind, Pipeline},
+    embed::{self, EmbedderPool, KeptVectors},
+    log::Topic,
+    model::{Bank, EventTime, MemoryRecord, Question, SpannedText, Turn, TurnEvent},
+    pipeline::{Cancellation, Service, unit_texts},
+    source::Source,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    super::{open_memory::print_warnings, output::say, progress_bar::with_progress},
+    measured_source::MeasuredSource,
+    process_memory::{mark_peak, peak_bytes, resident_bytes, settled_bytes},
+};
+
+/// Most texts that the embedder alone is timed with, evenly spread over all.
+const MOST_TEXTS: usize = 4_000;
+/// Records of the log that are read at once.
+const RECORDS_AT_ONCE: usize = 512;
+/// The bank of the turn that opens the model.
+const WARM: &str = "bench-warm";
+/// Where the questions lie between two steps.
+const QUESTIONS: &str = "questions.json";
+
+/// A step of the bench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Step {
+    /// A memory of one turn.
+    Empty,
+    /// The turns into the memory.
+    Ingest,
+    /// From the snapshot, and questions.
+    Restore,
+}
+
+/// What an empty process takes.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Empty {
+    /// Once it has answered.
+    pub resident_bytes: Option<u64>,
+}
+
+/// What the ingestion took.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Ingested {
+    pub turns: u64,
+    pub banks: u64,
+    pub units: u64,
+    /// Texts that went through the model.
+    pub texts: u64,
+    pub seconds: f64,
+    /// Texts a second of the embedder alone.
+    pub alone_texts_per_second: f64,
+    /// With the model open, before the first turn.
+    pub empty_bytes: Option<u64>,
+    pub peak_bytes: Option<u64>,
+    pub settled_bytes: Option<u64>,
+    /// The log with its caches.
+    pub log_bytes: u64,
+    pub snapshot_bytes: u64,
+}
+
+/// What a start from the snapshot took, and the questions after it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Restored {
+    pub seconds: f64,
+    pub units: u64,
+    /// Once the questions are answered.
+    pub resident_bytes: Option<u64>,
+    /// Milliseconds of each question.
+    pub asked_ms: Vec<f64>,
+    /// The same, asked again at once with the vectors of its texts given.
+    pub without_embedding_ms: Vec<f64>,
+}
+
+impl Step {
+    /// The step's name as an argument.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Ingest => "ingest",
+            Self::Restore => "restore",
+        }
+    }
+
+    /// Moves the log and the snapshots below the directory of the steps.
+    pub(super) fn prepare(self, pipeline: &mut Pipeline, within: &Path) {
+        let within = if self == Self::Empty { within.join("empty") } else { within.to_owned() };
+        pipeline.log.kind = LogKind::Embedded;
+        pipeline.log.directory = within.join("log");
+        pipeline.snapshot.directory = within.join("snapshots").to_string_lossy().into_owned();
+    }
+
+    /// What a process takes that holds next to nothing.
+    pub(super) fn empty(pipeline: &Pipeline) -> Result<Empty> {
+        drop(warm(pipeline)?);
+        // Opened again, so that no model is open but that of the questions.
+        let service = open(pipeline)?;
+        let question = Question { bank: Bank::parse(WARM)?, text: "What opens the model?".to_owned(), asked_at: None };
+        ask_all(&service, pipeline, &[question])?;
+        Ok(Empty { resident_bytes: settled_bytes() })
+    }
+
+    /// Fills the log from a source.
+    pub(super) fn ingest(pipeline: &Pipeline, mut source: MeasuredSource, within: &Path) -> Result<Ingested> {
+        if let Some(notice) = source.notice() {
+            say(&notice);
+        }
+        let mut service = warm(pipeline)?;
+        let empty_bytes = settled_bytes();
+        let is_marked = mark_peak();
+        let started = Instant::now();
+        let ingested = with_progress(|progress| service.ingest(&mut source, progress));
+        ingested.with_context(|| source.describe())?;
+        service.answerer().wait_until_visible()?;
+        let seconds = started.elapsed().as_secs_f64();
+        print_warnings(&mut service);
+        if source.turns() == 0 {
+            bail!("{}: no turn can be read from it, so there is nothing to measure", source.describe());
+        }
+        let questions = serde_json::to_string(&source.questions())?;
+        fs::write(within.join(QUESTIONS), questions).context("the temporary directory cannot be written")?;
+        service.snapshot()?;
+        let settled_bytes = settled_bytes();
+        let peak_bytes = peak_bytes().filter(|_| is_marked);
+        let units = units_of(&service)?;
+        let texts = embedded_texts(&service, pipeline)?;
+        drop(service);
+        Ok(Ingested {
+            turns: source.turns(),
+            banks: source.banks(),
+            units,
+            texts: texts.len() as u64,
+            seconds,
+            alone_texts_per_second: alone(pipeline, &texts)?,
+            empty_bytes,
+            peak_bytes,
+            settled_bytes,
+            log_bytes: bytes_below(&pipeline.log.directory)?,
+            snapshot_bytes: bytes_below(Path::new(&pipeline.snapshot.directory))?,
+        })
+    }
+
+    /// Opens what was ingested, and asks.
+    pub(super) fn restore(pipeline: &Pipeline, within: &Path, most: u64) -> Result<Restored> {
+        let questions = fs::read(within.join(QUESTIONS)).context("the questions of the step before it")?;
+        let mut questions: Vec<Question> = serde_json::from_slice(&questions)?;
+        questions.truncate(usize::try_from(most)?);
+        let started = Instant::now();
+        let service = open(pipeline)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let (asked_ms, without_embedding_ms) = ask_all(&service, pipeline, &questions)?;
+        let resident_bytes = settled_bytes().or_else(resident_bytes);
+        Ok(Restored { seconds, units: units_of(&service)?, resident_bytes, asked_ms, without_embedding_ms })
+    }
+}
+
+fn open(pipeline: &Pipeline) -> Result<Service> {
+    let mut service = with_progress(|progress| Service::open(pipeline, progress))?;
+    print_warnings(&mut service);
+    Ok(service)
+}
+
+/// A memory of one turn, whose model is open, with its snapshot.
+fn warm(pipeline: &Pipeline) -> Result<Service> {
+    let mut service = open(pipeline)?;
+    let turn = Turn::new(Bank::parse(WARM)?, "1", "Ann", "This turn opens the model.", EventTime::new(0, 0)?);
+    service.log().append_turns(&[TurnEvent::from(turn)])?;
+    service.catch_up()?;
+    service.snapshot()?;
+    Ok(service)
+}
+
+/// Units of the whole memory but that of [`warm`].
+fn units_of(service: &Service) -> Result<u64> {
+    let all = service.digest(None)?.value.units;
+    Ok(all - service.digest(Some(&Bank::parse(WARM)?))?.value.units)
+}
+
+/// Asks each question twice, the second time with the vectors of the first; the milliseconds of both.
+fn ask_all(service: &Service, pipeline: &Pipeline, questions: &[Question]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let embedders = EmbedderPool::open(&pipeline.embed, &pipeline.model())?;
+    let ask = |question: &Question, kept: &KeptVectors| -> Result<f64> {
+        let started = Instant::now();
+        service.answerer().ask(question, &embedders, Some(kept), &Cancellation::default())?;
+        Ok(milliseconds(started.elapsed()))
+    };
+    // The first answers only fill the caches of the machine.
+    for question in questions.iter().take(questions.len() / 20) {
+        ask(question, &KeptVectors::default())?;
+    }
+    let (mut asked, mut without_embedding) = (Vec::new(), Vec::new());
+    for question in questions {
+        let kept = KeptVectors::default();
+        asked.push(ask(question, &kept)?);
+        without_embedding.push(ask(question, &kept)?);
+    }
+    Ok((asked, without_embedding))
+}
+
+/// The texts of the closed windows, as the path embedded them.
+fn embedded_texts(service: &Service, pipeline: &Pipeline) -> Result<Vec<SpannedText>> {
+    let (template, mut texts) = (pipeline.model().turn_template, Vec::new());
+    for partition in 0..service.log().partitions() {
+        let mut from = 0;
+        loop {
+            let records = service.log().read(Topic::Memory, partition, from, RECORDS_AT_ONCE)?.records;
+            let Some(last) = records.last() else { break };
+            from = last.offset + 1;
+            for value in records.iter().filter_map(|record| record.value.as_deref()) {
+                let record: MemoryRecord = serde_json::from_slice(value)?;
+                if record.bank.as_str() == WARM {
+                    continue;
+                }
+                for unit in &record.units {
+                    let parts: Vec<_> = unit.parts.iter().map(|p| (p.speaker.as_str(), p.text.as_str())).collect();
+                    texts.extend(unit_texts(&pipeline.embed, &template, &parts));
+                }
+            }
+        }
+    }
+    Ok(texts)
+}
+
+/// Texts a second of the embedder alone, in batches of the size that the path uses.
+fn alone(pipeline: &Pipeline, texts: &[SpannedText]) -> Result<f64> {
+    let step = texts.len().div_ceil(MOST_TEXTS).max(1);
+    let texts: Vec<SpannedText> = texts.iter().step_by(step).cloned().collect();
+    let mut embedder = embed::open(&pipeline.embed, &pipeline.model())?;
+    embedder.embed(texts.get(..1).unwrap_or_default())?;
+    let started = Instant::now();
+    for batch in texts.chunks(pipeline.embed.read_turns.max(1)) {
+        embedder.embed(batch)?;
+    }
+    Ok(texts.len() as f64 / started.elapsed().as_secs_f64().max(f64::MIN_POSITIVE))
+}
+
+/// Bytes that the files below a directory take up.
+fn bytes_below(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let of_entry = entry.metadata()?;
+        bytes += if of_entry.is_dir() { bytes_below(&entry.path())? } else { taken_up(&of_entry) };
+    }
+    Ok(bytes)
+}
+
+/// Less than the length of a file that is filled later.
+#[cfg(unix)]
+fn taken_up(file: &fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    file.blocks() * 512
+}
+
+#[cfg(not(unix))]
+fn taken_up(file: &fs::Metadata) -> u64 {
+    file.len()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
