@@ -134,11 +134,11 @@ impl Hub {
     /// The runtime of the thread, which is started where it does not run yet.
     fn run(&self) -> Result<Handle, Problem> {
         let mut running = sync::lock(&self.running);
-        if let Some(running) = &*running {
-            return Ok(running.handle.clone());
-        }
         if *self.closing.borrow() {
             return Err(Problem::new(Code::Failed, "the service ends; ask again"));
+        }
+        if let Some(running) = &*running {
+            return Ok(running.handle.clone());
         }
         let failed = |e: std::io::Error| Problem::new(Code::Failed, format!("no thread for subscriptions: {e}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;

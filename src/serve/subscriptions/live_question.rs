@@ -135,6 +135,10 @@ impl LiveQuestion {
         let mut state = self.state();
         state.slots.retain(|slot| slot.strong_count() > 0);
         state.slots.push(Arc::downgrade(&slot));
+        if state.followers == 0 && state.changed {
+            // The bank changed while nobody followed: the first to come back waits for what it holds now.
+            self.newest.send_modify(|newest| newest.value = Value::Pending);
+        }
         state.followers += 1;
         state.idle_since = None;
         (self.newest.subscribe(), slot)
@@ -263,11 +267,7 @@ impl LiveQuestion {
     }
 
     fn publish(&self, state: &mut State, version: Version) {
-        let before = match &self.newest.borrow().value {
-            Value::Version(before) => Some(Arc::clone(before)),
-            _ => None,
-        };
-        let version = Arc::new(version.after(before.as_deref(), state.last));
+        let version = Arc::new(version.after(state.retained.back().map(Arc::as_ref), state.last));
         state.last = version.number;
         if state.retained.back().is_some_and(|last| last.number == version.number) {
             state.retained.pop_back();

@@ -96,6 +96,21 @@ fn those_who_follow_the_same_question_share_it_and_nobody_asks_for_those_who_lef
 }
 
 #[test]
+fn whoever_comes_back_gets_what_the_bank_holds_now_and_nothing_of_before() {
+    let home = Home::new();
+    home.put("1", "The red kayak is in the boathouse");
+    let mut other = home.follow("Who has the kayak?");
+    assert_eq!(home.names(&mut other), ["snapshot"]);
+    drop(home.follow("Where is the red kayak?"));
+    home.put("2", "Marta took the red kayak");
+    while home.names(&mut other) != ["delta"] {}
+    let mut follower = home.follow("Where is the red kayak?");
+    assert_eq!(home.hub.questions(), 2, "it was still known");
+    let Event::Snapshot(snapshot) = home.next(&mut follower) else { panic!("no snapshot") };
+    assert_eq!(snapshot.units.len(), 2);
+}
+
+#[test]
 fn a_shard_that_is_another_one_now_resets_who_follows_its_banks() {
     let home = Home::new();
     home.put("1", "The red kayak is in the boathouse");
