@@ -39,6 +39,7 @@ mod live_slack;
 mod llm;
 mod mcp;
 mod mcp_conformance;
+mod mcp_follow;
 mod mem0;
 mod model_process;
 mod model_proxy;

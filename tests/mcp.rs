@@ -30,20 +30,20 @@ fn arguments<'a>(pipeline: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Runs a check of `tests/python/mcp_client.py` on a server.
-fn check(python: &Python, name: &str, server: &Value) {
+pub(crate) fn check(python: &Python, name: &str, server: &Value) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/mcp_client.py");
     python.run(&[script.to_str().unwrap(), name, &server.to_string()]);
 }
 
 /// The same for a server on stdin and stdout.
-fn check_stdio(python: &Python, name: &str, arguments: &[&str]) {
+pub(crate) fn check_stdio(python: &Python, name: &str, arguments: &[&str]) {
     check(python, name, &json!({"command": env!("CARGO_BIN_EXE_ripplemem"), "args": arguments}));
 }
 
 #[test]
 fn an_agent_remembers_recalls_and_forgets_over_stdio() {
     let Some(python) = Python::with("mcp", "an_agent_remembers_recalls_and_forgets_over_stdio") else { return };
-    for name in ["each_tool", "descriptions", "errors", "many_at_once", "resources"] {
+    for name in ["each_tool", "descriptions", "errors", "many_at_once", "resources", "follows"] {
         let home = tempfile::tempdir().unwrap();
         check_stdio(&python, name, &arguments(&file(home.path(), ""), &["--bank", "me"]));
     }
@@ -62,6 +62,7 @@ fn an_agent_remembers_recalls_and_forgets_over_http() {
         ("errors", "?bank=me"),
         ("many_at_once", "?bank=me"),
         ("resources", ""),
+        ("follows", ""),
         ("without_bank", ""),
         ("read_only", "?bank=me&read_only"),
     ] {
@@ -225,7 +226,7 @@ fn requests_from_elsewhere_and_messages_that_are_none_are_refused_over_http() {
 }
 
 /// The head and the body of the answer to a message.
-fn raw(service: &HttpService, headers: &str, body: &[u8]) -> (String, String) {
+pub(crate) fn raw(service: &HttpService, headers: &str, body: &[u8]) -> (String, String) {
     let mut stream = service.connect();
     let (host, length) = (&service.address, body.len());
     write!(
@@ -293,14 +294,14 @@ fn an_agent_reaches_the_service_that_has_the_directory_open() {
 }
 
 /// A server on stdin and stdout, killed when it is dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     messages: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Server {
-    fn start(pipeline: &Path) -> Self {
+    pub(crate) fn start(pipeline: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_ripplemem"))
             .args(arguments(pipeline, &["--bank", "me"]))
             .stdin(Stdio::piped())
@@ -319,24 +320,30 @@ impl Server {
         messages.flush().unwrap();
     }
 
-    fn request(&mut self, id: u64, method: &str, params: Value) {
+    pub(crate) fn request(&mut self, id: u64, method: &str, params: Value) {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string().as_bytes());
     }
 
     /// The answer with this id; every line on stdout is a message of the protocol.
-    fn answer(&mut self, id: u64) -> Value {
+    pub(crate) fn answer(&mut self, id: u64) -> Value {
         loop {
-            let mut line = String::new();
-            assert!(self.answers.read_line(&mut line).unwrap() > 0, "stdout was closed before answer {id}");
-            let message: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
-            assert_eq!(message["jsonrpc"], "2.0", "{line}");
+            let message = self.message();
             if message["id"] == id {
                 return message;
             }
         }
     }
 
-    fn initialize(&mut self) {
+    /// The next message, of whatever kind.
+    pub(crate) fn message(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.answers.read_line(&mut line).unwrap() > 0, "stdout was closed");
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        message
+    }
+
+    pub(crate) fn initialize(&mut self) {
         let client = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         self.request(1, "initialize", params);
@@ -344,13 +351,13 @@ impl Server {
         self.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     }
 
-    fn call(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, id: u64, tool: &str, arguments: Value) -> Value {
         self.request(id, "tools/call", json!({"name": tool, "arguments": arguments}));
         self.answer(id)["result"].clone()
     }
 
     /// Closes stdin; the exit code, and what stderr had.
-    fn close(mut self) -> (Option<i32>, String) {
+    pub(crate) fn close(mut self) -> (Option<i32>, String) {
         drop(self.messages.take());
         let until = Instant::now() + Duration::from_secs(60);
         let status = loop {

@@ -23,7 +23,7 @@ const PASSED: [&str; 6] = [
 ];
 
 /// What we do not have, by scenario.
-const ABSENT: [(&str, &[&str]); 5] = [
+const ABSENT: [(&str, &[&str]); 4] = [
     (
         "it calls a tool of a server made for the suite, test_*",
         &[
@@ -42,10 +42,15 @@ const ABSENT: [(&str, &[&str]); 5] = [
         ],
     ),
     (
-        "it reads a resource of a server made for the suite, test://*",
-        &["resources-read-text", "resources-read-binary", "resources-templates-read"],
+        "it reads or follows a resource of a server made for the suite, test://*",
+        &[
+            "resources-read-text",
+            "resources-read-binary",
+            "resources-templates-read",
+            "resources-subscribe",
+            "resources-unsubscribe",
+        ],
     ),
-    ("no session is kept that a change could be sent to", &["resources-subscribe", "resources-unsubscribe"]),
     (
         "no prompts",
         &[

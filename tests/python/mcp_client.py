@@ -3,7 +3,7 @@
     mcp_client.py CHECK SERVER
 
 SERVER is JSON: {"command": …, "args": […]} for a server on stdin and stdout, {"url": …} for one over HTTP. It holds a
-memory of its own with the default bank `me`. Ends with exit code 0 when the check holds.
+memory of its own with the default bank `me`; with "elsewhere", another process has it open. Ends with exit code 0 when the check holds.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.subscriptions import SubscriptionLost
 
 # `initialize` and sessions; `server/discover` and neither.
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
@@ -21,8 +22,9 @@ READ_ONLY = ["recall", "answer", "evidence", "status"]
 FORMATS = {"date-time", "uri"}
 
 
-def connect(server, mode="auto"):
-    return Client(server["url"] if "url" in server else StdioServerParameters(**server), mode=mode)
+def connect(server, mode="auto", **options):
+    started = {key: value for key, value in server.items() if key != "elsewhere"}
+    return Client(server["url"] if "url" in server else StdioServerParameters(**started), mode=mode, **options)
 
 
 class Tools:
@@ -214,9 +216,15 @@ async def resources(server):
         assert [one.name for one in listed] == ["a/b", "me"], listed
         read = await client.read_resource(str(listed[0].uri))
         assert json.loads(read.contents[0].text) == {"bank": "a/b", "units": 1, "edges": 0}, read
-        (template,) = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template == "ripplemem://banks/{+bank}", template
-        for uri in ["ripplemem://banks/nobody", "ripplemem://banks/../me", "file:///etc/passwd"]:
+        templates = (await client.list_resource_templates()).resource_templates
+        expected = ["ripplemem://banks/{+bank}", "ripplemem://banks/{+bank}{?question,asked_at}"]
+        assert [one.uri_template for one in templates] == expected, templates
+        read = await client.read_resource("ripplemem://banks/a/b?question=Who%20keeps%20bees%3F")
+        found = json.loads(read.contents[0].text)
+        assert found["bank"] == "a/b" and "I keep bees." in found["context"] and found["supported"], read
+        missing = ["ripplemem://banks/nobody", "ripplemem://banks/../me", "file:///etc/passwd"]
+        missing += ["ripplemem://banks/nobody?question=Bees%3F", "ripplemem://banks/me?question=", "ripplemem://banks/me?x=y"]
+        for uri in missing:
             try:
                 await client.read_resource(uri)
                 raise AssertionError(f"{uri} is a resource")
@@ -224,7 +232,70 @@ async def resources(server):
                 assert error.error.code in (-32602, -32002), error
 
 
-CHECKS = [each_tool, descriptions, errors, read_only, answers, without_bank, many_at_once, resources]
+async def follows(server):
+    """A client hears of a question that it follows when other evidence is found, and not otherwise."""
+    kayak, bees = "ripplemem://banks/me?question=Where%20is%20the%20red%20kayak%3F", "ripplemem://banks/b?question=Who%20keeps%20bees%3F"
+
+    def said(bank, text):
+        return {"bank": bank, "turns": [{"speaker": "Ann", "text": text}]}
+
+    async def found(client, uri):
+        return json.loads((await client.read_resource(uri, cache_mode="bypass")).contents[0].text)["context"]
+
+    # A client of 2025-11-25 follows each question by a request, also in a bank that holds nothing yet.
+    updates = asyncio.Queue()
+
+    async def heard(message):
+        if getattr(message, "method", "") == "notifications/resources/updated":
+            updates.put_nowait(message.params.uri)
+
+    async with connect(server, "legacy", message_handler=heard) as client:
+        assert client.server_capabilities.resources.subscribe, client.server_capabilities
+        tools = await open_tools(client)
+        for uri in [kayak, kayak, bees]:
+            await client.subscribe_resource(uri)
+        await tools.call("remember", **said("me", "The red kayak is in the boathouse."))
+        assert await updates.get() == kayak
+        assert "boathouse" in await found(client, kayak)
+        # Another bank changed: the first question is not heard of.
+        await tools.call("remember", **said("b", "I keep bees."))
+        assert await updates.get() == bees
+        await client.unsubscribe_resource(kayak)
+        await tools.call("remember", **said("me", "Marta took the red kayak to the lake."))
+        await tools.call("remember", **said("b", "Bo keeps bees, too."))
+        assert await updates.get() == bees and updates.empty(), updates
+        for uri in ["ripplemem://banks/me", "file:///etc/passwd", "ripplemem://banks/me?question="]:
+            try:
+                await client.subscribe_resource(uri)
+                raise AssertionError(f"{uri} is followed")
+            except MCPError as error:
+                assert error.error.code == -32602, error
+
+    # One of 2026-07-28 listens to all at once.
+    async with connect(server) as client:
+        tools = await open_tools(client)
+        await tools.call("status")  # A memory that is not open yet knows no more than one elsewhere.
+        asked = [kayak, bees, "ripplemem://banks/me"]
+        async with client.listen(resource_subscriptions=asked, tools_list_changed=True) as listening:
+            assert listening.honored.resource_subscriptions == [kayak, bees], listening.honored
+            assert not listening.honored.tools_list_changed, listening.honored
+            if server.get("elsewhere"):
+                # What changed since the acknowledgement is not known.
+                assert {(await anext(listening)).uri, (await anext(listening)).uri} == {kayak, bees}
+            await tools.call("remember", **said("me", "The red kayak lies at the lake, upside down."))
+            assert (await anext(listening)).uri == kayak
+            assert "upside down" in await found(client, kayak)
+            await tools.call("remember", **said("b", "Cem keeps bees in Porto."))
+            assert (await anext(listening)).uri == bees
+        try:
+            async with client.listen(resource_subscriptions=["ripplemem://banks/me?question="]) as listening:
+                await anext(listening)
+                raise AssertionError("nothing is followed")
+        except SubscriptionLost as error:
+            assert "empty" in str(error.__cause__), error
+
+
+CHECKS = [each_tool, descriptions, errors, read_only, answers, without_bank, many_at_once, resources, follows]
 
 if __name__ == "__main__":
     (check,) = [check for check in CHECKS if check.__name__ == sys.argv[1]]

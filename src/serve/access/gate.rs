@@ -288,16 +288,20 @@ impl Caller {
     /// # Errors
     /// [`Denied`].
     pub fn still_may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
-        let Some(Shown { hash, file, .. }) = &self.token else { return Ok(()) };
-        let known = sync::read(&file.known).get(hash).cloned().ok_or(Denied::Unknown)?;
+        let Some(shown) = &self.token else { return Ok(()) };
+        let known = shown.now()?;
         let name = known.grant.name.clone();
-        if let Some(why) = known.grant.ended(Timestamp::now()) {
-            return Err(Denied::Ended { name, why });
-        }
         if !known.grant.rights.contains(&right) {
             return Err(Denied::Right { name, right });
         }
         if known.grant.covers(bank) { Ok(()) } else { Err(Denied::Bank { name, bank: bank.clone() }) }
+    }
+
+    /// Whether the token is valid now, however long ago it was shown.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn is_still_valid(&self) -> bool {
+        self.token.as_ref().is_none_or(|shown| shown.now().is_ok())
     }
 
     /// Signals when [`Self::still_may_in`] may give something else than before; None where it never does.
@@ -311,6 +315,17 @@ impl Caller {
     pub fn expires_in(&self) -> Option<Duration> {
         let expires = self.token.as_ref()?.known.grant.expires?;
         Some(Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default())
+    }
+}
+
+impl Shown {
+    /// The token as it is now.
+    fn now(&self) -> Result<Arc<Known>, Denied> {
+        let known = sync::read(&self.file.known).get(&self.hash).cloned().ok_or(Denied::Unknown)?;
+        match known.grant.ended(Timestamp::now()) {
+            Some(why) => Err(Denied::Ended { name: known.grant.name.clone(), why }),
+            None => Ok(known),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     units::UnitView,
 };
 #[cfg(feature = "mcp")]
-use crate::llm::Llm;
+use crate::{llm::Llm, pipeline::WatchedBank, serve::subscriptions::Place};
 use crate::{
     log::Written,
     memory::Answered,
@@ -186,6 +186,29 @@ impl Api {
     pub async fn poll(&self, who: &Arc<Caller>, subscribe: Subscribe) -> Result<Polled, Problem> {
         let wait = wait(Some(subscribe.wait_ms.unwrap_or_default()))?;
         self.subscribe(who, subscribe).await?.poll(wait).await
+    }
+
+    /// A place, among the subscriptions, for a client that waits for news of what it follows.
+    ///
+    /// # Errors
+    /// [`Problem`]: too many follow already.
+    #[cfg(feature = "mcp")]
+    pub(in crate::serve) fn place(&self, who: &Caller) -> Result<Place, Problem> {
+        self.hub.place(who)
+    }
+
+    /// Waits until the subscriptions end.
+    #[cfg(feature = "mcp")]
+    pub(in crate::serve) async fn subscriptions_ended(&self) {
+        self.hub.closed().await;
+    }
+
+    /// A bank that is watched from now on, and the offset before which its answers reflect everything now.
+    #[cfg(feature = "mcp")]
+    pub(in crate::serve) fn watch(&self, bank: &Bank) -> (WatchedBank, u64) {
+        let watched = self.memory.changes().watch(bank);
+        let read_to = self.memory.read_to(bank);
+        (watched, read_to.iter().find(|at| at.topic == "memory").map_or(0, |at| at.next_offset))
     }
 
     /// Ends every subscription, so that a listener can end.

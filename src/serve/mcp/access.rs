@@ -23,7 +23,7 @@ use crate::{
 /// A memory, in this process or in another.
 pub(super) enum Access {
     Here(Arc<Api>),
-    There(Reached),
+    There(Arc<Reached>),
 }
 
 impl Access {

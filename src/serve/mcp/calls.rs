@@ -123,7 +123,8 @@ impl Calls {
         json(&Remembered { bank, turns: ids, included: written.reflected, after: written.after })
     }
 
-    fn recall(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<CallResult, CallError> {
+    /// Searches for a question, unless it is cancelled.
+    pub(super) fn recall(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<CallResult, CallError> {
         let evidence = self.ask(ask, offer, cancelled)?;
         let text = match evidence.context.trim() {
             "" => "Nothing in memory supports this question.".to_owned(),

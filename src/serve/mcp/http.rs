@@ -1,12 +1,12 @@
 //! The tools at `/mcp` of a memory that is served over HTTP.
 //!
-//! In: the calls of an open memory. Out: a route. It keeps no sessions: each request stands for itself, in
-//! either revision of the protocol, so a client may come back to another process. Who may ask is checked
-//! before, for every path alike.
+//! In: the calls of an open memory. Out: a route. Each request stands for itself, in either revision of the
+//! protocol, so a client may come back to another process; only what a client of revision 2025-11-25 follows
+//! belongs to a session. Who may ask is checked before, for every path alike.
 
 use std::{sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Router, middleware::from_fn_with_state, routing};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
@@ -15,7 +15,8 @@ use super::{
     access::Access,
     calls::Calls,
     opened_memory::{Opened, OpenedMemory},
-    server::Server,
+    server::{Clients, Server},
+    sessions::{self, Sessions},
 };
 use crate::{config::Pipeline, serve::api::Api};
 
@@ -24,7 +25,7 @@ const MAX_BYTES: usize = 8 << 20;
 
 /// The route.
 pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Router {
-    let (llm, api) = (api.llm(), Arc::clone(api));
+    let (llm, serving, api) = (api.llm(), Arc::clone(api), Arc::clone(api));
     let calls = Arc::new(Calls {
         answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
         language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
@@ -38,7 +39,11 @@ pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Router {
         .with_max_request_body_bytes(MAX_BYTES)
         // The names of this address are checked before, with the port.
         .disable_allowed_hosts();
-    let server = move || Ok(Server { calls: Arc::clone(&calls), offer: None });
-    Router::new()
-        .route_service("/mcp", StreamableHttpService::new(server, Arc::new(NeverSessionManager::default()), config))
+    let sessions = Sessions::new(serving, Arc::clone(&calls));
+    let clients = Clients::Sessions(Arc::clone(&sessions));
+    let server = move || Ok(Server::new(Arc::clone(&calls), None, clients.clone()));
+    let messages = StreamableHttpService::new(server, Arc::new(NeverSessionManager::default()), config);
+    let methods = routing::post_service(messages).get(sessions::stream).delete(sessions::end);
+    let methods = methods.layer(from_fn_with_state(Arc::clone(&sessions), sessions::named));
+    Router::new().route("/mcp", methods).with_state(sessions)
 }

@@ -53,6 +53,11 @@ impl OpenedMemory {
         Ok(Arc::clone(opened.insert(Arc::new((self.open)()?))))
     }
 
+    /// The memory, where it is open already.
+    pub(super) fn opened(&self) -> Option<Arc<Opened>> {
+        self.opened.try_lock().ok()?.clone()
+    }
+
     /// Releases the memory. A call that still runs keeps it until the process ends.
     pub(super) fn close(&self) {
         let opened = sync::lock(&self.opened).take();
@@ -62,7 +67,8 @@ impl OpenedMemory {
         }
     }
 
-    fn lost(&self, gone: &Arc<Opened>) {
+    /// Notes that the process that had it open has ended.
+    pub(super) fn lost(&self, gone: &Arc<Opened>) {
         let mut opened = sync::lock(&self.opened);
         if opened.as_ref().is_some_and(|known| Arc::ptr_eq(known, gone)) {
             *opened = None;

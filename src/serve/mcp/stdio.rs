@@ -16,7 +16,7 @@ use super::{
     call_error::CallError,
     calls::{Calls, Offer},
     opened_memory::{Opened, OpenedMemory, Release},
-    server::Server,
+    server::{Clients, Server},
 };
 use crate::{
     config::{LogKind, Pipeline},
@@ -86,10 +86,9 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
     });
     let opening = Arc::clone(&calls);
     std::thread::Builder::new().name("mcp-open".to_owned()).spawn(move || drop(opening.memory.get()))?;
-    let server = Server {
-        calls: Arc::clone(&calls),
-        offer: Some(Offer { default_bank: bank, read_only, ..Offer::everything() }),
-    };
+    let offer = Offer { default_bank: bank, read_only, ..Offer::everything() };
+    let clients = Clients::one(&calls, &offer);
+    let server = Server::new(Arc::clone(&calls), Some(offer), clients);
     let served = runtime.block_on(async {
         let serving = async {
             match server.serve(stdio_pipes()).await {
@@ -137,7 +136,7 @@ fn open(pipeline: &Pipeline, say: &Say) -> Result<Opened, CallError> {
                 return Err(failed(&LogError::InUse { directory, holder }));
             };
             say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
-            (Access::There(Reached::new(address)), None)
+            (Access::There(Arc::new(Reached::new(address))), None)
         }
         Err(error) => return Err(failed(&error)),
     };

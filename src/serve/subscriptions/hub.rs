@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     live_question::{Asking, LiveQuestion, SlotLimits},
-    places::{Limits, Places},
+    places::{Limits, Place, Places},
     subscriber::Subscriber,
 };
 use crate::{
@@ -124,6 +124,20 @@ impl Hub {
     #[cfg(test)]
     pub(super) fn asked(&self) -> u64 {
         self.shared.asking.begun.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// A place for a client that waits for news of what it follows.
+    ///
+    /// # Errors
+    /// [`Problem`]: too many follow already.
+    pub fn place(&self, who: &Caller) -> Result<Place, Problem> {
+        self.places.take(who.name())
+    }
+
+    /// Waits until every subscription ends.
+    pub async fn closed(&self) {
+        // The sender lives as long as this.
+        drop(self.closing.subscribe().wait_for(|closing| *closing).await);
     }
 
     /// Ends every subscription, now and later.

@@ -35,7 +35,7 @@ struct Taken {
 }
 
 /// One place.
-pub(super) struct Place {
+pub struct Place {
     places: Arc<Places>,
     token: Option<String>,
 }
