@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
+    io::{Read, Write},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -400,6 +400,53 @@ fn a_question_is_answered_in_words_where_a_model_is_set() {
     assert_eq!(words.trim(), text);
     assert_eq!(events.last().unwrap().data["text"], text);
     assert_eq!(events[0].data["units"], answered["units"]);
+}
+
+/// A model that never answers holds up answers in words alone, and only as many as may wait.
+#[test]
+fn answers_that_no_model_gives_are_bounded_and_delay_nothing_else() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let llm = format!(
+        "llm.endpoint = \"http://{}/v1\"\nllm.model = \"silent\"\nllm.in_flight = 2\nllm.timeout_seconds = 3\n",
+        silent.local_addr().unwrap()
+    );
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), &llm);
+    let service = HttpService::of(home.path());
+    let turns = json!({"turns": [turn("a", "1", "The red kayak is in the boathouse", 1)], "wait_ms": 60_000});
+    service.post("/v1/turns", &turns);
+    let ask = json!({"bank": "a", "text": "Where is the red kayak?", "answer": true}).to_string();
+    let asked = || {
+        let mut stream = service.connect();
+        let head = format!("POST /v1/ask HTTP/1.1\r\nHost: {}\r\nContent-Length: {}", service.address, ask.len());
+        stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n{ask}").as_bytes()).unwrap();
+        stream
+    };
+    // Sixteen may be awaited, by whoever needs no token; the others are refused at once.
+    let mut waiting: Vec<_> = (0..24).map(|_| asked()).collect();
+    let mut refused = 0;
+    while refused < 8 {
+        waiting.retain_mut(|stream| {
+            stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            let mut status = [0; 12];
+            let is_answered = stream.read_exact(&mut status).is_ok();
+            if is_answered {
+                assert_eq!(&status, b"HTTP/1.1 429");
+                refused += 1;
+            }
+            !is_answered
+        });
+    }
+    assert_eq!(waiting.len(), 16);
+    // Whatever needs no model is served.
+    let more = json!({"turns": [turn("a", "2", "The kayak was painted", 2)], "wait_ms": 60_000});
+    assert_eq!(service.post("/v1/turns", &more)["reflected"], true);
+    // Whoever leaves gives up the place.
+    drop(waiting);
+    let mut again = asked();
+    let mut text = String::new();
+    again.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 500") && text.contains("no answer in words"), "{text}");
 }
 
 /// How far a bank reaches, and snapshots, which only who may administer sees.

@@ -1,24 +1,36 @@
 //! Answers in words, from evidence.
 //!
 //! In: evidence, a language model. Out: its answer as a whole, or piece by piece while it is generated; then
-//! what it cites. A problem that names the setting where no model is set. The model may take until its
-//! timeout, also where nobody waits any more.
+//! what it cites. A problem that names the setting where no model is set. As many answers are generated at once
+//! as the model takes requests; a bounded number waits for that and holds no thread; more are refused. What has
+//! begun goes on until the model's timeout, also where nobody waits any more, as its reply is paid and cached.
 
 use std::{
-    sync::Arc,
+    collections::HashMap,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::{
+    sync::{
+        Semaphore,
+        mpsc::{UnboundedReceiver, unbounded_channel},
+    },
+    time::timeout_at,
+};
 
 use super::problem::{Code, Problem};
 use crate::{
     llm::{Llm, LlmError, Streamed},
     model::Evidence,
     recall::{self, Answer},
+    sync,
 };
+
+/// Answers that may be awaited at once, for each that may be generated at once.
+const AWAITED: usize = 8;
 
 /// Evidence with an answer in words.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -55,13 +67,62 @@ pub struct Answers {
     llm: Option<Arc<Llm>>,
     /// How long it may take.
     time: Duration,
+    /// One place for each answer that is generated.
+    generated: Arc<Semaphore>,
+    awaited: Arc<Awaited>,
+}
+
+/// The answers that are generated or wait for that.
+struct Awaited {
+    limit: usize,
+    /// By the name of a token, where one is asked for.
+    by_token: Mutex<HashMap<Option<String>, usize>>,
+}
+
+/// An answer that counts as awaited until this is dropped.
+struct Place {
+    awaited: Arc<Awaited>,
+    token: Option<String>,
+}
+
+impl Awaited {
+    /// A place for one more answer. A token has half of them at most.
+    fn take(self: &Arc<Self>, token: Option<&str>) -> Result<Place, Problem> {
+        let mut by_token = sync::lock(&self.by_token);
+        let token = token.map(str::to_owned);
+        let (all, of_token) = (by_token.values().sum::<usize>(), by_token.get(&token).copied().unwrap_or_default());
+        let (whose, limit) = match &token {
+            Some(_) if of_token >= self.limit / 2 => (" of this token", self.limit / 2),
+            _ if all >= self.limit => ("", self.limit),
+            _ => {
+                *by_token.entry(token.clone()).or_default() += 1;
+                return Ok(Place { awaited: Arc::clone(self), token });
+            }
+        };
+        let detail = format!("{limit} answers in words{whose} are awaited already; ask again in a moment");
+        Err(Problem::new(Code::Busy, detail))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut by_token = sync::lock(&self.awaited.by_token);
+        if let Some(count) = by_token.get_mut(&self.token) {
+            *count -= 1;
+            if *count == 0 {
+                by_token.remove(&self.token);
+            }
+        }
+    }
 }
 
 impl Answers {
     /// Answers by a model within a time.
     #[must_use]
     pub fn new(llm: Option<Arc<Llm>>, time: Duration) -> Self {
-        Self { llm, time }
+        let at_once = llm.as_ref().map_or(1, |llm| llm.settings().in_flight);
+        let awaited = Awaited { limit: AWAITED * at_once, by_token: Mutex::default() };
+        Self { llm, time, generated: Arc::new(Semaphore::new(at_once)), awaited: Arc::new(awaited) }
     }
 
     /// The model.
@@ -73,11 +134,24 @@ impl Answers {
         self.llm.clone().ok_or_else(none)
     }
 
-    /// The pieces of an answer, as they are generated.
-    pub(super) fn speak(&self, evidence: Arc<Evidence>) -> Result<UnboundedReceiver<Spoken>, Problem> {
-        let (llm, until) = (self.model()?, Instant::now() + self.time);
+    /// The pieces of an answer, as they are generated; `token` is the name of the asker's token, where there
+    /// is one.
+    ///
+    /// # Errors
+    /// [`Code::NoModel`]; [`Code::Busy`] where too many are awaited, or where its turn does not come in time.
+    pub(super) async fn speak(
+        &self,
+        token: Option<&str>,
+        evidence: Arc<Evidence>,
+    ) -> Result<UnboundedReceiver<Spoken>, Problem> {
+        let (llm, place) = (self.model()?, self.awaited.take(token)?);
+        let until = Instant::now() + self.time;
+        let turn = timeout_at(until.into(), Arc::clone(&self.generated).acquire_owned()).await;
+        let late = || Problem::new(Code::Busy, "the language model had no time for this answer; ask again later");
+        let turn = turn.ok().and_then(Result::ok).ok_or_else(late)?;
         let (out, pieces) = unbounded_channel();
         tokio::task::spawn_blocking(move || {
+            let _held = (place, turn);
             // Whoever waited may be gone.
             let say = |piece| drop(out.send(piece));
             let answer = recall::answer(&llm, &evidence, Some(until), &mut |piece| {
@@ -95,8 +169,15 @@ impl Answers {
     }
 
     /// The whole answer.
-    pub(super) async fn answer(&self, evidence: Arc<Evidence>) -> Result<AnsweredEvidence, Problem> {
-        let mut pieces = self.speak(Arc::clone(&evidence))?;
+    ///
+    /// # Errors
+    /// As [`Self::speak`]; [`Code::Failed`].
+    pub(super) async fn answer(
+        &self,
+        token: Option<&str>,
+        evidence: Arc<Evidence>,
+    ) -> Result<AnsweredEvidence, Problem> {
+        let mut pieces = self.speak(token, Arc::clone(&evidence)).await?;
         while let Some(piece) = pieces.recv().await {
             match piece {
                 Spoken::Answer(answer) => return Ok(AnsweredEvidence { evidence, answer: *answer }),

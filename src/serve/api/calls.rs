@@ -144,7 +144,7 @@ impl Api {
     pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<AnsweredEvidence, Problem> {
         who.may_in(Right::Read, &ask.bank)?;
         self.answers.model()?;
-        self.answers.answer(Arc::new(self.ask(who, ask).await?)).await
+        self.answers.answer(who.name(), Arc::new(self.ask(who, ask).await?)).await
     }
 
     /// As [`Self::answer`], with the words while they are generated.
@@ -155,7 +155,7 @@ impl Api {
         who.may_in(Right::Read, &ask.bank)?;
         self.answers.model()?;
         let evidence = Arc::new(self.ask(who, ask).await?);
-        let pieces = self.answers.speak(Arc::clone(&evidence))?;
+        let pieces = self.answers.speak(who.name(), Arc::clone(&evidence)).await?;
         Ok((evidence, pieces))
     }
 
