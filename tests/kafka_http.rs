@@ -101,6 +101,28 @@ fn location(http: &HttpClient, path: &str, body: &Value) -> String {
     found.to_owned()
 }
 
+/// Which of two instances has each bank, once the group has divided the partitions. The first instance has every
+/// shard until the group gives the second its own. So the banks are asked for until, in one pass, each answers at
+/// one instance and both have some: nothing moves from then on.
+fn divided(http: &[HttpClient], told: &dyn Fn() -> String, ask: impl Fn(usize) -> Value) -> Vec<usize> {
+    let mut holders: Vec<usize> = Vec::new();
+    wait(told, || {
+        holders.clear();
+        for n in 0..BANKS.len() {
+            let all: Vec<(u16, Value)> = http.iter().map(|of| settled(of, "POST", "/v1/ask", &ask(n))).collect();
+            let Some(at) = all.iter().position(|(status, _)| *status == 200) else { return false };
+            let (status, problem) = &all[1 - at];
+            if *status != 421 {
+                return false;
+            }
+            assert_eq!(problem["code"], "misdirected", "{problem}");
+            holders.push(at);
+        }
+        holders.iter().collect::<BTreeSet<_>>().len() == 2
+    });
+    holders
+}
+
 /// Two instances divide the memory: each answers for its banks, and names the other for the rest. Once one
 /// is killed, the other answers for all.
 #[test]
@@ -122,24 +144,10 @@ fn a_request_for_a_bank_of_another_instance_names_that_instance() {
     let ask = |n: usize| json!({"bank": BANKS[n], "text": fact(n).1, "after": written["after"], "timeout_ms": 60_000});
     let context = |answer: &Value, n: usize| answer["context"].as_str().unwrap_or_default().contains(&fact(n).0);
     let told = || homes.iter().map(Home::told).collect::<String>();
-    // The first instance has every shard until the group gives the second its own. So the banks are asked for
-    // until, in one pass, each answers at one instance and both have some: nothing moves from then on.
-    let mut holders: Vec<usize> = Vec::new();
-    wait(&told, || {
-        holders.clear();
-        for n in 0..BANKS.len() {
-            let all: Vec<(u16, Value)> = http.iter().map(|of| settled(of, "POST", "/v1/ask", &ask(n))).collect();
-            let Some(at) = all.iter().position(|(status, _)| *status == 200) else { return false };
-            assert!(context(&all[at].1, n), "{}", all[at].1);
-            let (status, problem) = &all[1 - at];
-            if *status != 421 {
-                return false;
-            }
-            assert_eq!(problem["code"], "misdirected", "{problem}");
-            holders.push(at);
-        }
-        holders.iter().collect::<BTreeSet<_>>().len() == 2
-    });
+    let holders = divided(&http, &told, ask);
+    for (n, at) in holders.iter().enumerate() {
+        assert!(context(&settled(&http[*at], "POST", "/v1/ask", &ask(n)).1, n));
+    }
     for (n, at) in holders.iter().copied().enumerate() {
         let url = format!("http://{}", http[at].address);
         let (status, problem) = settled(&http[1 - at], "POST", "/v1/ask", &ask(n));
@@ -171,4 +179,102 @@ fn a_request_for_a_bank_of_another_instance_names_that_instance() {
             status == 200
         });
     }
+}
+
+/// A follower, and how to follow anew.
+struct Follower {
+    path: String,
+    stream: EventStream,
+    followed: Followed,
+}
+
+impl Follower {
+    /// Follows a question up to its first progress.
+    fn open(http: &HttpClient, bank: &str, text: &str) -> Self {
+        let text: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
+        let path = format!("/v1/subscribe?bank={bank}&text={text}");
+        let stream = EventStream::open(http, &path, "");
+        assert_eq!(stream.status, 200, "{path}");
+        let mut follower = Self { path, stream, followed: Followed::default() };
+        follower.until(Followed::is_complete);
+        follower
+    }
+
+    /// Takes events until something holds.
+    fn until(&mut self, holds: impl Fn(&Followed) -> bool) {
+        while !holds(&self.followed) {
+            self.followed.take(&self.stream.next().expect("the stream goes on"));
+        }
+    }
+
+    /// Takes events to the end of the stream.
+    fn to_the_end(&mut self) {
+        while let Some(event) = self.stream.next() {
+            self.followed.take(&event);
+        }
+    }
+}
+
+/// An instance that joins takes shards from the one that had all. Who followed a question of such a shard is
+/// reset, the stream ends, and whoever follows the question where it is now has what asking there gives, also
+/// after the next turn.
+#[test]
+fn who_follows_a_question_of_a_shard_that_moves_is_reset_and_goes_on_at_its_new_holder() {
+    let _turn = turn();
+    let name = "kafka_http::who_follows_a_question_of_a_shard_that_moves_is_reset_and_goes_on_at_its_new_holder";
+    let Some(broker) = Broker::shared(name) else { return };
+    let homes: Vec<Home> = (0..2).map(|_| instance(&broker, "follow", "")).collect();
+    homes.iter().for_each(|home| home.change("[log]", &format!("{HTTP}[log]")));
+    let told = || homes.iter().map(Home::told).collect::<String>();
+    let mut running = vec![homes[0].run()];
+    ready(&homes[0], 1);
+    let mut http = vec![http_of(&homes[0], 1)];
+    let turns: Vec<Value> =
+        BANKS.iter().enumerate().map(|(n, bank)| serde_json::to_value(event(bank, n)).unwrap()).collect();
+    let mut written = http[0].post("/v1/turns", &json!({"turns": turns}));
+    let ask =
+        |n: usize, after: &Value| json!({"bank": BANKS[n], "text": fact(n).1, "after": after, "timeout_ms": 60_000});
+    let mut followers: Vec<Follower> = Vec::new();
+    for (n, bank) in BANKS.into_iter().enumerate() {
+        assert_eq!(settled(&http[0], "POST", "/v1/ask", &ask(n, &written["after"])).0, 200);
+        followers.push(Follower::open(&http[0], bank, &fact(n).1));
+        assert!(!followers[n].followed.evidence().is_empty(), "{bank}");
+    }
+    running.push(homes[1].run());
+    ready(&homes[1], 1);
+    http.push(http_of(&homes[1], 1));
+    let holders = divided(&http, &told, |n| ask(n, &written["after"]));
+    for (n, follower) in followers.iter_mut().enumerate() {
+        let (at, bank) = (holders[n], BANKS[n]);
+        if at == 1 {
+            follower.to_the_end();
+            assert!(follower.followed.seen.contains(&"reset".to_owned()), "{bank}: {:?}", follower.followed.seen);
+            // Whoever comes back is told who has the bank.
+            let (status, problem) = settled(&http[0], "GET", &follower.path, &Value::Null);
+            let url = format!("http://{}", http[1].address);
+            assert_eq!((status, &problem["holder"]), (421, &json!(url)), "{problem}");
+            *follower = Follower::open(&http[1], bank, &fact(n).1);
+        }
+        assert!(!follower.followed.evidence().is_empty(), "{bank}");
+        // The next turn is taken by any instance, and changes what is evidence.
+        let text = format!("Marta moved the token{n} to the garage.");
+        let time = "2024-05-06T12:00:00Z";
+        let turn = json!({"bank": bank, "turn": "next", "speaker": "Bo", "text": text, "time": time, "session": "s"});
+        written = http[1 - at].post("/v1/turns", &json!({"turns": [turn]}));
+        let after = written["after"].as_str().unwrap();
+        let offset: u64 = after.split_once(':').unwrap().1.parse().unwrap();
+        follower.until(|followed| followed.is_complete() && followed.offset("turns") > offset);
+        let said = format!("{:?}", follower.followed.evidence());
+        assert!(said.contains("garage"), "{bank}: {said}");
+        // A window that closes between the two moves both on.
+        wait(&told, || {
+            let (status, answer) = settled(&http[at], "POST", "/v1/ask", &ask(n, &written["after"]));
+            assert_eq!(status, 200, "{answer}");
+            let memory = answer["reflects"].as_array().unwrap().iter().find(|at| at["topic"] == "memory").unwrap();
+            let memory = memory["next_offset"].as_u64().unwrap();
+            follower.until(|followed| followed.is_complete() && followed.offset("memory") >= memory);
+            follower.followed.evidence() == evidence_of(&answer)
+        });
+    }
+    running.into_iter().for_each(Running::stop);
 }
