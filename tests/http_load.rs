@@ -12,6 +12,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
+    broker_process::skip,
     http_service::{HttpClient, HttpService, answer, pipeline_file},
     oracle::Dice,
 };
@@ -33,15 +34,67 @@ fn attempt(address: &str, method: &str, path: &str, body: &Value) -> Option<(u16
     answer(&mut stream).map(|(status, _, answer)| (status, answer)).filter(|(_, answer)| !answer.is_null())
 }
 
+/// How many connections this process may open; the service inherits the limit.
+fn most_connections() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let files =
+        limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok());
+    files.unwrap_or(1_024_usize).saturating_sub(200)
+}
+
+/// More calls of tools at once than there are threads that may block: questions that wait for what is not
+/// written yet, and calls that need such a thread themselves.
+#[test]
+fn more_calls_of_tools_than_threads_end_all_and_hold_up_no_other() {
+    const WAITING: usize = 560;
+    const READING: usize = 600;
+    const BANKS: usize = 8;
+    let name = "http_load::more_calls_of_tools_than_threads_end_all_and_hold_up_no_other";
+    // The service keeps half of its files for the store.
+    if most_connections() < 3 * (WAITING + READING) {
+        return skip(name, "too few files may be open");
+    }
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "serve.deadline_ms = 5000\nlog.partitions = 1\n");
+    let service = HttpService::of(home.path());
+    // Of one bank, fewer questions may wait.
+    let bank = |n: usize| format!("a/{}", n % BANKS);
+    let turn = |n| {
+        json!({"bank": bank(n), "turn": "1", "speaker": "Ann", "text": "The ferry leaves at noon",
+            "time": "2024-05-01T10:00:00Z"})
+    };
+    let turns: Vec<Value> = (0..BANKS).map(turn).collect();
+    service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 60_000}));
+    let call = |tool: &str, arguments: Value| {
+        let params = json!({"name": tool, "arguments": arguments});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let (mut stream, length) = (service.connect(), body.len());
+        let accepts = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+        let head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n{accepts}Content-Length: {length}", service.address);
+        stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n{body}").as_bytes()).unwrap();
+        stream
+    };
+    let ahead = |n| json!({"question": "When does the ferry leave?", "bank": bank(n), "after": "0:99999999"});
+    let waiting: Vec<_> = (0..WAITING).map(|n| call("recall", ahead(n))).collect();
+    let reading: Vec<_> = (0..READING).map(|_| call("status", json!({}))).collect();
+    assert!(service.get("/v1/status")["after"].is_string());
+    let ends = |stream: &mut TcpStream| answer(stream).expect("an answer").2;
+    for mut stream in reading {
+        let answer = ends(&mut stream);
+        assert_eq!(answer["result"]["structuredContent"]["bank_count"], BANKS, "{answer}");
+    }
+    for mut stream in waiting {
+        let answer = ends(&mut stream);
+        let why = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(why.contains("deadline"), "{answer}");
+    }
+    assert!(service.stop());
+}
+
 /// More connections than the listener has places for: silent ones, half a head, half a body.
 #[test]
 fn thousands_of_idle_and_half_open_connections_hold_up_no_other() {
-    // Both ends of each are files here.
-    let files = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let files =
-        files.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok());
-    let most = files.unwrap_or(1_024_usize).saturating_sub(200);
-    let connections = number("RIPPLEMEM_IDLE_CONNECTIONS", 1_500).min(most);
+    let connections = number("RIPPLEMEM_IDLE_CONNECTIONS", 1_500).min(most_connections());
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), "");
     // Fewer files than connections: idle ones have to give way.

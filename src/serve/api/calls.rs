@@ -18,8 +18,6 @@ use super::{
     problem::{Code, Problem},
     units::UnitView,
 };
-#[cfg(feature = "mcp")]
-use crate::{llm::Llm, pipeline::WatchedBank, serve::subscriptions::Place};
 use crate::{
     log::Written,
     memory::Answered,
@@ -30,6 +28,8 @@ use crate::{
         subscriptions::{Hub, Limits, Polled, Subscribe, Subscriber},
     },
 };
+#[cfg(feature = "mcp")]
+use crate::{pipeline::WatchedBank, serve::subscriptions::Place};
 
 /// Most turns of one call.
 const MOST_TURNS: usize = 10_000;
@@ -157,12 +157,6 @@ impl Api {
         let evidence = Arc::new(self.ask(who, ask).await?);
         let pieces = self.answers.speak(who.name(), Arc::clone(&evidence)).await?;
         Ok((evidence, pieces))
-    }
-
-    /// The language model that answers, where one is set.
-    #[cfg(feature = "mcp")]
-    pub(in crate::serve) fn llm(&self) -> Option<Arc<Llm>> {
-        self.answers.model().ok()
     }
 
     /// Follows a question: its evidence now, and every change of it.

@@ -1,22 +1,18 @@
 //! What each tool does.
 //!
 //! In: a tool's name and its arguments. Out: its result as JSON and as text, or the reason why there is
-//! none. A turn without a time is of now, and one without an id gets one. Blocks.
+//! none. A turn without a time is of now, and one without an id gets one. Whoever drops the future of a question
+//! cancels it.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rmcp::model::JsonObject;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::to_raw_value};
-use tokio::sync::Notify;
 
 use super::{
     call_error::CallError,
-    opened_memory::OpenedMemory,
+    opened_memory::{Opened, OpenedMemory},
     tools::{
         Answered, Ask, Counts, Forget, Forgotten, MAX_TURNS, Recalled, Remember, Remembered, Said, Status, StatusOf,
         ToolName,
@@ -25,7 +21,6 @@ use super::{
 use crate::{
     llm::LlmError,
     model::{Bank, EventTime, Evidence, Turn},
-    recall,
     serve::{access::Caller, api},
 };
 
@@ -85,25 +80,24 @@ pub(super) struct CallResult {
 }
 
 impl Calls {
-    /// Calls a tool. A question ends when it is cancelled.
-    pub(super) fn call(
+    /// Calls a tool.
+    pub(super) async fn call(
         &self,
         tool: ToolName,
         arguments: JsonObject,
         offer: &Offer,
-        cancelled: &Notify,
     ) -> Result<CallResult, CallError> {
         match tool {
-            ToolName::Remember => self.remember(read(tool, arguments)?, offer),
-            ToolName::Recall => self.recall(read(tool, arguments)?, offer, cancelled),
-            ToolName::Answer => self.answer(read(tool, arguments)?, offer, cancelled),
-            ToolName::Evidence => json(&self.ask(read(tool, arguments)?, offer, cancelled)?),
-            ToolName::Forget => self.forget(read(tool, arguments)?, offer),
-            ToolName::Status => self.status(read(tool, arguments)?, offer),
+            ToolName::Remember => self.remember(read(tool, arguments)?, offer).await,
+            ToolName::Recall => self.recall(read(tool, arguments)?, offer).await,
+            ToolName::Answer => self.answer(read(tool, arguments)?, offer).await,
+            ToolName::Evidence => json(&self.evidence(read(tool, arguments)?, offer).await?),
+            ToolName::Forget => self.forget(read(tool, arguments)?, offer).await,
+            ToolName::Status => self.status(read(tool, arguments)?, offer).await,
         }
     }
 
-    fn remember(
+    async fn remember(
         &self,
         Remember { turns, bank, wait_seconds }: Remember,
         offer: &Offer,
@@ -116,16 +110,17 @@ impl Calls {
         let ids = turns.iter().map(|turn| turn.turn.clone()).collect();
         let raw = turns.iter().map(to_raw_value).collect::<Result<Vec<_>, _>>();
         let raw = raw.map_err(|e| refused(e.to_string()))?;
-        let written = self.memory.with(|opened| {
-            let (turns, wait_ms) = (raw.clone(), Some(wait_ms(wait_seconds)));
-            opened.access.put(&offer.who, api::Put { turns, dead_letters: Vec::new(), wait_ms })
-        })?;
+        let put = |opened: Arc<Opened>| {
+            let put = api::Put { turns: raw.clone(), dead_letters: Vec::new(), wait_ms: Some(wait_ms(wait_seconds)) };
+            async move { opened.access.put(&offer.who, put).await }
+        };
+        let written = self.memory.with(put).await?;
         json(&Remembered { bank, turns: ids, included: written.reflected, after: written.after })
     }
 
-    /// Searches for a question, unless it is cancelled.
-    pub(super) fn recall(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<CallResult, CallError> {
-        let evidence = self.ask(ask, offer, cancelled)?;
+    /// Searches for a question.
+    pub(super) async fn recall(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
+        let evidence = self.evidence(ask, offer).await?;
         let text = match evidence.context.trim() {
             "" => "Nothing in memory supports this question.".to_owned(),
             _ => evidence.context.clone(),
@@ -141,36 +136,49 @@ impl Calls {
         Ok(CallResult { text, ..json(&recalled)? })
     }
 
-    fn answer(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<CallResult, CallError> {
+    async fn answer(&self, ask: Ask, offer: &Offer) -> Result<CallResult, CallError> {
         if self.language_model.is_none() {
             return Err(refused(format!("{}; or use recall and answer from its text", LlmError::NotConfigured)));
         }
-        let evidence = self.ask(ask, offer, cancelled)?;
-        let opened = self.memory.get()?;
-        let until = Some(Instant::now() + self.answer_time);
-        let llm = opened.llm.as_ref().ok_or_else(|| refused(LlmError::NotConfigured.to_string()))?;
-        let answer = recall::answer(llm, &evidence, until, &mut |_| {}).map_err(|e| refused(e.to_string()))?;
+        let ask = question(ask, offer)?;
+        let answer = |opened: Arc<Opened>| {
+            let ask = ask.clone();
+            async move { opened.access.answer(&offer.who, ask, self.answer_time).await }
+        };
+        let api::AnsweredEvidence { evidence, answer } = self.memory.with(answer).await?;
         json(&Answered {
-            bank: evidence.question.bank,
+            bank: evidence.question.bank.clone(),
             answer,
             supported: evidence.supported,
             sufficiency: evidence.sufficiency,
-            reflects: evidence.reflects,
+            reflects: evidence.reflects.clone(),
         })
     }
 
-    fn forget(&self, Forget { turn, bank, wait_seconds }: Forget, offer: &Offer) -> Result<CallResult, CallError> {
+    async fn forget(
+        &self,
+        Forget { turn, bank, wait_seconds }: Forget,
+        offer: &Offer,
+    ) -> Result<CallResult, CallError> {
         let bank = offer.bank(bank)?;
         let forget = api::Forget { bank, turn, wait_ms: Some(wait_ms(wait_seconds)) };
-        let api::Forgotten { bank, turn, after, gone } =
-            self.memory.with(|opened| opened.access.forget(&offer.who, forget.clone()))?;
+        let forget = |opened: Arc<Opened>| {
+            let forget = forget.clone();
+            async move { opened.access.forget(&offer.who, forget).await }
+        };
+        let api::Forgotten { bank, turn, after, gone } = self.memory.with(forget).await?;
         json(&Forgotten { bank, turn, included: gone, after })
     }
 
-    fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {
-        let (status, mut banks) =
-            self.memory.with(|opened| Ok((opened.access.status(&offer.who)?, opened.access.banks(&offer.who)?)))?;
-        let counts = bank.map(|bank| self.counts(&offer.who, bank)).transpose()?;
+    async fn status(&self, StatusOf { bank }: StatusOf, offer: &Offer) -> Result<CallResult, CallError> {
+        let status = |opened: Arc<Opened>| async move {
+            Ok((opened.access.status(&offer.who).await?, opened.access.banks(&offer.who).await?))
+        };
+        let (status, mut banks) = self.memory.with(status).await?;
+        let counts = match bank {
+            Some(bank) => Some(self.counts(&offer.who, bank).await?),
+            None => None,
+        };
         let bank_count = banks.len();
         banks.truncate(MAX_BANKS);
         json(&Status {
@@ -188,23 +196,36 @@ impl Calls {
     }
 
     /// How much a bank holds.
-    pub(super) fn counts(&self, who: &Caller, bank: Bank) -> Result<Counts, CallError> {
-        let digest = self.memory.with(|opened| opened.access.digest(who, &bank))?;
+    pub(super) async fn counts(&self, who: &Caller, bank: Bank) -> Result<Counts, CallError> {
+        let digest = |opened: Arc<Opened>| {
+            let bank = bank.clone();
+            async move { opened.access.digest(who, bank).await }
+        };
+        let digest = self.memory.with(digest).await?;
         Ok(Counts { bank, units: digest.units, edges: digest.semantic_edges + digest.structural_edges })
     }
 
     /// The banks that hold something.
-    pub(super) fn banks(&self, who: &Caller) -> Result<Vec<Bank>, CallError> {
-        self.memory.with(|opened| opened.access.banks(who))
+    pub(super) async fn banks(&self, who: &Caller) -> Result<Vec<Bank>, CallError> {
+        self.memory.with(|opened: Arc<Opened>| async move { opened.access.banks(who).await }).await
     }
 
-    fn ask(&self, ask: Ask, offer: &Offer, cancelled: &Notify) -> Result<Evidence, CallError> {
-        let Ask { question, bank, asked_at, after, as_of } = ask;
-        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        let (bank, after, as_of) = (offer.bank(bank)?, given(after), given(as_of));
-        let ask = api::Ask { bank, text: question, asked_at, after, as_of, timeout_ms: None, answer: false };
-        self.memory.with(|opened| opened.access.ask(&offer.who, ask.clone(), cancelled))
+    async fn evidence(&self, ask: Ask, offer: &Offer) -> Result<Evidence, CallError> {
+        let ask = question(ask, offer)?;
+        let evidence = |opened: Arc<Opened>| {
+            let ask = ask.clone();
+            async move { opened.access.ask(&offer.who, ask).await }
+        };
+        self.memory.with(evidence).await
     }
+}
+
+/// The question of a call.
+fn question(ask: Ask, offer: &Offer) -> Result<api::Ask, CallError> {
+    let Ask { question, bank, asked_at, after, as_of } = ask;
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let (bank, after, as_of) = (offer.bank(bank)?, given(after), given(as_of));
+    Ok(api::Ask { bank, text: question, asked_at, after, as_of, timeout_ms: None, answer: false })
 }
 
 fn refused(why: impl Into<String>) -> CallError {

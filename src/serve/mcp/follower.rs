@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    access::Access,
+    access::{Access, beside},
     call_error::CallError,
     calls::Calls,
     opened_memory::{Opened, OpenedMemory},
@@ -69,14 +69,13 @@ impl Follower {
 
     /// Finds out where the memory is; one poll where that is another process. Whether the evidence changed.
     async fn look(&mut self) -> Result<bool, CallError> {
-        let calls = Arc::clone(&self.calls);
-        let opened = beside(move || calls.memory.get()).await?;
+        let opened = self.calls.memory.get().await?;
         let reached = match &opened.access {
             Access::Here(api) => {
                 self.here = Some(api.subscribe(&self.who, self.subscribe.clone()).await?);
                 return Ok(false);
             }
-            Access::There(reached) => Arc::clone(reached),
+            Access::There { reached, .. } => Arc::clone(reached),
         };
         let subscribe = Subscribe { wait_ms: Some(WAIT_MS), ..self.subscribe.clone() };
         let polled = beside(move || Ok(reached.post::<Polled>("/v1/subscribe", &subscribe))).await?;
@@ -85,7 +84,7 @@ impl Follower {
                 self.subscribe.last_event_id = Some(id);
                 Ok(snapshot.is_some() || delta.is_some())
             }
-            Err(error) if passes(&error, &self.calls.memory, &opened) => {
+            Err(error) if passes(&error, &self.calls.memory, &opened).await => {
                 tokio::time::sleep(RETRY).await;
                 Ok(false)
             }
@@ -110,21 +109,13 @@ async fn changed(subscriber: &mut Subscriber) -> Result<(), CallError> {
 }
 
 /// Whether the other process, or the next one, may give an answer in a moment.
-fn passes(error: &ReachError, memory: &OpenedMemory, opened: &Arc<Opened>) -> bool {
+async fn passes(error: &ReachError, memory: &OpenedMemory, opened: &Arc<Opened>) -> bool {
     match error {
         ReachError::Gone { .. } => {
-            memory.lost(opened);
+            memory.lost(opened).await;
             true
         }
         ReachError::Problem(problem) => matches!(problem.code, Code::Deadline | Code::Busy | Code::Loading),
         ReachError::Form { .. } => false,
     }
-}
-
-/// Does blocking work beside the runtime's thread.
-async fn beside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, CallError> + Send + 'static,
-) -> Result<T, CallError> {
-    let panicked = |_| CallError::Refused("the request panicked; this is a defect, please report it".to_owned());
-    tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }

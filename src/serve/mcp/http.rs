@@ -25,13 +25,11 @@ const MAX_BYTES: usize = 8 << 20;
 
 /// The route.
 pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Router {
-    let (llm, serving, api) = (api.llm(), Arc::clone(api), Arc::clone(api));
+    let (serving, api) = (Arc::clone(api), Arc::clone(api));
     let calls = Arc::new(Calls {
         answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
         language_model: pipeline.llm.is_set().then(|| pipeline.llm.model.clone()),
-        memory: OpenedMemory::new(move || {
-            Ok(Opened { access: Access::Here(Arc::clone(&api)), llm: llm.clone(), release: None })
-        }),
+        memory: OpenedMemory::new(move || Ok(Opened { access: Access::Here(Arc::clone(&api)), release: None })),
     });
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -3,15 +3,18 @@
 //! In: how to open it. Out: its calls. Opening may take long, so the server answers its client before; the
 //! first calls wait. What cannot be opened is tried again at the next call.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::{access::Access, call_error::CallError};
-use crate::{llm::Llm, sync};
+use tokio::sync::Mutex;
 
-/// An open memory, and the language model that answers from it.
+use super::{
+    access::{Access, beside},
+    call_error::CallError,
+};
+
+/// An open memory.
 pub(super) struct Opened {
     pub(super) access: Access,
-    pub(super) llm: Option<Arc<Llm>>,
     /// Releases the directory, where this process has it open for the tools alone.
     pub(super) release: Option<Release>,
 }
@@ -22,35 +25,39 @@ pub(super) type Release = Box<dyn FnOnce() + Send + Sync>;
 type Open = dyn Fn() -> Result<Opened, CallError> + Send + Sync;
 
 pub(super) struct OpenedMemory {
-    open: Box<Open>,
+    open: Arc<Open>,
     opened: Mutex<Option<Arc<Opened>>>,
 }
 
 impl OpenedMemory {
     pub(super) fn new(open: impl Fn() -> Result<Opened, CallError> + Send + Sync + 'static) -> Self {
-        Self { open: Box::new(open), opened: Mutex::default() }
+        Self { open: Arc::new(open), opened: Mutex::default() }
     }
 
     /// Calls the memory; once more where the process that had it open has ended. So the call must be one
     /// that may be repeated.
-    pub(super) fn with<T>(&self, call: impl Fn(&Opened) -> Result<T, CallError>) -> Result<T, CallError> {
-        let opened = self.get()?;
-        match call(&opened) {
+    pub(super) async fn with<T, F: Future<Output = Result<T, CallError>>>(
+        &self,
+        call: impl Fn(Arc<Opened>) -> F,
+    ) -> Result<T, CallError> {
+        let opened = self.get().await?;
+        match call(Arc::clone(&opened)).await {
             Err(CallError::Gone(_)) => {
-                self.lost(&opened);
-                call(&*self.get()?)
+                self.lost(&opened).await;
+                call(self.get().await?).await
             }
             other => other,
         }
     }
 
     /// Opens the memory where that has not happened.
-    pub(super) fn get(&self) -> Result<Arc<Opened>, CallError> {
-        let mut opened = sync::lock(&self.opened);
+    pub(super) async fn get(&self) -> Result<Arc<Opened>, CallError> {
+        let mut opened = self.opened.lock().await;
         if let Some(opened) = &*opened {
             return Ok(Arc::clone(opened));
         }
-        Ok(Arc::clone(opened.insert(Arc::new((self.open)()?))))
+        let open = Arc::clone(&self.open);
+        Ok(Arc::clone(opened.insert(Arc::new(beside(move || open()).await?))))
     }
 
     /// The memory, where it is open already.
@@ -58,9 +65,9 @@ impl OpenedMemory {
         self.opened.try_lock().ok()?.clone()
     }
 
-    /// Releases the memory. A call that still runs keeps it until the process ends.
+    /// Releases the memory, outside of a runtime. A call that still runs keeps it until the process ends.
     pub(super) fn close(&self) {
-        let opened = sync::lock(&self.opened).take();
+        let opened = self.opened.blocking_lock().take();
         if let Some(Opened { access, release: Some(release), .. }) = opened.and_then(Arc::into_inner) {
             drop(access);
             release();
@@ -68,8 +75,8 @@ impl OpenedMemory {
     }
 
     /// Notes that the process that had it open has ended.
-    pub(super) fn lost(&self, gone: &Arc<Opened>) {
-        let mut opened = sync::lock(&self.opened);
+    pub(super) async fn lost(&self, gone: &Arc<Opened>) {
+        let mut opened = self.opened.lock().await;
         if opened.as_ref().is_some_and(|known| Arc::ptr_eq(known, gone)) {
             *opened = None;
         }

@@ -12,7 +12,6 @@ use rmcp::{
 };
 
 use serde_json::json;
-use tokio::sync::Notify;
 
 use super::{
     calls::{Calls, Offer},
@@ -109,17 +108,17 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![template, question])
 }
 
-/// What is at an address: what a bank holds, or what recall finds for a question. Blocks.
-pub(super) fn read(calls: &Calls, offer: &Offer, address: &str) -> Result<ReadResourceResult, ErrorData> {
+/// What is at an address: what a bank holds, or what recall finds for a question.
+pub(super) async fn read(calls: &Calls, offer: &Offer, address: &str) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({ "uri": address })));
     let text = match Address::parse(address).map_err(missing)? {
         Address::Bank(bank) => {
-            let counts = calls.counts(&offer.who, bank).map_err(|e| missing(e.to_string()))?;
+            let counts = calls.counts(&offer.who, bank).await.map_err(|e| missing(e.to_string()))?;
             serde_json::to_string(&counts).map_err(|e| ErrorData::internal_error(e.to_string(), None))?
         }
         Address::Question(Subscribe { bank, text, asked_at, .. }) => {
             let ask = Ask { question: text, bank: Some(bank), asked_at, after: None, as_of: None };
-            let recalled = calls.recall(ask, offer, &Notify::new()).map_err(|e| missing(e.to_string()))?;
+            let recalled = calls.recall(ask, offer).await.map_err(|e| missing(e.to_string()))?;
             recalled.structured.to_string()
         }
     };

@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{
         Arc, Mutex,
@@ -15,7 +16,10 @@ use std::{
 };
 
 use axum::http::{HeaderMap, request::Parts};
-use futures_util::future::{Either, select};
+use futures_util::{
+    FutureExt as _,
+    future::{Either, select},
+};
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
@@ -26,10 +30,7 @@ use rmcp::{
     },
     service::{RequestContext, SubscriptionContext},
 };
-use tokio::{
-    sync::Notify,
-    task::{self, Id},
-};
+use tokio::task::{self, Id};
 
 use super::{
     access::Access,
@@ -167,16 +168,10 @@ impl ServerHandler for Server {
             let why = if offer.read_only { "; this server is read-only" } else { "" };
             return Err(ErrorData::invalid_params(format!("unknown tool: {}{why}", request.name), None));
         };
-        let cancel = Arc::new(Notify::new());
-        let (calls, cancelled) = (Arc::clone(&self.calls), Arc::clone(&cancel));
-        let arguments = request.arguments.unwrap_or_default();
-        let called = tokio::task::spawn_blocking(move || calls.call(tool, arguments, &offer, &cancelled));
-        let called = match select(called, pin!(context.ct.cancelled())).await {
+        let called = AssertUnwindSafe(self.calls.call(tool, request.arguments.unwrap_or_default(), &offer));
+        let called = match select(pin!(called.catch_unwind()), pin!(context.ct.cancelled())).await {
             Either::Left((called, _)) => called,
-            Either::Right((_, called)) => {
-                cancel.notify_one();
-                called.await
-            }
+            Either::Right(_) => Ok(Err(CallError::Refused("the call was cancelled; call again".to_owned()))),
         };
         let failed = |why: String| CallToolResult::error(vec![ContentBlock::text(why)]);
         let result = match called {
@@ -198,11 +193,8 @@ impl ServerHandler for Server {
     ) -> Result<ListResourcesResult, ErrorData> {
         let offer = self.offer(&context.extensions)?;
         let cursor = request.and_then(|request| request.cursor);
-        self.beside(move |calls| {
-            let banks = calls.banks(&offer.who).map_err(|e| ErrorData::internal_error(e.to_string(), None))?;
-            Ok(resources::list(&banks, cursor.as_deref()))
-        })
-        .await
+        let banks = self.calls.banks(&offer.who).await.map_err(|e| ErrorData::internal_error(e.to_string(), None))?;
+        Ok(resources::list(&banks, cursor.as_deref()))
     }
 
     async fn list_resource_templates(
@@ -219,7 +211,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let offer = self.offer(&context.extensions)?;
-        Ok(self.beside(move |calls| resources::read(calls, &offer, &request.uri)).await?.into())
+        Ok(resources::read(&self.calls, &offer, &request.uri).await?.into())
     }
 
     async fn subscribe(
@@ -314,16 +306,4 @@ fn headers(extensions: &Extensions) -> HeaderMap {
 /// Why a question is not followed.
 fn refused(why: &CallError) -> ErrorData {
     ErrorData::invalid_params(why.to_string(), None)
-}
-
-impl Server {
-    /// Does blocking work beside the runtime's thread.
-    async fn beside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Calls) -> Result<T, ErrorData> + Send + 'static,
-    ) -> Result<T, ErrorData> {
-        let calls = Arc::clone(&self.calls);
-        let panicked = |_| ErrorData::internal_error("the request panicked; this is a defect, please report it", None);
-        tokio::task::spawn_blocking(move || work(&calls)).await.map_err(panicked)?
-    }
 }

@@ -85,7 +85,7 @@ pub fn serve_stdio(options: McpOptions, stop: &Notify) -> Result<(), McpError> {
         },
     });
     let opening = Arc::clone(&calls);
-    std::thread::Builder::new().name("mcp-open".to_owned()).spawn(move || drop(opening.memory.get()))?;
+    runtime.spawn(async move { drop(opening.memory.get().await) });
     let offer = Offer { default_bank: bank, read_only, ..Offer::everything() };
     let clients = Clients::one(&calls, &offer);
     let server = Server::new(Arc::clone(&calls), Some(offer), clients);
@@ -136,16 +136,16 @@ fn open(pipeline: &Pipeline, say: &Say) -> Result<Opened, CallError> {
                 return Err(failed(&LogError::InUse { directory, holder }));
             };
             say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
-            (Access::There(Arc::new(Reached::new(address))), None)
+            // This process does not see deletions, so it must not cache responses.
+            let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, None)).transpose();
+            let llm = llm.map_err(|e| failed(&e))?;
+            (Access::There { reached: Arc::new(Reached::new(address)), llm }, None)
         }
         Err(error) => return Err(failed(&error)),
     };
-    // A process that does not see deletions must not cache responses.
-    let responses = served.as_ref().and_then(|_| pipeline.responses());
-    let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, responses)).transpose();
     let say = Arc::clone(say);
     let release = served.map(|served| -> Release {
         Box::new(move || served.close(&*say).unwrap_or_else(|error| say(&error.to_string())))
     });
-    Ok(Opened { access, llm: llm.map_err(|e| failed(&e))?, release })
+    Ok(Opened { access, release })
 }
