@@ -43,8 +43,9 @@ pub(super) struct Message {
     pub(super) recipient: Option<i64>,
     recipient_name: Option<Value>,
     pub(super) stream_id: Option<i64>,
+    /// `stream` or `private` in the API, a number in an export.
     #[serde(rename = "type")]
-    kind: Option<String>,
+    kind: Option<Value>,
     is_channel_message: Option<bool>,
     display_recipient: Option<Value>,
     subject: Option<String>,
@@ -57,6 +58,9 @@ pub(super) struct Message {
     last_moved_timestamp: Option<f64>,
     edit_history: Option<Value>,
 }
+
+/// The type of a notice that a topic was resolved, which stands under the account of whoever resolved it.
+const TOPIC_RESOLVED: u64 = 2;
 
 /// What a message says.
 #[derive(Debug, Default)]
@@ -101,7 +105,8 @@ impl Message {
 
     /// Whether Zulip itself wrote it.
     pub(super) fn is_notice(&self) -> bool {
-        matches!(self.sender_handle(), Some("notification-bot" | "welcome-bot"))
+        self.kind.as_ref().and_then(Value::as_u64) == Some(TOPIC_RESOLVED)
+            || matches!(self.sender_handle(), Some("notification-bot" | "welcome-bot"))
     }
 
     fn sender_handle(&self) -> Option<&str> {
@@ -110,7 +115,7 @@ impl Message {
 
     /// Whether it was written in a channel; direct messages have no topic.
     pub(super) fn is_in_channel(&self) -> bool {
-        match (self.is_channel_message, self.kind.as_deref()) {
+        match (self.is_channel_message, self.kind.as_ref().and_then(Value::as_str)) {
             (Some(is), _) => is,
             (None, Some("stream" | "channel")) => true,
             (None, Some("private" | "direct")) => false,

@@ -69,7 +69,7 @@ fn check(messages: &str, expected: &[&str]) {
 /// A message of Ann in the channel design, under the topic logo.
 fn said(id: i64, fields: &str) -> String {
     format!(
-        r#"{{"id": {id}, "sender": 8, "recipient": 20, "subject": "logo", "date_sent": {}.5, "edit_history": null,
+        r#"{{"id": {id}, "sender": 8, "recipient": 20, "type": 1, "subject": "logo", "date_sent": {}.5, "edit_history": null,
             "last_edit_time": null, {fields}}}"#,
         1_714_557_600 + id
     )
@@ -163,15 +163,17 @@ fn notices_emptied_messages_and_bots_are_told_apart() {
     let deleted = r#"{"id": 2, "sender": 8, "recipient": 20, "subject": "t", "date_sent": 2, "content": "(deleted)", "last_edit_time": 9}"#;
     let bot = r#"{"id": 3, "sender": 10, "recipient": 20, "subject": "", "date_sent": 3, "content": "done"}"#;
     let me = r#"{"id": 4, "sender": 8, "recipient": 20, "subject": "t", "date_sent": 4, "content": "/me waves"}"#;
+    let resolved = r#"{"id": 6, "sender": 8, "recipient": 20, "type": 2, "subject": "t", "date_sent": 6, "content": "resolved"}"#;
     let empty = r#"{"id": 5, "sender": 8, "recipient": 20, "subject": "t", "date_sent": 5, "content": " "}"#;
     check(
-        &[notice, deleted, bot, me, empty].join(","),
+        &[notice, deleted, bot, me, empty, resolved].join(","),
         &[
             "skip service message",
             "deletion 2 Some(9000)",
             "3 1970-01-01T00:00:03Z Builder (bot): done",
             "4 1970-01-01T00:00:04Z Ann Lee: Ann Lee waves | thread=t",
             "skip empty",
+            "skip service message",
         ],
     );
 }
