@@ -73,7 +73,7 @@ pub fn format_names(last_separator: &str) -> String {
 /// does not fit the format.
 pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
     Zone::parse(&settings.zone)?;
-    let format = format_of(settings)?;
+    let (format, is_recognised) = format_of(settings)?;
     let name = format.name;
     if format.only.is_none() && !settings.only.is_empty() {
         let problem = format!("{name} holds no conversations to choose from; leave it out");
@@ -86,18 +86,33 @@ pub fn open(settings: &SourceSettings) -> Result<Box<dyn Source>, SourceError> {
             let bank = bank.map_err(|e| SourceError::Settings { key: "bank", problem: e.to_string() })?;
             open(settings, bank.as_ref())
         }
-        Opener::Chat(open) => Ok(Box::new(ChatSource::open(open(settings)?, settings, name)?)),
+        Opener::Chat(open) => {
+            let source = ChatSource::open(open(settings)?, settings, name)?;
+            Ok(Box::new(if is_recognised { source } else { source.expecting_items(not_of(&format, &settings.path)) }))
+        }
+    }
+}
+
+/// The error of a file in which a reader found nothing of its format.
+fn not_of(format: &SourceFormat, path: &Path) -> SourceError {
+    SourceError::Format {
+        path: path.to_owned(),
+        line: 1,
+        column: 1,
+        problem: format!("nothing in it is of the format {} ({})", format.name, format.about),
+        remedy: "name such an export, or the format that it has",
     }
 }
 
 /// The format that the settings name, if the file can be of it; with `auto`, the one that the file
-/// looks like.
-fn format_of(settings: &SourceSettings) -> Result<SourceFormat, SourceError> {
+/// looks like. Beside it, whether the file looks like it: the reader of a file that does not has to find
+/// something.
+fn format_of(settings: &SourceSettings) -> Result<(SourceFormat, bool), SourceError> {
     let is_auto = settings.format == AUTO;
     let named = if is_auto { None } else { Some(format(&settings.format)?) };
     if settings.path == Path::new("-") {
         return match named {
-            Some(named) if named.standard_input => Ok(named),
+            Some(named) if named.standard_input => Ok((named, true)),
             Some(SourceFormat { name, .. }) => {
                 Err(SourceError::Settings { key: "path", problem: format!("{name} is read from a file; name it") })
             }
@@ -111,15 +126,15 @@ fn format_of(settings: &SourceSettings) -> Result<SourceFormat, SourceError> {
     if let Some(named) = named
         && (named.looks_like)(&sample)
     {
-        return Ok(named);
+        return Ok((named, true));
     }
     let likely: Vec<SourceFormat> = FORMATS.iter().filter(|format| (format.looks_like)(&sample)).copied().collect();
     let names: Vec<&str> = likely.iter().map(|format| format.name).collect();
     let path = settings.path.display();
     let problem = match (named, &likely[..]) {
         // What no format claims is read as it was named: the reader says what is wrong with it.
-        (Some(named), []) => return Ok(named),
-        (None, [one]) => return Ok(*one),
+        (Some(named), []) => return Ok((named, false)),
+        (None, [one]) => return Ok((*one, true)),
         (Some(named), _) => {
             format!("{path} is not {}; it looks like {}: name that format, or {AUTO}", named.name, join(&names, " or "))
         }

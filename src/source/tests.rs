@@ -42,3 +42,59 @@ fn invalid_settings_are_named() {
         assert!(message.starts_with(expected), "{message}");
     }
 }
+
+#[test]
+fn a_file_in_which_nothing_is_of_the_named_format_is_an_error() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let write = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    write("random", &[0x1b, 0x90, 0x03, 0xfe, b'q', 0x07, b'\n', 0x80]);
+    write("array.json", b"[]\n");
+    write("object.json", b"{}\n");
+    write("nothing", b"");
+    write("notes.txt", b"What we said, by nobody and at no time.\n");
+    write("texts/notes.txt", b"What we said, by nobody and at no time.\n");
+    write("objects/result.json", b"{}\n");
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    for format in FORMATS.iter().filter(|format| matches!(format.open, format::Opener::Chat(_))) {
+        for name in ["random", "array.json", "object.json", "nothing", "notes.txt", "texts", "objects", "empty"] {
+            let settings =
+                SourceSettings { bank: "b".to_owned(), ..SourceSettings::new(format.name, folder.path().join(name)) };
+            let read = open(&settings).and_then(|mut source| {
+                while let Some(batch) = source.next(10)? {
+                    assert!(batch.events.is_empty(), "{} {name}: {batch:?}", format.name);
+                    if !batch.rejects.is_empty() {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            });
+            let is_silent = read.as_ref().is_ok_and(|is_silent| *is_silent);
+            assert!(!is_silent, "{} {name}", format.name);
+            if let Err(error) = read {
+                let error = error.to_string();
+                assert!(error.starts_with(&folder.path().display().to_string()) && error.contains("; "), "{error}");
+            }
+        }
+    }
+    let array = SourceSettings::new("teams", folder.path().join("array.json"));
+    let error = open(&array).unwrap().next(1).unwrap_err().to_string();
+    let expected = "array.json:1:1: nothing in it is of the format teams (Microsoft Teams: JSON of Microsoft Graph's \
+                    messages, a file or a folder); name such an export, or the format that it has";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
+fn an_empty_export_that_shows_its_format_is_empty() {
+    let folder = tempfile::TempDir::new().unwrap();
+    for (name, content) in [("channels.json", "[]"), ("general/2024-05-01.json", "[]")] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let settings = SourceSettings { bank: "b".to_owned(), ..SourceSettings::new("slack", folder.path()) };
+    assert_eq!(drain(&mut *open(&settings).unwrap(), 1), SourceBatch::default());
+}

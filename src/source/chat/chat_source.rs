@@ -2,11 +2,16 @@
 //!
 //! In: what the reader finds, and the settings. Out: turn events and dead letters in the reader's
 //! order, and for each bank an idle mark after the last. What was read before an error is returned
-//! first.
+//! first. A file that does not look like its format and in which nothing is of it is never an empty source, but an
+//! error.
 
 use std::collections::VecDeque;
 
-use super::{reader::ChatReader, turn_maker::TurnMaker};
+use super::{
+    message::{ChatItem, Skip},
+    reader::ChatReader,
+    turn_maker::TurnMaker,
+};
 use crate::{
     config::SourceSettings,
     model::TurnEvent,
@@ -25,6 +30,8 @@ pub(crate) struct ChatSource {
     marks: Option<VecDeque<TurnEvent>>,
     /// An error that is returned after what was read before it.
     failed: Option<SourceError>,
+    /// The error of an export that holds nothing of its format; none once the reader found something.
+    nothing: Option<SourceError>,
 }
 
 impl ChatSource {
@@ -37,7 +44,13 @@ impl ChatSource {
         settings: &SourceSettings,
         format: &str,
     ) -> Result<Self, SourceError> {
-        Ok(Self { reader, turns: TurnMaker::new(settings, format)?, marks: None, failed: None })
+        Ok(Self { reader, turns: TurnMaker::new(settings, format)?, marks: None, failed: None, nothing: None })
+    }
+
+    /// The source of a file that does not look like its format: it ends in `nothing` if the reader finds no
+    /// item, or only such as it does not support.
+    pub(crate) fn expecting_items(self, nothing: SourceError) -> Self {
+        Self { nothing: Some(nothing), ..self }
     }
 
     /// At the end: the idle marks, and what the user should know.
@@ -64,10 +77,15 @@ impl Source for ChatSource {
                 break;
             }
             let read = match self.reader.next() {
-                Ok(Some(item)) => self.turns.take(item, &self.reader.describe(), &mut batch),
+                Ok(Some(item)) => {
+                    if item != ChatItem::Skip(Skip::Unsupported) {
+                        self.nothing = None;
+                    }
+                    self.turns.take(item, &self.reader.describe(), &mut batch)
+                }
                 Ok(None) => {
                     self.marks = Some(self.end());
-                    Ok(())
+                    self.nothing.take().map_or(Ok(()), Err)
                 }
                 Err(error) => Err(error),
             };
@@ -107,7 +125,7 @@ mod tests {
     use crate::{
         model::{Attachment, Bank, DeadLetter, Deletion, EventTime, Turn},
         source::{
-            chat::{Account, ChatItem, ChatMessage, Conversation, Privacy, Skip},
+            chat::{Account, ChatMessage, Conversation, Privacy},
             tests::drain,
         },
     };

@@ -163,7 +163,8 @@ fn notices_emptied_messages_and_bots_are_told_apart() {
     let deleted = r#"{"id": 2, "sender": 8, "recipient": 20, "subject": "t", "date_sent": 2, "content": "(deleted)", "last_edit_time": 9}"#;
     let bot = r#"{"id": 3, "sender": 10, "recipient": 20, "subject": "", "date_sent": 3, "content": "done"}"#;
     let me = r#"{"id": 4, "sender": 8, "recipient": 20, "subject": "t", "date_sent": 4, "content": "/me waves"}"#;
-    let resolved = r#"{"id": 6, "sender": 8, "recipient": 20, "type": 2, "subject": "t", "date_sent": 6, "content": "resolved"}"#;
+    let resolved =
+        r#"{"id": 6, "sender": 8, "recipient": 20, "type": 2, "subject": "t", "date_sent": 6, "content": "resolved"}"#;
     let empty = r#"{"id": 5, "sender": 8, "recipient": 20, "subject": "t", "date_sent": 5, "content": " "}"#;
     check(
         &[notice, deleted, bot, me, empty, resolved].join(","),
