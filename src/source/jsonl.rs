@@ -18,6 +18,7 @@ use super::{
     format::{Opener, SourceFormat},
     lines::{Line, Lines, MAX_LINE_BYTES},
     turn_source::{Source, SourceBatch, SourceProgress},
+    utf16::as_utf8,
 };
 use crate::{
     config::SourceSettings,
@@ -60,13 +61,13 @@ impl Jsonl {
         if path == Path::new("-") {
             return Ok(Self::new(path, Box::new(io::stdin()), None, bank));
         }
-        let open = || -> io::Result<(File, Option<u64>)> {
+        let open = || -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
             let file = File::open(path)?;
             let metadata = file.metadata()?;
-            Ok((file, metadata.is_file().then_some(metadata.len())))
+            Ok((as_utf8(Box::new(file))?, metadata.is_file().then_some(metadata.len())))
         };
         let (file, bytes) = open().map_err(|e| unreadable(path, 0, e))?;
-        Ok(Self::new(path, Box::new(file), bytes, bank))
+        Ok(Self::new(path, file, bytes, bank))
     }
 
     fn new(path: &Path, reader: Box<dyn Read + Send>, file_bytes: Option<u64>, bank: Option<&Bank>) -> Self {

@@ -9,7 +9,7 @@
 //! constant `FORMAT`; so does `slack`, a chat platform's export, on what `chat` has for all of them.
 //! `formats` lists these constants and recognises the format of a file. `turn_source` is the
 //! interface, `summary` says what a source holds, `queue` holds a file that is read whole, `lines`
-//! splits a file into lines, `live` follows platforms while people talk, `end_mark` closes a finished origin, `zone` reads times that name no
+//! splits a file into lines, `utf16` decodes it, `live` follows platforms while people talk, `end_mark` closes a finished origin, `zone` reads times that name no
 //! zone.
 
 mod chat;
@@ -23,6 +23,7 @@ pub mod live;
 mod queue;
 mod summary;
 mod turn_source;
+mod utf16;
 mod zone;
 
 mod discord;

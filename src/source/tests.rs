@@ -98,3 +98,40 @@ fn an_empty_export_that_shows_its_format_is_empty() {
     let settings = SourceSettings { bank: "b".to_owned(), ..SourceSettings::new("slack", folder.path()) };
     assert_eq!(drain(&mut *open(&settings).unwrap(), 1), SourceBatch::default());
 }
+
+#[test]
+fn a_text_in_utf16_is_read_as_in_utf8() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let chat = "[01/05/2024, 10:00:00] Zoë: grüß dich 🙂\n[13/05/2024, 10:00:00] Ann: 你好\n";
+    let log = "--- Log opened Wed May 01 10:00:00 2024\n10:00 <zoë> grüß dich 🙂\n10:01 <ann> 你好\n";
+    let file = |name: &str| std::fs::read_to_string(data.join(name)).unwrap();
+    for (format, name, text) in [
+        ("teams", "general.json", file("chat/teams.json")),
+        ("discord", "general.json", file("chat/discord.json")),
+        ("matrix", "room.json", file("chat/element.json")),
+        ("mattermost", "export.jsonl", file("chat/mattermost.jsonl")),
+        ("mbox", "mail.mbox", file("chat/mail.mbox")),
+        ("jsonl", "sample.jsonl", file("sample.jsonl")),
+        ("whatsapp", "_chat.txt", chat.to_owned()),
+        ("irc", "#rust.log", log.to_owned()),
+    ] {
+        let path = folder.path().join(name);
+        let read = |bytes: &[u8], format: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            let bank = if format == "jsonl" { "" } else { "b" };
+            drain(
+                &mut *open(&SourceSettings { bank: bank.to_owned(), ..SourceSettings::new(format, &path) }).unwrap(),
+                100,
+            )
+        };
+        let expected = read(text.as_bytes(), format);
+        assert!(expected.events.len() > 2 && expected.rejects.is_empty(), "{format}: {expected:?}");
+        let marked = "\u{feff}".to_owned() + &text;
+        let bytes: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(read(&bytes, format), expected, "{format}");
+        if format != "jsonl" {
+            assert_eq!(read(&bytes, AUTO).events.len(), expected.events.len(), "{format}");
+        }
+    }
+}

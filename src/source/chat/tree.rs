@@ -1,6 +1,6 @@
 //! A file, a directory or an archive, read alike.
 //!
-//! In: a path. Out: the names of its files in sorted order, and each as a stream. Folders that
+//! In: a path. Out: the names of its files in sorted order, and each as a stream, texts in UTF-16 as UTF-8. Folders that
 //! archivers add (`__MACOSX`, `.DS_Store`) are left out. Never holds a file, and unpacks only the texts of a tar
 //! archive, which cannot be read out of order; they disappear from the disk with this value.
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::tarball;
-use crate::source::{SourceError, error::unreadable};
+use crate::source::{SourceError, error::unreadable, utf16::as_utf8};
 
 /// An export on disk.
 pub(crate) struct Tree {
@@ -134,12 +134,12 @@ impl Tree {
         unreadable(Path::new(&self.origin(name)), line, error)
     }
 
-    /// The bytes of a file from its beginning, buffered by the caller.
+    /// The bytes of a file from its beginning, buffered by the caller; those of a text in UTF-16 as UTF-8.
     ///
     /// # Errors
     /// [`SourceError`] when there is no such file, or it cannot be opened.
     pub(crate) fn read(&self, name: &str) -> Result<Box<dyn Read + Send>, SourceError> {
-        self.stream(name).map_err(|e| self.unreadable(name, 0, e))
+        self.stream(name).and_then(as_utf8).map_err(|e| self.unreadable(name, 0, e))
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
