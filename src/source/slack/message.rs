@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{
     blocks::blocks_text,
     directory::{Directory, Profile},
+    lenient,
     mrkdwn::{Names, Rendered, render},
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     },
 };
 
-/// A message as the export has it. Every field may be missing or null.
+/// A message as the export has it. Every field may be missing or null; those that integrations fill may be anything.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawMessage {
@@ -31,54 +32,78 @@ pub(super) struct RawMessage {
     pub(super) ts: Option<String>,
     user: Option<String>,
     bot_id: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     username: Option<String>,
     text: Option<String>,
     thread_ts: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     reply_count: Option<u64>,
-    replies: Option<Vec<Value>>,
+    #[serde(deserialize_with = "lenient::list")]
+    replies: Vec<Value>,
+    #[serde(deserialize_with = "lenient::value")]
     edited: Option<Edited>,
+    #[serde(deserialize_with = "lenient::value")]
     user_profile: Option<Profile>,
+    #[serde(deserialize_with = "lenient::value")]
     bot_profile: Option<BotProfile>,
-    files: Option<Vec<Option<File>>>,
+    #[serde(deserialize_with = "lenient::list")]
+    files: Vec<File>,
+    #[serde(deserialize_with = "lenient::value")]
     file: Option<File>,
+    #[serde(deserialize_with = "lenient::value")]
     comment: Option<Comment>,
-    attachments: Option<Vec<RawAttachment>>,
-    blocks: Option<Vec<Value>>,
+    #[serde(deserialize_with = "lenient::list")]
+    attachments: Vec<RawAttachment>,
+    #[serde(deserialize_with = "lenient::list")]
+    blocks: Vec<Value>,
     deleted_ts: Option<String>,
     message: Option<Box<RawMessage>>,
     /// Slackdump's dumps hold a thread's replies in its root.
-    pub(super) slackdump_thread_replies: Option<Vec<Value>>,
+    #[serde(deserialize_with = "lenient::list")]
+    pub(super) slackdump_thread_replies: Vec<Value>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Edited {
+    #[serde(deserialize_with = "lenient::text")]
     ts: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct BotProfile {
+    #[serde(deserialize_with = "lenient::text")]
     name: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Comment {
+    #[serde(deserialize_with = "lenient::text")]
     user: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     comment: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct File {
+    #[serde(deserialize_with = "lenient::value")]
     mode: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     title: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     mimetype: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     permalink: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     url_private: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     initial_comment: Option<Comment>,
+    #[serde(deserialize_with = "lenient::text")]
     alt_txt: Option<String>,
 }
 
@@ -86,25 +111,40 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawAttachment {
+    #[serde(deserialize_with = "lenient::text")]
     pretext: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     author_name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     title: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     title_link: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     text: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     fallback: Option<String>,
-    fields: Option<Vec<Field>>,
+    #[serde(deserialize_with = "lenient::list")]
+    fields: Vec<Field>,
+    #[serde(deserialize_with = "lenient::value")]
     from_url: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     original_url: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     image_url: Option<String>,
+    #[serde(deserialize_with = "lenient::value")]
     is_msg_unfurl: Option<bool>,
+    #[serde(deserialize_with = "lenient::value")]
     is_share: Option<bool>,
-    blocks: Option<Vec<Value>>,
+    #[serde(deserialize_with = "lenient::list")]
+    blocks: Vec<Value>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Field {
+    #[serde(deserialize_with = "lenient::text")]
     title: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
     value: Option<String>,
 }
 
@@ -157,16 +197,14 @@ fn message(
     let sent_ms = unix_ms(&id).ok_or_else(|| format!("ts: {id:?} is not a time; write seconds.microseconds"))?;
     let time = zone.at_unix_ms(sent_ms).ok_or_else(|| format!("ts: {id:?} is out of range"))?;
     let author = author(&mut raw, directory);
-    let files: Vec<File> = raw.file.into_iter().chain(raw.files.into_iter().flatten().flatten()).collect();
+    let files: Vec<File> = raw.file.into_iter().chain(raw.files).collect();
 
     let mut rendered = words(raw.subtype.as_deref(), raw.text, raw.comment, &files, directory);
-    if rendered.text.is_empty()
-        && let Some(blocks) = &raw.blocks
-    {
-        rendered = render(&blocks_text(blocks), directory);
+    if rendered.text.is_empty() {
+        rendered = render(&blocks_text(&raw.blocks), directory);
     }
     let mut shared: Vec<Attachment> = files.into_iter().filter_map(attachment).collect();
-    let previews = raw.attachments.unwrap_or_default();
+    let previews = raw.attachments;
     if rendered.text.is_empty() {
         // The body of an integration's message, which is its text as people see it.
         let (bodies, previews): (Vec<_>, Vec<_>) = previews.into_iter().partition(|a| !a.is_preview());
@@ -180,7 +218,7 @@ fn message(
     if rendered.text.is_empty() && shared.is_empty() {
         return Ok(ChatItem::Skip(Skip::Empty));
     }
-    let has_replies = raw.reply_count.is_some_and(|count| count > 0) || raw.replies.is_some_and(|r| !r.is_empty());
+    let has_replies = raw.reply_count.is_some_and(|count| count > 0) || !raw.replies.is_empty();
     let root = raw.thread_ts.filter(|root| !root.is_empty());
     let reply_to = root.clone().filter(|root| *root != id);
     let version = match raw.edited {
@@ -283,8 +321,8 @@ impl RawAttachment {
 
     /// Its words, each part on a line; where it has none, its plain form.
     fn render(&self, names: &dyn Names) -> Rendered {
-        let blocks = self.blocks.as_deref().map(blocks_text).unwrap_or_default();
-        let fields = self.fields.iter().flatten().filter_map(|field| {
+        let blocks = blocks_text(&self.blocks);
+        let fields = self.fields.iter().filter_map(|field| {
             let parts = [field.title.as_deref(), field.value.as_deref()];
             let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.trim().is_empty()).collect();
             (!parts.is_empty()).then(|| parts.join(": "))

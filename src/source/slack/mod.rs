@@ -7,11 +7,12 @@
 //! stored.
 //!
 //! `reader` goes through the files, `directory` knows channels and users, `message` reads one
-//! message, `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same messages
+//! message (`lenient` the fields that integrations fill), `mrkdwn` and `blocks` turn Slack's markup into text. `workspace` reads the same messages
 //! while they are said.
 
 mod blocks;
 mod directory;
+mod lenient;
 mod message;
 mod mrkdwn;
 mod reader;

@@ -150,7 +150,7 @@ impl OpenFile {
                 return ready.push_back(ChatItem::Reject { conversation, letter });
             }
         };
-        let replies = raw.slackdump_thread_replies.take().unwrap_or_default();
+        let replies = std::mem::take(&mut raw.slackdump_thread_replies);
         self.message(raw, element, directory, zone, ready);
         for reply in replies {
             match serde_json::from_value(reply) {

@@ -369,6 +369,29 @@ fn a_damaged_record_is_a_dead_letter_and_the_rest_goes_on() {
 }
 
 #[test]
+fn an_odd_field_beside_the_words_never_loses_them() {
+    let odd = json!({
+        "reply_count": "2", "replies": 7, "edited": true, "user_profile": [], "bot_profile": "x", "file": 5,
+        "files": [{"name": 2024, "mimetype": 3, "permalink": "https://a.example/f"}, "no file"],
+        "attachments": [
+            {"title": 42, "text": true, "fields": [{"title": "id", "value": 123}, 5], "is_share": "no", "blocks": {}},
+            "no attachment"
+        ]
+    });
+    let day = json!([
+        with(message("1.000001", "U1", "words"), odd),
+        with(message("2.000001", "U2", ""), json!({"attachments": [{"title": 42, "fallback": {}}], "blocks": "x"})),
+        with(message("3.000001", "U2", "more"), json!({"attachments": {"title": "x"}, "files": null, "comment": 1}))
+    ]);
+    let expected = [
+        "Ann: words [\"file|2024|https://a.example/f\", \"attachment|42\\ntrue\\nid: 123|-\"]",
+        "Bo Day: 42",
+        "Bo Day: more",
+    ];
+    check(day, &expected, &[]);
+}
+
+#[test]
 fn an_archive_reads_like_its_folder() {
     let home = tempfile::tempdir().unwrap();
     let day = json!([message("1.000001", "U1", "hello")]);
