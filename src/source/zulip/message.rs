@@ -9,6 +9,7 @@ use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::realm::Realm;
 use crate::{
     model::Attachment,
     source::chat::{Account, html_to_text, shared_file},
@@ -175,8 +176,8 @@ impl Message {
         is_emptied(&self.content) && self.version() > 0
     }
 
-    /// Its words; none when it has no content.
-    pub(super) fn words(&self) -> Option<Words> {
+    /// Its words; none when it has no content. Markdown names people without their numbers.
+    pub(super) fn words(&self, realm: &Realm) -> Option<Words> {
         let filled = |text: &Option<String>| text.clone().filter(|t| !t.trim().is_empty());
         if let Some(html) = filled(&self.rendered_content) {
             return Some(from_html(&html));
@@ -186,7 +187,7 @@ impl Message {
             Some(kind) => kind == "text/html",
             None => content.starts_with('<') && content.trim_end().ends_with('>'),
         };
-        Some(if is_html { from_html(content) } else { from_markdown(content) })
+        Some(if is_html { from_html(content) } else { from_markdown(content, realm) })
     }
 }
 
@@ -224,7 +225,7 @@ fn from_html(html: &str) -> Words {
     words
 }
 
-fn from_markdown(content: &str) -> Words {
+fn from_markdown(content: &str, realm: &Realm) -> Words {
     let mut words = Words::default();
     let mut text = content.to_owned();
     if let Some(pattern) = &*MARKDOWN_UPLOAD {
@@ -237,7 +238,11 @@ fn from_markdown(content: &str) -> Words {
     if let Some(pattern) = &*MARKDOWN_MENTION {
         let named = pattern.replace_all(&text, |found: &Captures<'_>| {
             let name = found.get(1).map_or("", |m| m.as_str());
-            mention(&mut words, found.get(2).map_or("", |m| m.as_str()), name.to_owned());
+            // Without its number, a name that nobody or several have says nothing of an account.
+            let id = found.get(2).map(|id| id.as_str().to_owned());
+            if let Some(id) = id.or_else(|| realm.named(name).map(|account| account.id.clone())) {
+                mention(&mut words, &id, name.to_owned());
+            }
             format!("@{name}")
         });
         text = named.into_owned();
@@ -262,8 +267,7 @@ fn upload(words: &mut Words, url: &str, label: &str) {
 }
 
 fn mention(words: &mut Words, id: &str, name: String) {
-    let id = if id.is_empty() { name.clone() } else { id.to_owned() };
-    let account = Account { id, name, handle: None, bot: false };
+    let account = Account { id: id.to_owned(), name, handle: None, bot: false };
     if !account.name.is_empty() && !words.mentions.contains(&account) {
         words.mentions.push(account);
     }

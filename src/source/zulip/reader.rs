@@ -182,7 +182,7 @@ impl Zulip {
             return Ok(ChatItem::Skip(Skip::ServiceMessage));
         }
         let wrong = |reason: &str| (Some(conversation.clone()), reason.to_owned());
-        let words = message.words().ok_or_else(|| wrong("content: missing; write what was said"))?;
+        let words = message.words(&self.realm).ok_or_else(|| wrong("content: missing; write what was said"))?;
         let time =
             self.zone.at_unix_ms(record.unix_ms).ok_or_else(|| wrong("date_sent: out of range; write a date"))?;
         let id = message.id.to_string();

@@ -28,6 +28,8 @@ pub(super) struct Realm {
     /// The organization's name in its address.
     workspace: Option<String>,
     users: HashMap<i64, Account>,
+    /// The account of each name; none where several have it.
+    by_name: HashMap<String, Option<i64>>,
     /// The accounts of Zulip itself, which write notices.
     system: BTreeSet<i64>,
     channels: HashMap<i64, Channel>,
@@ -133,6 +135,11 @@ impl Realm {
         })
     }
 
+    /// The account of a name, if exactly one has it.
+    pub(super) fn named(&self, name: &str) -> Option<&Account> {
+        self.users.get(&(*self.by_name.get(name)?)?)
+    }
+
     /// Whether Zulip itself writes under this account.
     pub(super) fn is_system(&self, id: i64) -> bool {
         self.system.contains(&id)
@@ -181,6 +188,10 @@ impl Realm {
             self.system.insert(row.id);
         }
         let bot = row.is_bot || crossrealm;
+        let known = self.by_name.entry(name.clone()).or_insert(Some(row.id));
+        if *known != Some(row.id) {
+            *known = None;
+        }
         self.users.entry(row.id).or_insert(Account { id: row.id.to_string(), name, handle: None, bot });
     }
 }

@@ -9,10 +9,12 @@ use tempfile::TempDir;
 use super::FORMAT;
 use crate::{
     config::SourceSettings,
+    model::TurnEvent,
     source::{
-        SourceError,
+        self, SourceError,
         chat::{ChatItem, ChatReader, Privacy, Sample, items_of, lines_of, transcript::tar},
         format::Opener,
+        tests::drain,
     },
 };
 
@@ -25,7 +27,8 @@ const REALM: &str = r#"{
  "zerver_userprofile": [
   {"id": 8, "full_name": "Ann Lee", "email": "ann@a.example", "is_bot": false},
   {"id": 9, "full_name": "Bo", "email": "bo@a.example", "is_bot": false},
-  {"id": 10, "full_name": "Builder", "email": "builder-bot@a.example", "is_bot": true}
+  {"id": 10, "full_name": "Builder", "email": "builder-bot@a.example", "is_bot": true},
+  {"id": 11, "full_name": "Dee", "email": "dee@a.example"}, {"id": 12, "full_name": "Dee", "email": "dee@b.example"}
  ],
  "zerver_userprofile_crossrealm": [{"id": 5, "email": "notification-bot@zulip.com", "realm_id": 1}],
  "zerver_stream": [
@@ -148,13 +151,25 @@ fn mentions_and_uploads_are_told_apart_from_words() {
             "1 2024-05-01T10:00:01.5Z Ann Lee: @Bo see | thread=logo | file: the plan </user_uploads/2/ab/plan.pdf> | image: cat.png </user_uploads/2/cd/cat.png>",
         ],
     );
-    let markdown = r#""content": "@**Bo|9** and @_**Cy**: [plan](/user_uploads/2/ab/plan.pdf) in #**design>logo**""#;
+    let markdown = r#""content": "@**Bo|9**, @**Ann Lee**, @**Dee** and @_**Cy**: [plan](/user_uploads/2/ab/plan.pdf) in #**design>logo**""#;
     let items = items(&said(2, markdown));
     let ChatItem::Message(message) = &items[0] else { panic!("{items:?}") };
-    assert_eq!(message.text, "@Bo and @Cy:  in #design>logo");
+    assert_eq!(message.text, "@Bo, @Ann Lee, @Dee and @Cy:  in #design>logo");
     let mentions: Vec<_> = message.mentions.iter().map(|m| (m.id.as_str(), m.name.as_str())).collect();
-    assert_eq!(mentions, [("9", "Bo"), ("Cy", "Cy")]);
+    assert_eq!(mentions, [("9", "Bo"), ("8", "Ann Lee")], "of two Dees neither, and nobody is Cy");
     assert_eq!(message.attachments[0].caption.as_deref(), Some("plan"));
+}
+
+#[test]
+fn who_was_mentioned_before_speaks_under_the_same_name() {
+    let first = said(1, r#""content": "@**Bo** and @**Cy**, look""#);
+    let second = said(2, r#""content": "yes""#).replace("\"sender\": 8", "\"sender\": 9");
+    let folder = folder(&[("realm.json", REALM), ("messages-000001.json", &table(&format!("{first},{second}")))]);
+    let settings = SourceSettings { bank: "b".to_owned(), ..SourceSettings::new("zulip", folder.path()) };
+    let batch = drain(&mut *source::open(&settings).unwrap(), 10);
+    let turns = batch.events.iter().filter_map(|e| if let TurnEvent::Turn(turn) = e { Some(turn) } else { None });
+    let said: Vec<String> = turns.map(|turn| format!("{}: {}", turn.speaker, turn.text)).collect();
+    assert_eq!(said, ["Ann Lee: @Bo and @Cy, look", "Bo: yes"]);
 }
 
 #[test]
