@@ -6,12 +6,11 @@
 
 use std::sync::LazyLock;
 
-use jiff::civil::{Date, Time};
-use mail_parser::{Addr, Address, DateTime, HeaderValue, Message, MessageParser, MimeHeaders, PartType};
+use mail_parser::{Addr, Address, HeaderName, HeaderValue, Message, MessageParser, MimeHeaders, PartType};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::own_words::own_words;
+use super::{date::sent, own_words::own_words};
 use crate::{
     model::{Attachment, EventTime},
     source::{
@@ -27,7 +26,7 @@ const EXPUNGED: u32 = 0x0008;
 
 static SEPARATOR_DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+(\d{1,2})\s+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s+([+-]\d{4})|\s+[A-Z]{2,5})?\s+(\d{4})",
+        r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+\d{1,2}\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s+[+-]\d{4}|\s+[A-Z]{2,5})?\s+\d{4}",
     )
     .ok()
 });
@@ -65,7 +64,14 @@ pub(super) enum Read {
 /// # Errors
 /// What is missing.
 pub(super) fn read(bytes: &[u8], separator: Option<&str>, zone: &Zone) -> Result<Read, String> {
-    let parsed = MessageParser::default().parse(bytes).filter(|mail| !mail.parts.is_empty());
+    // Without its dates: it misreads those that are not as RFC 5322 has them, and may take the header behind one
+    // with it. They stay texts, for `date`.
+    let parser = MessageParser::new()
+        .with_mime_headers()
+        .with_address_headers()
+        .with_message_ids()
+        .header_text(HeaderName::Subject);
+    let parsed = parser.parse(bytes).filter(|mail| !mail.parts.is_empty());
     let mail = parsed.ok_or("no headers; write them as RFC 5322 does")?;
     let header = |name: &'static str| {
         let raw = mail.header_raw(name)?;
@@ -164,28 +170,20 @@ fn is_no_reply(local: &str) -> bool {
     plain.starts_with("noreply") || plain.starts_with("donotreply")
 }
 
-/// When it was sent: by its date, else by the last server that took it, else by the separator.
+/// When it was sent: by its date, else by the last server that took it, else by the separator. A date whose weekday
+/// is another one counts less than what a server wrote.
 fn time(mail: &Message<'_>, separator: Option<&str>, zone: &Zone) -> Option<EventTime> {
-    let of = |date: &DateTime| {
-        if !date.is_valid() {
-            return None;
-        }
-        let offset = (i32::from(date.tz_hour) * 60 + i32::from(date.tz_minute)) * 60;
-        let offset = if date.tz_before_gmt { -offset } else { offset };
-        let unix_ms = date.to_timestamp().checked_mul(1_000)?;
-        EventTime::new(unix_ms, offset).or_else(|_| EventTime::new(unix_ms, 0)).ok()
+    let header = |name| match mail.header(name) {
+        Some(HeaderValue::Text(text)) => Some(text.as_ref()),
+        _ => None,
     };
-    mail.date().and_then(of).or_else(|| mail.received().and_then(|r| of(r.date.as_ref()?))).or_else(|| {
-        let found = SEPARATOR_DATE.as_ref()?.captures(separator?)?;
-        let part = |at: usize| found.get(at).map_or("", |m| m.as_str());
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        let month = months.iter().position(|m| *m == part(1)).and_then(|at| i8::try_from(at + 1).ok())?;
-        let date = Date::new(part(7).parse().ok()?, month, part(2).parse().ok()?).ok()?;
-        let second = part(5).parse().unwrap_or(0);
-        let local = date.to_datetime(Time::new(part(3).parse().ok()?, part(4).parse().ok()?, second, 0).ok()?);
-        let Some((hours, minutes)) = part(6).split_at_checked(3) else { return zone.moment(local) };
-        EventTime::parse(&format!("{local}{hours}:{minutes}")).ok()
-    })
+    let date = header(HeaderName::Date).and_then(|date| sent(date, zone));
+    if let Some(date) = date.filter(|date| !date.is_contradicted) {
+        return Some(date.time);
+    }
+    let received = || sent(header(HeaderName::Received)?.rsplit(';').next()?, zone);
+    let separated = || sent(SEPARATOR_DATE.as_ref()?.find(separator?)?.as_str(), zone);
+    received().or(date).or_else(separated).map(|date| date.time)
 }
 
 /// The ids of the mails before it, the oldest first.

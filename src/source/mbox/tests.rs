@@ -150,6 +150,68 @@ fn what_is_missing_is_found_elsewhere_or_the_mail_is_rejected() {
 }
 
 #[test]
+fn dates_are_read_in_whatever_form_programs_write_them() {
+    let settings =
+        |path: &Path, zone: &str| SourceSettings { zone: zone.to_owned(), ..SourceSettings::new("mbox", path) };
+    for (date, expected) in [
+        ("Wed, 1 May 2024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 2024 11:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("1 May 2024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("Wed,  1 May 2024\n 11:00:00 -0000", "2024-05-01T11:00:00Z"),
+        ("Wed, 1 May 2024 9:05:00 +0530", "2024-05-01T09:05:00+05:30"),
+        ("Wed, 1 May 24 11:00:00 PDT", "2024-05-01T11:00:00-07:00"),
+        ("Sun, 1 May 94 11:00:00 EST", "1994-05-01T11:00:00-05:00"),
+        ("Wed, 01 May 2024 11:00:00 GMT", "2024-05-01T11:00:00Z"),
+        ("Wed, 1 May 2024 11:00:00 UT", "2024-05-01T11:00:00Z"),
+        ("Wed, 1 May 2024 11:00:00 CEST", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 2024 11:00:00 GMT+02:00", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 2024 11:00:00 +02:00", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 2024 11:00:00 +0200 (Mitteleuropäische Sommerzeit, (a) \\) 7)", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 2024 11:00:60 +0200", "2024-05-01T11:00:59+02:00"),
+        ("Wed, 1 May 2024 11.00.00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("Wed, 1 May 2024 11:00:00 PM +0200", "2024-05-01T23:00:00+02:00"),
+        ("Wed, 1 May 2024 12:00:00AM +0200", "2024-05-01T00:00:00+02:00"),
+        ("1-May-2024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("Mi, 1. Mai 2024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("mar., 30 avr. 2024 11:00:00 +0200", "2024-04-30T11:00:00+02:00"),
+        ("Wed May  1 11:00:00 2024 -0500", "2024-05-01T11:00:00-05:00"),
+        ("Wed May  1 11:00:00 CEST 2024", "2024-05-01T11:00:00+02:00"),
+        ("2024-05-01 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        ("2024-05-01T11:00:00.25+02:00", "2024-05-01T11:00:00+02:00"),
+        ("2024-05-01T11:00:00Z", "2024-05-01T11:00:00Z"),
+        // Without a zone, that of the settings.
+        ("Wed, 1 May 2024 11:00:00", "2024-05-01T11:00:00+09:00"),
+        ("Wed, 1 May 2024 11:00:00 IST", "2024-05-01T11:00:00+09:00"),
+        ("Wed May  1 11:00:00 2024", "2024-05-01T11:00:00+09:00"),
+        ("2024-05-01 11:00", "2024-05-01T11:00:00+09:00"),
+        // No date: the separator's.
+        ("01.05.24 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
+        ("Wed, 31 Apr 2024 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
+        ("Wed, 1 May 0024 11:00:00 +0200", "2021-01-01T00:00:00+09:00"),
+        ("yesterday at 11:00", "2021-01-01T00:00:00+09:00"),
+    ] {
+        let mbox = format!("From x Fri Jan  1 00:00:00 2021\nFrom: A <a@x>\nDate: {date}\nMessage-ID: <1@x>\n\nbody\n");
+        let (_folder, path) = file(mbox);
+        let Opener::Chat(open) = FORMAT.open else { panic!("a chat's format") };
+        let lines = lines_of(&mut *open(&settings(&path, "+09:00")).unwrap());
+        assert_eq!(lines, [format!("1@x {expected} A: body")], "{date}");
+    }
+}
+
+#[test]
+fn a_date_of_another_weekday_counts_less_than_what_a_server_wrote() {
+    let received = "Received: from a by b; Thu, 2 May 2024 11:00:00 UT\n";
+    for (received, date, expected) in [
+        (received, "Wed, 1 May 2024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+        (received, "Fri, 1 May 2024 11:00:00 +0200", "2024-05-02T11:00:00Z"),
+        ("", "Fri, 1 May 2024 11:00:00 +0200", "2024-05-01T11:00:00+02:00"),
+    ] {
+        let headers = format!("{received}From: A <a@x>\nDate: {date}\nMessage-ID: <1@x>\n");
+        check(format!("{SEPARATOR}{headers}\nbody\n"), &[&format!("1@x {expected} A: body")]);
+    }
+}
+
+#[test]
 fn text_is_taken_before_html_and_what_is_attached_by_its_name() {
     let part = |headers: &str, body: &str| format!("--b\n{headers}\n\n{body}\n");
     let mixed = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n";
