@@ -1,8 +1,8 @@
 //! Questions over HTTP, by `oha`, beside the same questions asked of the front in this process, and beside Mem0's
-//! own library on the same dialogue: `cargo bench --bench http`.
+//! own library on the same dialogue; puts over HTTP, one client and many: `cargo bench --bench http`.
 //!
 //! `oha` is not built here: `cargo install oha --version 1.16.0`. `RIPPLEMEM_BENCH` names one
-//! part of `front`, `paper`, `mem0`; without it all parts run. `RIPPLEMEM_BENCH_UNITS` (100,000) is how many units
+//! part of `front`, `paper`, `puts`, `mem0`; without it all parts run. `RIPPLEMEM_BENCH_UNITS` (100,000) is how many units
 //! the memory has, in 100 banks, `RIPPLEMEM_BENCH_SECONDS` (10) how long each measurement lasts. Vectors are those
 //! of the deterministic embedder, which costs nothing: what is measured is the memory and the transport. The part
 //! `mem0` needs Python, and packages of PyPI.
@@ -10,6 +10,8 @@
 
 use std::{
     fs,
+    io::{Read, Write},
+    net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -51,6 +53,9 @@ fn main() {
         if wanted(if profile == "paper" { "paper" } else { "front" }) {
             transport(profile);
         }
+    }
+    if wanted("puts") {
+        puts();
     }
     if wanted("mem0") {
         beside_mem0();
@@ -190,6 +195,59 @@ fn over_http(address: &str, bodies: &Path) -> Rate {
     let latency = |which: &str| found["latencyPercentiles"][which].as_f64().unwrap_or(f64::NAN) * 1_000.0;
     let a_second = found["summary"]["requestsPerSec"].as_f64().unwrap_or(f64::NAN);
     Rate { a_second, p50: latency("p50"), p99: latency("p99") }
+}
+
+/// Puts of one turn each, answered once it is on the disk: clients that write at the same time share a sync.
+fn puts() {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let file = home.path().join("p.toml");
+    let settings = "version = 1\nembed.model = \"fixed\"\nlog.directory = \"log\"\nlog.fsync = \"commit\"\n";
+    fs::write(&file, settings).expect("a file");
+    let service = Served::start(home.path(), &file);
+    let next = AtomicUsize::new(0);
+    let mut rates = Vec::new();
+    for clients in [1, AT_ONCE] {
+        let (stop, started) = (AtomicBool::new(false), Instant::now());
+        let mut times: Vec<f64> = std::thread::scope(|scope| {
+            let put = || {
+                let mut client = TcpStream::connect(&service.address).expect("it listens");
+                client.set_nodelay(true).expect("a socket");
+                let mut times = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let body = json!({"turns": [turn(next.fetch_add(1, Ordering::Relaxed))]}).to_string();
+                    let put = Instant::now();
+                    post(&mut client, &service.address, &body);
+                    times.push(put.elapsed().as_secs_f64() * 1_000.0);
+                }
+                times
+            };
+            let putting: Vec<_> = (0..clients).map(|_| scope.spawn(put)).collect();
+            std::thread::sleep(Duration::from_secs(seconds()));
+            stop.store(true, Ordering::Relaxed);
+            putting.into_iter().flat_map(|putting| putting.join().expect("no panic")).collect()
+        });
+        let a_second = times.len() as f64 / started.elapsed().as_secs_f64();
+        times.sort_by(f64::total_cmp);
+        let (p50, p99) = (median(&times), percentile(&times, 99));
+        println!("puts, {clients:2} at once: {a_second:5.0}/s, p50 {p50:.2} ms, p99 {p99:.2} ms");
+        rates.push(a_second);
+    }
+    println!("  {AT_ONCE} at once over one at a time: {:.1}", rates[1] / rates[0]);
+}
+
+/// Puts turns on a connection that stays, and waits for the answer.
+fn post(client: &mut TcpStream, address: &str, body: &str) {
+    let length = body.len();
+    let request = format!("POST /v1/turns HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}");
+    client.write_all(request.as_bytes()).expect("it reads");
+    let (mut answer, mut piece) = (Vec::new(), [0; 4_096]);
+    // The answer is an object without another one inside.
+    while !answer.ends_with(b"}") {
+        let read = client.read(&mut piece).expect("it answers");
+        assert!(read > 0, "{}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&piece[..read]);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }
 
 /// A running service; ended when it is dropped.

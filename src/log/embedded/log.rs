@@ -1,10 +1,11 @@
 //! The embedded log: turn events and transactions into the store, records out of it.
 //!
 //! In: calls of [`Log`]. Out: records, ends and read positions, which become visible only once their
-//! write has succeeded. One write at a time; reads never wait for a write.
+//! write has succeeded. One write at a time; the appends that wait meanwhile are the next one together. Reads
+//! never wait for a write.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     ops::ControlFlow,
     path::PathBuf,
     sync::{Mutex, MutexGuard},
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 
 use super::{
     acknowledged::Acknowledged,
+    appends::{Append, EncodedTurn, Waiting, encoded_letters},
     cleaning::{Cleaning, Marker},
     record::{self, decode, encode, offset_of, record_key},
     store::{self, Ends, MemoryKeyspaces, Store, persist_mode},
@@ -23,8 +25,7 @@ use super::{
 use crate::{
     config::{Fsync, LogSettings},
     log::{
-        KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written,
-        memory_name, partition_of,
+        KeyedValue, LiveKey, Log, LogError, ReadBatch, Record, Topic, Transaction, TransactionEnd, Written, memory_name,
     },
     model::{DeadLetter, ModelRef, TurnEvent},
     sync,
@@ -45,6 +46,7 @@ const MAX_VALUE_BYTES: usize = 1 << 30;
 pub struct EmbeddedLog {
     // Fields drop in this order: the store closes before the lock is released.
     writer: Mutex<WriteState>,
+    waiting: Mutex<Waiting>,
     ends: Mutex<Ends>,
     pub(super) store: Store,
     /// The next generation of the memory, once it was begun.
@@ -58,6 +60,8 @@ pub struct EmbeddedLog {
 /// The state of writing, locked during each write.
 struct WriteState {
     acknowledged: Acknowledged,
+    /// By the ticket of an append: what was written, until its caller takes it.
+    appended: HashMap<u64, Written>,
     /// Number of the last write.
     writes: u64,
     /// Numbers up to this one are removed from the store.
@@ -97,12 +101,14 @@ impl EmbeddedLog {
             next: Mutex::new(next),
             writer: Mutex::new(WriteState {
                 acknowledged,
+                appended: HashMap::new(),
                 writes,
                 floor: writes,
                 bytes: 0,
                 numbers: VecDeque::new(),
                 kept_bytes: store::NUMBERED_BYTES,
             }),
+            waiting: Mutex::default(),
             cleaning: Mutex::default(),
             ends: Mutex::new(ends),
             store,
@@ -118,6 +124,10 @@ impl EmbeddedLog {
 
     fn writer(&self) -> MutexGuard<'_, WriteState> {
         sync::lock(&self.writer)
+    }
+
+    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        sync::lock(&self.waiting)
     }
 
     fn batch(&self) -> OwnedWriteBatch {
@@ -166,6 +176,14 @@ impl EmbeddedLog {
         if (until > writer.floor || !markers.is_empty()) && self.store.remove(&markers, writer.floor, until).is_ok() {
             writer.floor = until;
         }
+    }
+
+    /// Holds up writes while `work` runs, and how many writes there were when it ended.
+    #[cfg(test)]
+    pub(super) fn while_writing(&self, work: impl FnOnce()) -> u64 {
+        let writer = self.writer();
+        work();
+        writer.writes
     }
 
     /// Keeps no numbers of old writes, so that a test need not write gigabytes.
@@ -241,58 +259,81 @@ impl EmbeddedLog {
         next.ok_or(LogError::NotBegun { topic: Topic::NextMemory })
     }
 
-    fn put_dead_letters(
+    fn put_dead_letters<'a>(
         &self,
         batch: &mut OwnedWriteBatch,
         ends: &mut Ends,
-        letters: &[DeadLetter],
+        letters: impl Iterator<Item = &'a Vec<u8>>,
         now: i64,
-    ) -> Result<(), LogError> {
-        for (index, letter) in letters.iter().enumerate() {
-            let json = json_of(Topic::DeadLetters, 0, index, letter)?;
-            batch.insert(&self.store.dead_letters, record_key(0, ends.dead_letters), encode(now, b"", Some(&json)));
+    ) {
+        let before = ends.dead_letters;
+        for json in letters {
+            batch.insert(&self.store.dead_letters, record_key(0, ends.dead_letters), encode(now, b"", Some(json)));
             ends.dead_letters += 1;
         }
-        if !letters.is_empty() {
+        if ends.dead_letters > before {
             batch.insert(&self.store.positions, store::DEAD_LETTERS_END, ends.dead_letters.to_be_bytes());
         }
-        Ok(())
     }
 
-    /// Appends events and dead letters, and keeps entries of `positions`, in one write.
+    /// Appends events and dead letters, and keeps entries of `positions`, in one write, which others that wait
+    /// may share.
     pub(super) fn append_with(
         &self,
         events: &[TurnEvent],
         letters: &[DeadLetter],
         positions: Vec<(Vec<u8>, Vec<u8>)>,
     ) -> Result<Written, LogError> {
+        let append = Append::of(self.store.partitions, events, letters, positions)?;
+        let ticket = self.waiting().push(append);
+        // Whoever writes next writes for all who wait.
         let mut writer = self.writer();
+        loop {
+            if let Some(written) = writer.appended.remove(&ticket) {
+                return Ok(written);
+            }
+            self.append_waiting(&mut writer).inspect_err(|_| self.waiting().withdraw(ticket))?;
+        }
+    }
+
+    /// Appends what waits, or as much of it as one write takes. On an error all of it waits again, and each
+    /// of its callers finds out for itself.
+    fn append_waiting(&self, writer: &mut WriteState) -> Result<(), LogError> {
+        let group = self.waiting().group();
         let mut ends = self.ends().clone();
         let mut batch = self.batch();
         let now = Timestamp::now().as_millisecond();
-        let (mut written, mut bytes) = (Written::nothing(self.store.partitions), 0);
-        for (index, event) in events.iter().enumerate() {
-            let partition = partition_of(event.bank(), self.store.partitions);
-            let json = json_of(Topic::Turns, partition, index, event)?;
-            bytes += json.len();
-            let end = ends.turns(partition);
-            batch.insert(
-                &self.store.turns,
-                record_key(partition, *end),
-                encode(now, event.bank().as_str().as_bytes(), Some(&json)),
-            );
-            *end += 1;
-            written.extend(partition, *end);
+        let nothing = Written::nothing(self.store.partitions);
+        let (mut appended, mut all) = (Vec::with_capacity(group.len()), nothing.clone());
+        for append in &group {
+            let mut written = nothing.clone();
+            for EncodedTurn { partition, bank, json } in &append.turns {
+                let end = ends.turns(*partition);
+                let record = encode(now, bank.as_str().as_bytes(), Some(json));
+                batch.insert(&self.store.turns, record_key(*partition, *end), record);
+                *end += 1;
+                written.extend(*partition, *end);
+                all.extend(*partition, *end);
+            }
+            appended.push((append.ticket(), written));
         }
-        for (partition, end) in written.places() {
+        for (partition, end) in all.places() {
             batch.insert(&self.store.positions, store::turns_end(partition), end.to_be_bytes());
         }
-        self.put_dead_letters(&mut batch, &mut ends, letters, now)?;
+        self.put_dead_letters(&mut batch, &mut ends, group.iter().flat_map(|append| &append.dead_letters), now);
+        // The store takes a key once in a batch; the last entry holds.
+        let positions: BTreeMap<_, _> =
+            group.iter().flat_map(|append| &append.positions).map(|(k, v)| (k, v)).collect();
         for (key, value) in positions {
-            batch.insert(&self.store.positions, key, value);
+            batch.insert(&self.store.positions, key.as_slice(), value.as_slice());
         }
-        self.write(&mut writer, batch, ends, bytes)?;
-        Ok(written)
+        let bytes = group.iter().map(|append| append.bytes).sum();
+        if let Err(error) = self.write(writer, batch, ends, bytes) {
+            self.waiting().put_back(group);
+            return Err(error);
+        }
+        writer.appended.extend(appended);
+        Ok(())
     }
 
     /// An entry of `positions`.
@@ -329,7 +370,7 @@ impl Log for EmbeddedLog {
     fn commit(&self, transaction: &Transaction) -> Result<(), LogError> {
         // `append_turns` always chooses the bank's partition, so there is nothing to forward.
         let Transaction { partition, next_offset, memory, dead_letters, forwards: _ } = transaction;
-        let (partition, next_offset) = (*partition, *next_offset);
+        let (partition, next_offset, dead_letters) = (*partition, *next_offset, encoded_letters(dead_letters)?);
         self.check_partition(Topic::Memory, partition)?;
         let mut writer = self.writer();
         let mut ends = self.ends().clone();
@@ -349,7 +390,7 @@ impl Log for EmbeddedLog {
                 ends.memory(partition).to_be_bytes(),
             );
         }
-        self.put_dead_letters(&mut batch, &mut ends, dead_letters, now)?;
+        self.put_dead_letters(&mut batch, &mut ends, dead_letters.iter(), now);
         *ends.position(partition) = next_offset;
         batch.insert(&self.store.positions, store::read_position(partition), next_offset.to_be_bytes());
         let bytes = bytes_of(memory);
@@ -537,15 +578,6 @@ impl Drop for EmbeddedLog {
             let _ = writer.acknowledged.write(writer.writes).and_then(|()| writer.acknowledged.sync());
         }
     }
-}
-
-fn json_of<T: serde::Serialize>(topic: Topic, partition: u32, index: usize, value: &T) -> Result<Vec<u8>, LogError> {
-    serde_json::to_vec(value).map_err(|e| LogError::Record {
-        topic,
-        partition,
-        index,
-        problem: format!("it cannot be written as JSON ({e}); please report this"),
-    })
 }
 
 fn bytes_of(memory: &[KeyedValue]) -> usize {

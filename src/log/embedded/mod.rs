@@ -2,8 +2,8 @@
 //!
 //! In: turn events and transactions. Out: records by offset. Guarantees:
 //! - A write is atomic, also across `kill -9` and power cuts.
-//! - With `fsync = "commit"` a write is synced to the disk before it is acknowledged, with one sync
-//!   a call. With `"system"` the operating system has it: a killed process loses nothing, a power
+//! - With `fsync = "commit"` a write is synced to the disk before it is acknowledged. Appends that wait
+//!   while another write is synced share the next sync. With `"system"` the operating system has it: a killed process loses nothing, a power
 //!   cut may lose the writes of the last seconds, the newest first.
 //! - When a call returns an error, its write is in doubt: the next start finds it whole or not at
 //!   all. Until then the log accepts no more writes.
@@ -22,12 +22,14 @@
 //! holds the number of the current one.
 //!
 //! - `log`: [`EmbeddedLog`], the implementation of [`super::Log`]
+//! - `appends`: the appends that wait, and are written together
 //! - `cleaning`: which markers may go while the log is open
 //! - `store`: opens and checks the store; `store_manifest`: checks the keyspaces' manifests first
 //! - `acknowledged`: the count of synced writes; `writer_lock`: one process a directory
 //! - `record`: how records, keys and index entries are encoded
 
 mod acknowledged;
+mod appends;
 mod cleaning;
 mod log;
 mod record;

@@ -3,7 +3,7 @@
 //! In: values. Out: bytes; and back, or `None` for other bytes. Numbers are big-endian, so that the
 //! store's key order is the order of offsets.
 
-use crate::log::Record;
+use crate::log::{LogError, Record, Topic};
 
 /// The store key of a record: partition, then offset.
 pub(super) fn record_key(partition: u32, offset: u64) -> [u8; 12] {
@@ -30,6 +30,21 @@ pub(super) fn encode(append_ms: i64, key: &[u8], value: Option<&[u8]>) -> Vec<u8
     bytes.extend_from_slice(key);
     bytes.extend_from_slice(value.unwrap_or_default());
     bytes
+}
+
+/// The JSON of a value that is to be the record at an index of a call.
+pub(super) fn json_of<T: serde::Serialize>(
+    topic: Topic,
+    partition: u32,
+    index: usize,
+    value: &T,
+) -> Result<Vec<u8>, LogError> {
+    serde_json::to_vec(value).map_err(|e| LogError::Record {
+        topic,
+        partition,
+        index,
+        problem: format!("it cannot be written as JSON ({e}); please report this"),
+    })
 }
 
 /// The inverse of [`encode`].

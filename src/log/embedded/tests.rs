@@ -9,6 +9,7 @@ use crate::{
         Log, LogError, Record, Topic, Transaction, partition_of,
         suite::{self, bank_in, live_values, transaction, turn},
     },
+    model::Bank,
 };
 
 fn settings(directory: &Path) -> LogSettings {
@@ -35,6 +36,39 @@ fn the_suite_of_all_logs_passes() {
             let settings = LogSettings { fsync, ..settings(&root.path().join("deep").join(name)) };
             Box::new(EmbeddedLog::open(&settings).unwrap())
         });
+    }
+}
+
+#[test]
+fn appends_that_wait_at_the_same_time_share_one_write_and_each_knows_its_own_offsets() {
+    const APPENDS: usize = 8;
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path()).unwrap();
+    let bank = bank_in(0);
+    let put = |n: usize| log.append_turns(&[turn(&bank, 2 * n), turn(&bank, 2 * n + 1)]).unwrap();
+    put(0);
+    let (before, written) = std::thread::scope(|scope| {
+        let (put, mut putting) = (&put, Vec::new());
+        let before = log.while_writing(|| {
+            for n in 1..=APPENDS {
+                putting.push(scope.spawn(move || put(n)));
+                while log.waiting().count() < n {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        (before, putting.into_iter().map(|put| put.join().unwrap()).collect::<Vec<_>>())
+    });
+    assert_eq!(log.while_writing(|| ()), before + 1, "one write is one sync");
+    let named = Bank::parse(&bank).unwrap();
+    let ends: Vec<u64> = written.iter().map(|written| written.of(&named).unwrap().1).collect();
+    assert_eq!(ends, (1..=APPENDS as u64).map(|n| 2 * n + 2).collect::<Vec<_>>());
+    drop(log);
+    let records = suite::all(&open(root.path()).unwrap(), Topic::Turns, 0, 0);
+    assert_eq!(records.len(), 2 * APPENDS + 2);
+    for (n, record) in records.iter().enumerate() {
+        let text = String::from_utf8_lossy(record.value.as_ref().unwrap()).into_owned();
+        assert!(text.contains(&format!("\"t{n}\"")), "in the order of arrival: {text}");
     }
 }
 
