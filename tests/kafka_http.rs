@@ -208,7 +208,7 @@ impl Follower {
     }
 
     /// Takes events to the end of the stream.
-    fn to_the_end(&mut self) {
+    fn drain(&mut self) {
         while let Some(event) = self.stream.next() {
             self.followed.take(&event);
         }
@@ -247,7 +247,7 @@ fn who_follows_a_question_of_a_shard_that_moves_is_reset_and_goes_on_at_its_new_
     for (n, follower) in followers.iter_mut().enumerate() {
         let (at, bank) = (holders[n], BANKS[n]);
         if at == 1 {
-            follower.to_the_end();
+            follower.drain();
             assert!(follower.followed.seen.contains(&"reset".to_owned()), "{bank}: {:?}", follower.followed.seen);
             // Whoever comes back is told who has the bank.
             let (status, problem) = settled(&http[0], "GET", &follower.path, &Value::Null);
