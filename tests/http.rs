@@ -242,6 +242,67 @@ fn a_pipeline_with_a_listener_reads_its_source_and_stays() {
     assert!(manifests.sum::<usize>() > 0, "a snapshot at the end");
 }
 
+/// The record of a deletion stays, so that nothing brings the turn back. That alone makes no bank: not while the
+/// service runs, not after a start from a snapshot or from the log.
+#[test]
+fn a_bank_whose_turns_are_all_deleted_holds_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "snapshot.directory = \"snapshots\"\n");
+    let closed = |bank: &str| json!({"type": "session_end", "bank": bank, "session": "s"});
+    let of_session = |bank: &str| {
+        let mut turn = turn(bank, 1, "The red kayak is in the boathouse");
+        turn["session"] = json!("s");
+        turn
+    };
+    let put = |service: &HttpService, turns: Value| {
+        assert_eq!(service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 60_000}))["reflected"], true);
+    };
+    let delete = |service: &HttpService, bank: &str| {
+        let path = format!("/v1/turns?bank={bank}&turn=1&wait_ms=60000");
+        let (status, _, gone) = service.send("DELETE", &path, "", b"");
+        assert_eq!((status, &gone["gone"]), (200, &json!(true)), "{gone}");
+    };
+    let holds_one = |service: &HttpService, when: &str| {
+        assert_eq!(service.get("/v1/banks")["banks"], json!(["held"]), "{when}");
+        for bank in ["never/said", "open", "closed"] {
+            let asked = question(bank, "Where is the kayak?").to_string();
+            for (method, path, body) in [
+                ("POST", "/v1/ask".to_owned(), asked.as_bytes()),
+                ("GET", format!("/v1/bank?bank={bank}"), b""),
+                ("GET", format!("/v1/digest?bank={bank}"), b""),
+            ] {
+                let (status, _, problem) = service.send(method, &path, "", body);
+                assert_eq!(
+                    (status, &problem["code"]),
+                    (404, &json!("unknown_bank")),
+                    "{when}: {bank} {path} {problem}"
+                );
+            }
+        }
+    };
+    let service = HttpService::of(home.path());
+    delete(&service, "never/said");
+    put(&service, json!([of_session("held"), of_session("open"), of_session("closed"), closed("closed")]));
+    assert_eq!(service.get("/v1/banks")["banks"], json!(["closed", "held", "open"]));
+    delete(&service, "open");
+    delete(&service, "closed");
+    holds_one(&service, "while it runs");
+    let hash = service.get("/v1/digest")["hash"].clone();
+    assert!(service.stop());
+    let service = HttpService::of(home.path());
+    holds_one(&service, "from a snapshot");
+    put(&service, json!([of_session("never/said"), of_session("open"), of_session("closed")]));
+    holds_one(&service, "sent again");
+    assert!(service.stop());
+    std::fs::remove_dir_all(home.path().join("snapshots")).unwrap();
+    let service = HttpService::of(home.path());
+    holds_one(&service, "from the log");
+    assert_eq!(service.get("/v1/digest")["hash"], hash, "the digest is of units and edges, as before");
+    put(&service, json!([turn("open", 2, "The green kayak is on the lake")]));
+    assert_eq!(service.get("/v1/banks")["banks"], json!(["held", "open"]));
+    assert!(service.stop());
+}
+
 /// One that others reach, since no tokens are checked; one of an instance that could not answer.
 #[test]
 fn an_address_that_cannot_be_served_is_refused() {

@@ -140,6 +140,7 @@ fn each_route_of_mem0_asks_for_a_token_with_its_right_in_the_bank_of_the_ids() {
     assert_eq!(send(&service, &by_right[0].1, "DELETE", entity, &Value::Null).0, 403);
     assert_eq!(send(&service, &by_right[2].1, "DELETE", entity, &Value::Null).0, 200);
     assert_eq!(users(&whole), json!(0));
+    assert_eq!(send(&service, &whole, "GET", "/v1/banks", &Value::Null).1["banks"], json!([]));
     let audit = fs::read_to_string(home.path().join("audit")).unwrap();
     assert!(audit.contains("/v1/memories/{id}/") && !audit.contains(&id) && !audit.contains("kayak"), "no content");
 }

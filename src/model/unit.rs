@@ -289,6 +289,14 @@ pub struct MemoryRecord {
     pub units: Vec<Unit>,
 }
 
+impl MemoryRecord {
+    /// Whether it has a turn that is not deleted, or a unit.
+    #[must_use]
+    pub fn is_filled(&self) -> bool {
+        !self.units.is_empty() || self.turns.iter().any(|turn| !turn.deleted)
+    }
+}
+
 /// The key of a memory record: (bank, window), with the turn while the window is open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

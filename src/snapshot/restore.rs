@@ -393,7 +393,7 @@ impl Snapshots {
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
             let unfit = |problem| file.unfit(&self.store, problem);
-            let columns = [&HeadColumns::COLUMNS[..], &["turn", "state"]].concat();
+            let columns = [&HeadColumns::COLUMNS[..], &["turn", "state", "deleted"]].concat();
             let columns = if scope.window_turns { &[][..] } else { &columns };
             for batch in batches(file.read(&self.store)?, columns).map_err(unfit)? {
                 let batch = batch.map_err(unfit)?;
@@ -409,11 +409,12 @@ impl Snapshots {
                         let state = turns.state(row).map_err(unfit)?;
                         at = Some(live.index_of(key, heads.since(row), state, &model));
                     }
-                    if let Some((record, key, _, names)) = at.flatten().and_then(|at| live.records.get_mut(at)) {
-                        names.push(turns.name(row).to_owned());
+                    if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
+                        of.names.push(turns.name(row).to_owned());
+                        of.filled |= !turns.deleted(row).map_err(unfit)?;
                         if scope.window_turns {
-                            turns.extractor(row).map_err(unfit)?.clone_into(&mut record.extractor);
-                            record.turns.push(turns.turn(&key.bank, row).map_err(unfit)?);
+                            turns.extractor(row).map_err(unfit)?.clone_into(&mut of.record.extractor);
+                            of.record.turns.push(turns.turn(&of.key.bank, row).map_err(unfit)?);
                         }
                     }
                 }
@@ -436,18 +437,19 @@ impl Snapshots {
                         let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
                         at = Some(live.index_of(key, heads.since(row), state, &model));
                     }
-                    if let Some((record, ..)) = at.flatten().and_then(|at| live.records.get_mut(at)) {
-                        record.units.push(units.unit(row).map_err(unfit)?);
+                    if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
+                        of.filled = true;
+                        of.record.units.push(units.unit(row).map_err(unfit)?);
                     }
                 }
             }
         }
-        let restored = live.records.into_iter().map(|(record, key, since, turns)| {
+        let restored = live.records.into_iter().map(|SegmentRecord { record, key, since, names: turns, filled }| {
             let extraction = Extraction::new(&record, manifest.dimensions)
                 .map_err(|problem| SnapshotError::Unfit { place: self.store.place().to_owned(), problem })?;
             let extraction = Arc::new(extraction);
             let MemoryRecord { turns: window_turns, extractor, .. } = record;
-            Ok(RestoredRecord { key, since, turns, window_turns, extractor, extraction })
+            Ok(RestoredRecord { key, since, turns, filled, window_turns, extractor, extraction })
         });
         restored.collect()
     }
@@ -492,10 +494,21 @@ enum Candidate {
     OfAll(u64),
 }
 
-/// The live records of a segment that were read so far: with their keys, the offsets that added
-/// them, and the names of their turns.
+/// A live record of a segment, as far as it was read.
+struct SegmentRecord {
+    record: MemoryRecord,
+    key: MemoryKey,
+    /// The offset that added it.
+    since: u64,
+    /// The names of its turns.
+    names: Vec<String>,
+    /// Whether it has a turn that is not deleted, or a unit.
+    filled: bool,
+}
+
+/// The live records of a segment that were read so far.
 struct SegmentRecords<'r> {
-    records: Vec<(MemoryRecord, MemoryKey, u64, Vec<String>)>,
+    records: Vec<SegmentRecord>,
     indexes: HashMap<(RecordKey, u64), usize>,
     removed: &'r RemovedVersions,
 }
@@ -511,7 +524,8 @@ impl SegmentRecords<'_> {
             return None;
         }
         self.indexes.insert(id, self.records.len());
-        self.records.push((empty(&key, state, model), key, since, Vec::new()));
+        let record = empty(&key, state, model);
+        self.records.push(SegmentRecord { record, key, since, names: Vec::new(), filled: false });
         Some(self.records.len() - 1)
     }
 }

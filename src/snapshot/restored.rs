@@ -33,6 +33,8 @@ pub struct RestoredRecord {
     pub since: u64,
     /// The ids of its turns.
     pub turns: Vec<String>,
+    /// Whether it has a turn that is not deleted, or a unit.
+    pub filled: bool,
     /// The turns themselves, if requested.
     pub window_turns: Vec<WindowTurn>,
     /// The extractor of its units, if turns were requested.

@@ -128,6 +128,10 @@ impl BankWindows {
         session.closed().any(|start| start == window.start).then(|| session.window(&self.bank, window.start))?
     }
 
+    pub(super) fn has_turns(&self) -> bool {
+        self.sessions.iter().any(|session| session.turns.values().any(|turn| !turn.deleted))
+    }
+
     pub(super) fn closed_windows(&self) -> Vec<Window> {
         self.sessions.iter().flat_map(|s| s.closed().filter_map(|start| s.window(&self.bank, start))).collect()
     }

@@ -554,6 +554,16 @@ fn marks_for_an_unknown_bank_or_session_do_nothing() {
 }
 
 #[test]
+fn a_bank_has_turns_until_the_last_one_is_deleted() {
+    let mut windower = Windower::new(&settings(1, 0));
+    let log = [("delete b", false), ("turn a", true), ("turn b", true), ("delete a", false), ("turn c", true)];
+    for (offset, (line, expected)) in (0..).zip(log) {
+        windower.apply(offset, &event(line));
+        assert_eq!(windower.has_turns(&bank()), expected, "{line}");
+    }
+}
+
+#[test]
 fn banks_share_nothing_and_drain_in_order() {
     let mut windower = Windower::new(&settings(2, 0));
     for (offset, (name, line)) in (0..).zip([("b/2", "turn a @0"), ("b/10", "turn a @0"), ("b/2", "turn b @9999")]) {

@@ -123,6 +123,12 @@ impl Windower {
         self.banks.get(&key.bank)?.turns_of(key)
     }
 
+    /// Whether a bank has a turn that is not deleted.
+    #[must_use]
+    pub fn has_turns(&self, bank: &Bank) -> bool {
+        self.banks.get(bank).is_some_and(BankWindows::has_turns)
+    }
+
     /// The banks.
     pub fn banks(&self) -> impl Iterator<Item = &Bank> {
         self.banks.keys()

@@ -207,7 +207,9 @@ impl Stage {
     /// Queues the closed windows of a bank for the model again, past the cache, and gives their
     /// number; None for a bank without a turn in this partition.
     pub(in crate::pipeline) fn reextract(&mut self, bank: &Bank) -> Option<usize> {
-        self.windower.banks().find(|known| *known == bank)?;
+        if !self.windower.has_turns(bank) {
+            return None;
+        }
         let mut windows = self.windower.closed_windows(bank);
         windows.retain(extract::llm::has_turns);
         for window in &windows {

@@ -650,7 +650,7 @@ impl Answerer {
         shard.map(|shard| sync::read(&shard.held).unreadable().cloned().collect()).unwrap_or_default()
     }
 
-    /// The banks with live records that pass, by name.
+    /// The banks that hold something and pass, by name.
     #[must_use]
     pub fn banks(&self, passes: &dyn Fn(&Bank) -> bool) -> BTreeSet<Bank> {
         let mut banks = BTreeSet::new();
@@ -676,7 +676,7 @@ impl Answerer {
         check_models(self.model().as_ref(), expected)
     }
 
-    /// Fails for a bank without a live record.
+    /// Fails for a bank that holds nothing.
     pub(in crate::pipeline) fn check_bank(&self, bank: &Bank) -> Result<(), PipelineError> {
         self.shards.check_bank(&*self.shards.of(bank)?, bank)
     }

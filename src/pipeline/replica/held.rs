@@ -1,6 +1,8 @@
 //! What a shard holds: the banks with live records, their names, and those that are quarantined.
 //!
-//! In: the records that were taken, in log order. Out: whether a bank can be asked, and why not.
+//! In: the records that were taken, in log order. Out: whether a bank can be asked, and why not. A record
+//! whose turns are all deleted stays live, so that no redelivery brings them back; a bank with no other
+//! record holds nothing.
 //! Nothing is read or parsed here: it is locked for as long as a few maps take.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,7 +17,7 @@ use crate::{
 /// The live records of a shard.
 #[derive(Default)]
 pub(super) struct Held {
-    banks: BTreeMap<Bank, HashSet<RecordKey>>,
+    banks: BTreeMap<Bank, BankRecords>,
     names: HashMap<BankKey, Bank>,
     /// The unreadable records of each quarantined bank.
     quarantined: BTreeMap<Bank, BTreeMap<RecordKey, UnreadableRecord>>,
@@ -23,12 +25,23 @@ pub(super) struct Held {
     model: Option<ModelRef>,
 }
 
+/// The live records of a bank that can be read.
+#[derive(Default)]
+struct BankRecords {
+    /// Those with a turn that is not deleted, or a unit.
+    filled: HashSet<RecordKey>,
+    /// Those with deleted turns alone.
+    emptied: HashSet<RecordKey>,
+}
+
 impl Held {
-    /// Adds a record that can be read.
-    pub(super) fn insert(&mut self, key: &MemoryKey) {
+    /// Adds a record that can be read; `filled`: it has a turn that is not deleted, or a unit.
+    pub(super) fn insert(&mut self, key: &MemoryKey, filled: bool) {
         self.remove(key);
         self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
-        self.banks.entry(key.bank.clone()).or_default().insert(RecordKey::from(key));
+        let of_bank = self.banks.entry(key.bank.clone()).or_default();
+        let records = if filled { &mut of_bank.filled } else { &mut of_bank.emptied };
+        records.insert(RecordKey::from(key));
     }
 
     /// Adds a record that cannot be read, in place of what its key held.
@@ -42,9 +55,10 @@ impl Held {
     /// Removes a record.
     pub(super) fn remove(&mut self, key: &MemoryKey) {
         let id = RecordKey::from(key);
-        if let Some(held) = self.banks.get_mut(&key.bank) {
-            held.remove(&id);
-            if held.is_empty() {
+        if let Some(BankRecords { filled, emptied }) = self.banks.get_mut(&key.bank) {
+            filled.remove(&id);
+            emptied.remove(&id);
+            if filled.is_empty() && emptied.is_empty() {
                 self.banks.remove(&key.bank);
             }
         }
@@ -59,7 +73,8 @@ impl Held {
     /// Whether a record of this key is live, readable or not.
     pub(super) fn holds(&self, key: &MemoryKey) -> bool {
         let id = RecordKey::from(key);
-        self.banks.get(&key.bank).is_some_and(|held| held.contains(&id))
+        let of_bank = self.banks.get(&key.bank);
+        of_bank.is_some_and(|of_bank| of_bank.filled.contains(&id) || of_bank.emptied.contains(&id))
             || self.quarantined.get(&key.bank).is_some_and(|records| records.contains_key(&id))
     }
 
@@ -75,7 +90,7 @@ impl Held {
         self.model.as_ref()
     }
 
-    /// Whether the bank has a live record that can be read; an error while it is quarantined.
+    /// Whether the bank holds something; an error while it is quarantined.
     pub(super) fn has(&self, bank: &Bank, partition: u32) -> Result<bool, PipelineError> {
         if let Some(UnreadableRecord { offset, problem, .. }) =
             self.quarantined.get(bank).and_then(|records| records.values().next())
@@ -83,7 +98,7 @@ impl Held {
             let (bank, offset, problem) = (bank.clone(), *offset, problem.clone());
             return Err(PipelineError::Quarantined { bank, partition, offset, problem });
         }
-        Ok(self.banks.contains_key(bank))
+        Ok(self.banks.get(bank).is_some_and(|of_bank| !of_bank.filled.is_empty()))
     }
 
     /// The name of a bank that has or had a live record.
@@ -91,14 +106,14 @@ impl Held {
         self.names.get(&key).cloned()
     }
 
-    /// The banks with live records.
+    /// The banks that hold something.
     pub(super) fn banks(&self) -> impl Iterator<Item = &Bank> {
-        self.banks.keys()
+        self.banks.iter().filter(|(_, of_bank)| !of_bank.filled.is_empty()).map(|(bank, _)| bank)
     }
 
-    /// The banks with live records, quarantined ones included; some come twice.
+    /// The banks that hold something, and those that are quarantined; some come twice.
     pub(super) fn all_banks(&self) -> impl Iterator<Item = &Bank> {
-        self.banks.keys().chain(self.quarantined.keys())
+        self.banks().chain(self.quarantined.keys())
     }
 
     /// The live records that cannot be read.

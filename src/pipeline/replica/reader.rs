@@ -96,7 +96,7 @@ impl Reader {
             };
             let id = RecordKey::from(&key);
             each(&key, taken.read.as_ref(), record.offset + 1);
-            let live = taken.extraction.is_some();
+            let live = taken.extraction.is_some().then(|| taken.read.as_ref().is_some_and(MemoryRecord::is_filled));
             changes.push((id, taken.extraction));
             match &taken.unreadable {
                 Some(found) => drop(unreadable.insert(id, found.clone())),
@@ -121,10 +121,10 @@ impl Reader {
             let mut held = sync::write(held);
             held.set_model(self.model.as_ref());
             for (key, live, unreadable) in now {
-                match unreadable {
-                    Some(record) => held.quarantine(record),
-                    None if live => held.insert(&key),
-                    None => held.remove(&key),
+                match (unreadable, live) {
+                    (Some(record), _) => held.quarantine(record),
+                    (None, Some(filled)) => held.insert(&key, filled),
+                    (None, None) => held.remove(&key),
                 }
             }
         }
@@ -201,7 +201,7 @@ impl Reader {
         memory.load(load)?;
         let mut held = sync::write(held);
         held.set_model(self.model.as_ref());
-        restored.records.iter().for_each(|record| held.insert(&record.key));
+        restored.records.iter().for_each(|record| held.insert(&record.key, record.filled));
         unreadable.iter().for_each(|record| held.quarantine(record.clone()));
         Ok(())
     }

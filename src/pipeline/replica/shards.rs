@@ -158,7 +158,7 @@ impl Shards {
         self.get(partition).ok_or_else(|| PipelineError::OtherInstance { bank: bank.clone(), partition })
     }
 
-    /// Fails for a bank without a live record, and for one that is quarantined.
+    /// Fails for a bank that holds nothing, and for one that is quarantined.
     pub(super) fn check_bank(&self, shard: &Shard, bank: &Bank) -> Result<(), PipelineError> {
         if sync::read(&shard.held).has(bank, shard.partition)? {
             return Ok(());

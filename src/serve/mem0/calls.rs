@@ -273,7 +273,8 @@ impl Calls {
     }
 
     async fn delete_of(&self, who: &Arc<Caller>, ids: &Ids) -> Result<(), Failure> {
-        let banks = self.banks(who, Right::Forget, ids)?;
+        let mut banks = self.banks(who, Right::Forget, ids)?;
+        banks.push(ids.bank()?);
         self.api.caught_up(&banks, WAIT).await?;
         // What was not extracted yet may have made further banks.
         for bank in self.banks(who, Right::Forget, ids)? {
