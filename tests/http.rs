@@ -18,7 +18,7 @@ use ripplemem::{
 use serde_json::{Value, json};
 
 use super::{
-    http_service::{HttpService, answer, pipeline_file},
+    http_service::{HttpClient, HttpService, answer, pipeline_file},
     oracle::Dice,
     support::{ask, census, data, fails, ingest, open, pipeline, ripplemem, write},
 };
@@ -301,6 +301,33 @@ fn a_bank_whose_turns_are_all_deleted_holds_nothing() {
     put(&service, json!([turn("open", 2, "The green kayak is on the lake")]));
     assert_eq!(service.get("/v1/banks")["banks"], json!(["held", "open"]));
     assert!(service.stop());
+}
+
+/// Each would wait for a minute; the listener waits for ten seconds.
+#[test]
+fn requests_that_wait_are_answered_when_the_service_is_stopped() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "");
+    let service = HttpService::of(home.path());
+    service.post("/v1/turns", &json!({"turns": [turn("b", 1, "The red kayak is in the boathouse")]}));
+    let mut asked = question("b", "Where is the kayak?");
+    asked["after"] = json!("0:9999");
+    asked["timeout_ms"] = json!(60_000);
+    let requests = [
+        ("POST", "/v1/ask", asked.to_string()),
+        ("GET", "/v1/digest?bank=b&after=0:9999&wait_ms=60000", String::new()),
+    ];
+    let waiting = requests.map(|(method, path, body)| {
+        let client = HttpClient { address: service.address.clone() };
+        std::thread::spawn(move || client.send(method, path, "", body.as_bytes()))
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(waiting.iter().all(|request| !request.is_finished()));
+    assert!(service.stop());
+    for request in waiting {
+        let (status, _, problem) = request.join().unwrap();
+        assert_eq!((status, &problem["code"]), (503, &json!("stopping")), "{problem}");
+    }
 }
 
 /// One that others reach, since no tokens are checked; one of an instance that could not answer.

@@ -2,13 +2,16 @@
 //!
 //! In: requests, already read, and who sends each. Out: answers, where the caller has the right in the bank; no
 //! call can be made without a caller. A call holds no thread of the caller's runtime while it
-//! waits. Whoever drops the future of a question cancels it; a put that has begun ends.
+//! waits. Whoever drops the future of a question cancels it; a put that has begun ends. When the service
+//! is stopped nothing waits on: a call ends with what is durable, or with [`Code::Stopping`].
 
 use std::{
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use futures_util::future::{Either, select};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
@@ -22,7 +25,7 @@ use crate::{
     log::Written,
     memory::Answered,
     model::{Bank, Evidence, Question, TurnEvent, UnitId},
-    pipeline::{Asked, Cancellation, Memory, MemoryStatus, PipelineError, parse_as_of},
+    pipeline::{Asked, Cancellation, Memory, MemoryStatus, PipelineError, ShardPlace, parse_as_of},
     serve::{
         access::{Caller, Right},
         subscriptions::{Hub, Limits, Polled, Subscribe, Subscriber},
@@ -38,6 +41,9 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How long a deletion or a digest waits until turns are reflected, where the request does not say.
 const WAIT: Duration = Duration::from_secs(10);
 
+/// How long a question that is being answered may take when the service is stopped: less than its listener
+/// waits, so that it gets an answer.
+const LAST_ANSWERS: Duration = Duration::from_secs(8);
 /// Time between two looks whether turns are reflected.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -128,8 +134,18 @@ impl Api {
         let cancellation = Cancellation::at(Instant::now() + timeout);
         let question = Question { bank, text, asked_at };
         let bank = question.bank.clone();
-        let asked =
-            self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None }).await;
+        let place = after.map(|(partition, next)| {
+            let mut place = Written::nothing(self.memory.partitions());
+            place.extend(partition, next);
+            place
+        });
+        // It would wait for turns, or for its shard.
+        let waits = || {
+            place.as_ref().is_some_and(|place| !self.memory.wait_for(place, Instant::now()))
+                || matches!(self.memory.place_of(&bank), ShardPlace::Loading { .. })
+        };
+        let asked = self.memory.ask(Asked { question, after, as_of: as_of.transpose()?, cancellation, kept: None });
+        let asked = self.before_the_end(asked, waits).await?;
         // The shard may have moved meanwhile.
         asked.map_err(|error| match error {
             PipelineError::OtherInstance { .. } => self.check_here(&bank).err().unwrap_or_else(|| error.into()),
@@ -144,7 +160,8 @@ impl Api {
     pub async fn answer(&self, who: &Caller, ask: Ask) -> Result<AnsweredEvidence, Problem> {
         who.may_in(Right::Read, &ask.bank)?;
         self.answers.model()?;
-        self.answers.answer(who.name(), Arc::new(self.ask(who, ask).await?)).await
+        let evidence = Arc::new(self.ask(who, ask).await?);
+        self.before_the_end(self.answers.answer(who.name(), evidence), || false).await?
     }
 
     /// As [`Self::answer`], with the words while they are generated.
@@ -168,7 +185,8 @@ impl Api {
         who.may_in(Right::Read, &bank)?;
         self.check_here(&bank)?;
         let question = Question { bank: bank.clone(), text, asked_at };
-        let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref()).await;
+        let subscribed = self.hub.subscribe(who, question, last_event_id.as_deref());
+        let subscribed = self.before_the_end(subscribed, || true).await?;
         // The shard may have moved meanwhile.
         subscribed.map_err(|problem| self.check_here(&bank).err().unwrap_or(problem))
     }
@@ -205,8 +223,8 @@ impl Api {
         (watched, read_to.iter().find(|at| at.topic == "memory").map_or(0, |at| at.next_offset))
     }
 
-    /// Ends every subscription, so that a listener can end.
-    pub fn end_subscriptions(&self) {
+    /// Ends every subscription and every wait, now and later, so that a listener can end.
+    pub fn end_waits(&self) {
         self.hub.close();
     }
 
@@ -288,8 +306,9 @@ impl Api {
         if let Some(after) = after
             && !self.reflects(&self.written(after)?, wait).await
         {
-            let detail = format!("the deadline passed before {after} was reflected; ask again, or allow more time");
-            return Err(Problem::new(Code::Deadline, detail));
+            return Err(
+                self.late(format!("the deadline passed before {after} was reflected; ask again, or allow more time"))
+            );
         }
         let memory = Arc::clone(&self.memory);
         blocking(move || {
@@ -328,7 +347,30 @@ impl Api {
         .await
     }
 
-    /// Whether the memory reflects turns, within a time.
+    /// What a question gives. Once the service is stopped, one that `waits` ends at once, another one soon.
+    async fn before_the_end<T>(
+        &self,
+        question: impl Future<Output = T>,
+        waits: impl Fn() -> bool,
+    ) -> Result<T, Problem> {
+        let end = pin!(async {
+            self.hub.closed().await;
+            if !waits() {
+                tokio::time::sleep(LAST_ANSWERS).await;
+            }
+        });
+        match select(pin!(question), end).await {
+            Either::Left((answered, _)) => Ok(answered),
+            Either::Right(_) => Err(Problem::stopping()),
+        }
+    }
+
+    /// Why turns are not reflected.
+    pub(super) fn late(&self, detail: impl Into<String>) -> Problem {
+        if self.hub.is_closed() { Problem::stopping() } else { Problem::new(Code::Deadline, detail) }
+    }
+
+    /// Whether the memory reflects turns, within a time that ends when the service is stopped.
     pub(super) async fn reflects(&self, written: &Written, wait: Duration) -> bool {
         let until = Instant::now() + wait;
         loop {
@@ -337,7 +379,7 @@ impl Api {
                 return true;
             }
             // What another instance follows is never reflected here.
-            if now >= until || !self.memory.follows(written) {
+            if now >= until || self.hub.is_closed() || !self.memory.follows(written) {
                 return false;
             }
             tokio::time::sleep(LOOK).await;

@@ -65,6 +65,8 @@ pub enum Code {
     Misdirected,
     /// The bank's shard is being loaded; a retry in a moment may succeed.
     Loading,
+    /// The service is stopping; a retry in a moment may reach the next one.
+    Stopping,
     /// The service failed; a retry may succeed.
     Failed,
 }
@@ -88,6 +90,7 @@ impl Code {
             Self::Busy => ("busy", 429, "Too much waits already"),
             Self::Misdirected => ("misdirected", 421, "Another instance holds the bank"),
             Self::Loading => ("loading", 503, "The bank's shard is being loaded"),
+            Self::Stopping => ("stopping", 503, "The service is stopping"),
             Self::Failed => ("failed", 500, "The service failed"),
         }
     }
@@ -106,6 +109,12 @@ impl Problem {
     pub(super) fn misdirected(bank: &Bank, partition: u32, holder: String) -> Self {
         let detail = format!("bank {bank}: the instance at {holder} holds its shard, {partition}; ask there");
         Self { holder: Some(holder), ..Self::new(Code::Misdirected, detail) }
+    }
+
+    /// The service ends before there is an answer.
+    #[must_use]
+    pub(in crate::serve) fn stopping() -> Self {
+        Self::new(Code::Stopping, "the service is being stopped; ask again in a moment")
     }
 
     /// What is wrong with a request.

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     calls::{Api, blocking},
-    problem::{Code, Problem},
+    problem::Problem,
 };
 use crate::{
     log::Written,
@@ -85,7 +85,7 @@ impl Api {
     /// Waits until lists and answers reflect every turn of these banks that is durable now.
     ///
     /// # Errors
-    /// [`Code::Deadline`] where the time was too short.
+    /// [`Problem`] where the time was too short.
     pub(in crate::serve) async fn caught_up(&self, banks: &[Bank], wait: Duration) -> Result<(), Problem> {
         let memory = Arc::clone(&self.memory);
         let end = blocking(move || Ok(memory.end()?)).await?;
@@ -94,7 +94,6 @@ impl Api {
         if self.reflects(&awaited, wait).await {
             return Ok(());
         }
-        let detail = "turns that are durable are not extracted yet; ask again in a moment";
-        Err(Problem::new(Code::Deadline, detail))
+        Err(self.late("turns that are durable are not extracted yet; ask again in a moment"))
     }
 }

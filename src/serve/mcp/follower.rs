@@ -115,7 +115,9 @@ async fn passes(error: &ReachError, memory: &OpenedMemory, opened: &Arc<Opened>)
             memory.lost(opened).await;
             true
         }
-        ReachError::Problem(problem) => matches!(problem.code, Code::Deadline | Code::Busy | Code::Loading),
+        ReachError::Problem(problem) => {
+            matches!(problem.code, Code::Deadline | Code::Busy | Code::Loading | Code::Stopping)
+        }
         ReachError::Form { .. } => false,
     }
 }

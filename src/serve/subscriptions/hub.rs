@@ -140,6 +140,11 @@ impl Hub {
         drop(self.closing.subscribe().wait_for(|closing| *closing).await);
     }
 
+    /// Whether it ends.
+    pub fn is_closed(&self) -> bool {
+        *self.closing.borrow()
+    }
+
     /// Ends every subscription, now and later.
     pub fn close(&self) {
         self.closing.send_replace(true);
@@ -149,7 +154,7 @@ impl Hub {
     fn run(&self) -> Result<Handle, Problem> {
         let mut running = sync::lock(&self.running);
         if *self.closing.borrow() {
-            return Err(Problem::new(Code::Failed, "the service ends; ask again"));
+            return Err(Problem::stopping());
         }
         if let Some(running) = &*running {
             return Ok(running.handle.clone());

@@ -113,7 +113,7 @@ impl Subscriber {
             Ok(Value::Ended(problem)) => Err(problem),
             Ok(Value::Moved) => Err(Problem::new(Code::Failed, "another instance has the bank now; ask again")),
             Ok(_) => Ok(()),
-            Err(_) => Err(ended()),
+            Err(_) => Err(Problem::stopping()),
         }
     }
 
@@ -169,10 +169,10 @@ impl Subscriber {
                 Some(Event::Quiet) if last.is_some() => break,
                 Some(Event::Quiet) => return Err(Problem::new(Code::Deadline, "no answer yet; ask again")),
                 Some(Event::Problem(problem)) => return Err(problem),
-                Some(Event::Lagged(_)) | None => return Err(ended()),
+                Some(Event::Lagged(_)) | None => return Err(Problem::stopping()),
             }
         }
-        let (id, progress) = last.ok_or_else(ended)?;
+        let (id, progress) = last.ok_or_else(Problem::stopping)?;
         Ok(Polled { id, snapshot, delta, progress })
     }
 
@@ -261,10 +261,6 @@ impl Drop for Subscriber {
 
 fn reset(reason: &str) -> Event {
     Event::Reset(Told { reason: reason.to_owned() })
-}
-
-fn ended() -> Problem {
-    Problem::new(Code::Failed, "the service ends; ask again")
 }
 
 /// The units of a snapshot's next piece; at least one, where any is left.

@@ -86,9 +86,16 @@ fn bind(listen: &str) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+impl Listening {
+    /// Accepts no connection from now on; the requests that have begun end.
+    pub(super) fn end(&mut self) {
+        self.stop = None;
+    }
+}
+
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.stop = None;
+        self.end();
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }

@@ -66,9 +66,11 @@ impl Serving {
 }
 
 impl Drop for Serving {
-    /// Subscriptions end first: a listener waits for the responses that have begun.
+    /// Both listeners end at once. They wait for the responses that have begun, so nothing else may wait.
     fn drop(&mut self) {
-        self.api.end_subscriptions();
+        self.listening.end();
+        self.beside.iter_mut().for_each(Listening::end);
+        self.api.end_waits();
     }
 }
 
