@@ -330,6 +330,28 @@ fn requests_that_wait_are_answered_when_the_service_is_stopped() {
     }
 }
 
+/// By the token that only the service's own user can read.
+#[test]
+fn a_snapshot_beside_a_service_is_written_by_the_service() {
+    let home = tempfile::tempdir().unwrap();
+    let more = "snapshot.directory = \"snapshots\"\naccess.token_file = \"tokens.json\"\n";
+    let file = pipeline_file(home.path(), more);
+    let service = HttpService::of(home.path());
+    let sample = data("sample.jsonl");
+    let beside = |arguments: &[&str]| {
+        let output = ripplemem(&[arguments, &["--pipeline", file.to_str().unwrap()]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && said.contains(&service.address), "{arguments:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    beside(&["ingest", "jsonl", sample.to_str().unwrap()]);
+    let written = beside(&["snapshot"]);
+    assert!(written.contains("shard(s): ") && !written.contains(" 0 units"), "{written}");
+    assert!(home.path().join("snapshots/shard-00000/manifests").read_dir().unwrap().next().is_some());
+    assert_eq!(beside(&["snapshot"]), written, "nothing has changed");
+    assert!(service.stop());
+}
+
 /// One that others reach, since no tokens are checked; one of an instance that could not answer.
 #[test]
 fn an_address_that_cannot_be_served_is_refused() {
@@ -342,6 +364,8 @@ fn an_address_that_cannot_be_served_is_refused() {
         "version = 1\nhttp.listen = \"127.0.0.1:1\"\nlog.kind = \"kafka\"\nlog.kafka.brokers = \"127.0.0.1:1\"\n";
     let wrong = Pipeline::parse(&format!("{kafka}roles = [\"extract\"]")).unwrap_err();
     assert!(wrong.contains("http.listen") && wrong.contains("\"serve\" to roles"), "{wrong}");
+    let wrong = Pipeline::parse("version = 1\nadmin.listen = \"127.0.0.1:0\"").unwrap_err();
+    assert!(wrong.contains("admin.listen") && wrong.contains("http.listen"), "{wrong}");
     let home = tempfile::tempdir().unwrap();
     let log = home.path().join("log");
     let refused = ripplemem(&["serve", "--listen", "0.0.0.0:0", "--data", log.to_str().unwrap()]);

@@ -26,16 +26,19 @@ pub(crate) fn open_or_reach(pipeline: &Pipeline) -> Result<Memory> {
         Ok(service) => return Ok(Memory::Here(Box::new(service))),
         Err(error) => error,
     };
-    let Some(PipelineError::Log(LogError::InUse { directory, holder })) = error.downcast_ref() else {
-        return Err(error);
-    };
-    match address_of(directory, holder) {
-        Some(address) => {
-            say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
-            Ok(Memory::There(Reached::new(address)))
-        }
+    match error.downcast_ref().and_then(holder_of) {
+        Some(holder) => Ok(Memory::There(holder)),
         None => Err(error),
     }
+}
+
+/// The process that has the directory open, where that is why a memory cannot be opened and the process
+/// serves it.
+pub(crate) fn holder_of(error: &PipelineError) -> Option<Reached> {
+    let PipelineError::Log(LogError::InUse { directory, holder }) = error else { return None };
+    let address = address_of(directory, holder)?;
+    say(&format!("{holder} has {} open; asking it at http://{}", directory.display(), address.address));
+    Some(Reached::new(address))
 }
 
 /// How the memory of a process is.

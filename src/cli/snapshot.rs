@@ -1,7 +1,7 @@
 //! `ripplemem snapshot`.
 //!
-//! In: a memory. Out: a snapshot of it. With the log on Kafka a running service writes it,
-//! since two writers into one place would disturb each other.
+//! In: a memory. Out: a snapshot of it. Where a process has the memory open, that process writes it; with the
+//! log on Kafka a running service does, since two writers into one place would disturb each other.
 
 use std::process::ExitCode;
 
@@ -10,18 +10,20 @@ use clap::Args;
 use ripplemem::{
     config::{LogKind, Pipeline},
     pipeline,
-    serve::{AdminError, admin_access},
+    serve::{AdminError, Reached, admin_access, api::SnapshotList},
 };
 
 use super::{
     memory_arguments::MemoryArguments,
     output::{print, say},
     progress_bar::with_progress,
+    reached::holder_of,
     service_request::{HEALTH_TIMEOUT, Unreachable, administer, request},
 };
 
-/// Write a snapshot of the memory to the place that the pipeline names. With the log on Kafka,
-/// the service at admin.listen writes it, if one answers there.
+/// Write a snapshot of the memory to the place that the pipeline names. Where a service has the memory open,
+/// the service writes it, to the place that its own pipeline names; on Kafka that is the service at
+/// admin.listen, if one answers there.
 #[derive(Args)]
 pub(crate) struct Snapshot {
     #[command(flatten)]
@@ -48,10 +50,28 @@ impl Snapshot {
                 }
             }
         }
-        let taken = with_progress(|progress| pipeline::take_snapshot(&pipeline, &mut |what| say(what), progress))?;
-        print(&format!("{directory}: {}\n", taken.summary()))?;
+        let taken = with_progress(|progress| pipeline::take_snapshot(&pipeline, &mut |what| say(what), progress));
+        let text = match taken {
+            Ok(taken) => format!("{directory}: {}", taken.summary()),
+            Err(error) => match holder_of(&error) {
+                Some(holder) => of_holder(&holder)?,
+                None => return Err(error.into()),
+            },
+        };
+        print(&format!("{text}\n"))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The snapshots that the process writes that has the memory open.
+fn of_holder(holder: &Reached) -> Result<String> {
+    const PATH: &str = "/v1/admin/snapshots";
+    let written: SnapshotList = holder.post(PATH, &())?;
+    // Where nothing has changed since the last ones, none is written.
+    let list = if written.snapshots.is_empty() { holder.get(PATH, &[])? } else { written };
+    let units: u64 = list.snapshots.iter().map(|shard| shard.units).sum();
+    let megabytes = list.snapshots.iter().map(|shard| shard.bytes).sum::<u64>() as f64 / 1e6;
+    Ok(format!("{} shard(s): {units} units; {megabytes:.1} MB in all", list.snapshots.len()))
 }
 
 /// The snapshot that the running service writes; none where no service can be asked or is in the way.

@@ -1,11 +1,11 @@
-//! `[admin]`: where a running service takes orders over HTTP, and from whom.
+//! `[admin]`: where a service on Kafka takes orders over HTTP, and from whom.
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The administration of a running service.
+/// The administration of a service on Kafka.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdminSettings {

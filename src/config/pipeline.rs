@@ -78,7 +78,8 @@ pub struct Pipeline {
     pub http: HttpSettings,
     /// The HTTP address of a running service.
     pub metrics: MetricsSettings,
-    /// The administration of a running service, over HTTP.
+    /// The administration of a service on Kafka, over HTTP. One on an embedded log takes its orders at
+    /// `http.listen`.
     pub admin: AdminSettings,
     /// Who may do what over HTTP and MCP.
     pub access: AccessSettings,
@@ -205,6 +206,13 @@ impl Pipeline {
         }
         self.metrics.check()?;
         self.admin.check()?;
+        if self.log.kind == LogKind::Embedded && !self.admin.listen.is_empty() {
+            return Err(
+                "admin.listen: a service on an embedded log takes its orders at http.listen: `ripplemem snapshot`, \
+                        or POST /v1/admin/snapshots with the right \"admin\"; remove it, or set log.kind = \"kafka\""
+                    .to_owned(),
+            );
+        }
         self.llm.check_choice("extract.extractor", &self.extract.extractor)?;
         self.llm.check_choice("recall.planner", &self.recall.planner)?;
         self.llm.check_choice("recall.cues_by", &self.recall.cues_by)?;
