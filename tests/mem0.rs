@@ -146,6 +146,29 @@ fn each_route_of_mem0_asks_for_a_token_with_its_right_in_the_bank_of_the_ids() {
 }
 
 #[test]
+fn a_token_that_may_only_write_reads_no_memory_and_a_time_that_is_none_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), &format!("{MEM0}access.token_file = \"tokens.json\"\n"));
+    let [reads, writes] =
+        [&["read", "write"][..], &["write"]].map(|rights| token(home.path(), rights[0], "mem0", rights));
+    let service = HttpService::of(home.path());
+    let kayak = "The red kayak is in the boathouse";
+    let message = json!({"messages": [{"role": "user", "content": kayak}], "user_id": "ann"});
+    let (_, added) = send(&service, &reads, "POST", "/v3/memories/add/", &message);
+    let path = format!("/v1/memories/{}/", added["results"][0]["id"].as_str().unwrap());
+    let metadata = json!({"metadata": {"seen": true}});
+    let (status, answer) = send(&service, &writes, "PUT", &path, &metadata);
+    assert_eq!((status, &answer["user_id"]), (200, &json!("ann")));
+    assert!(!answer.to_string().contains("kayak"), "{answer}");
+    assert_eq!(send(&service, &reads, "PUT", &path, &metadata).1["memory"], kayak);
+    for time in [json!("nan"), json!("inf"), json!("-inf"), json!(1e300)] {
+        let (status, answer) = send(&service, &writes, "PUT", &path, &json!({"timestamp": time}));
+        assert_eq!(status, 400, "{time}: {answer}");
+    }
+    assert!(service.stop());
+}
+
+#[test]
 fn the_routes_of_mem0_are_there_only_where_they_are_asked_for() {
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), "");

@@ -153,7 +153,11 @@ impl Calls {
         let turn = self.edited(who, id, fields).await?;
         let (bank, memory) = (turn.bank.clone(), turn.text.clone());
         self.write_and_wait(who, vec![TurnEvent::Turn(turn)]).await?;
-        let mut answer = json!({"id": id, "memory": memory, "updated_at": Timestamp::now().to_string()});
+        let mut answer = json!({"id": id, "updated_at": Timestamp::now().to_string()});
+        // Whoever may only write learns nothing of what was said.
+        if who.may_in(Right::Read, &bank).is_ok() {
+            answer["memory"] = json!(memory);
+        }
         set_ids(&mut answer, &bank);
         Ok(answer)
     }

@@ -141,7 +141,10 @@ fn filter(filters: &Value, ids: &mut Ids) -> Result<(), Failure> {
 }
 
 fn moment(field: &str, value: &Value) -> Result<EventTime, Failure> {
-    let of_seconds = |seconds: f64| EventTime::new((seconds * 1_000.0) as i64, 0).ok();
+    let of_seconds = |seconds: f64| {
+        let seconds = Some(seconds).filter(|seconds| seconds.is_finite())?;
+        EventTime::new((seconds * 1_000.0) as i64, 0).ok()
+    };
     let of_text = |text: &str| {
         let date = || {
             let start = text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?;
