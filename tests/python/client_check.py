@@ -79,6 +79,9 @@ def many_turns(url, token):
         written = memory.remember(*turns)
         assert written.turns == 500, written
         assert "2499" in memory.ask("Is number 2499 on the list?", timeout=120).context
+        # Long ones are divided by their bytes, so that no request is larger than the service takes.
+        long = [Turn(f"long-{n}", "Ann", f"Wort{n} \u00fc " * 5_000, TURNS[0].time) for n in range(200)]
+        assert 0 < memory.remember(*long).turns < 200
 
 
 def asynchronous(url, token):

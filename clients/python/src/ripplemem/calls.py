@@ -1,12 +1,14 @@
 """Each call as a request and a reader of its response, for both clients.
 
 Sends nothing, waits for nothing. A client sends ``Call.request`` and gives the response's JSON to
-``Call.read``. Every call may be sent again: a turn that is put twice is the same turn.
+``Call.read``. Every call may be sent again: a turn that is put twice with the same version and content is
+the same turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
@@ -31,6 +33,8 @@ T = TypeVar("T")
 
 #: Most turns of one request.
 MOST_TURNS = 1_000
+#: Most bytes of the turns of one request, where it has more than one turn: half of what a service takes.
+MOST_BYTES = 4 << 20
 #: Seconds that a request may take beyond the time that the service was given.
 MARGIN = 5.0
 #: Seconds that a request for an answer in words may take.
@@ -69,11 +73,9 @@ class Calls:
         return name
 
     def remember(self, turns: Iterable[Turn], bank: Optional[str]) -> list[Call[Written]]:
-        """Calls that write turns, a thousand each."""
+        """Calls that write turns, each as many as one request takes."""
         name = self.bank(bank)
-        records = [turn.to_json(name) for turn in turns]
-        parts = [records[at : at + MOST_TURNS] for at in range(0, len(records), MOST_TURNS)]
-        return [self._put(name, part) for part in parts]
+        return [self._put(name, part) for part in _parts(turn.to_json(name) for turn in turns)]
 
     def end_session(self, session: str, bank: Optional[str]) -> Call[Written]:
         """A conversation has ended: its open window closes."""
@@ -149,3 +151,19 @@ class Calls:
         return Call(
             "GET", "/v1/status", lambda raw: Status(raw["version"], raw["behind"], raw.get("problem"), raw)
         )
+
+
+def _parts(records: Iterable[Json]) -> Iterator[list[Json]]:
+    """The records in their order, divided by number and bytes."""
+    part: list[Json] = []
+    size = 0
+    for record in records:
+        # No encoder of JSON writes more bytes than this one, which escapes what is not ASCII.
+        record_bytes = len(json.dumps(record)) + 2
+        if part and (len(part) == MOST_TURNS or size + record_bytes > MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += record_bytes
+    if part:
+        yield part

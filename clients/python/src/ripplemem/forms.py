@@ -25,7 +25,7 @@ def time_text(time: Union[datetime, str]) -> str:
 class Turn:
     """One thing that one speaker said.
 
-    ``turn`` is its id, unique in the bank: the same id and version again changes nothing, a higher
+    ``turn`` is its id, unique in the bank: the same id, version and content again changes nothing, a higher
     ``version`` replaces it. ``time`` is when it was said, with its zone.
     """
 
