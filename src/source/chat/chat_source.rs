@@ -220,7 +220,8 @@ mod tests {
     #[test]
     fn nothing_of_a_private_conversation_gets_out() {
         let board = conversation("G1", "board", Privacy::Private);
-        let letter = DeadLetter::new("f:1".to_owned(), "bad".to_owned(), b"the plan of a@b.example");
+        let reason = "\"a@b.example\" is no time".to_owned();
+        let letter = DeadLetter::new("f:1".to_owned(), reason, b"the plan of a@b.example");
         let items = || {
             vec![
                 said(&board, "1", "the plan"),
@@ -238,6 +239,7 @@ mod tests {
             s.redact = vec!["secrets".to_owned()];
         });
         assert_eq!(batch.rejects[0].payload, "the plan of [address]");
+        assert_eq!(batch.rejects[0].reason, "\"[address]\" is no time");
         assert_eq!(counts.warnings, ["source.only: \"bored\" names no conversation that has a message"]);
     }
 

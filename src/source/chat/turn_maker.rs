@@ -142,7 +142,8 @@ impl TurnMaker {
         if let Err(reason) = turn.check() {
             let payload = serde_json::to_vec(&turn).unwrap_or_default();
             let origin = format!("{origin}: {}", turn.turn);
-            batch.rejects.push(DeadLetter::new(origin, reason.to_string(), &payload));
+            let letter = DeadLetter::new(origin, reason.to_string(), &payload);
+            batch.rejects.push(self.redacted(letter));
             return Ok(());
         }
         let time = turn.time;
@@ -203,7 +204,9 @@ impl TurnMaker {
     }
 
     fn redacted(&mut self, mut letter: DeadLetter) -> DeadLetter {
-        letter.payload = self.redaction.apply(&letter.payload, &mut self.counts.redacted).into_owned();
+        for text in [&mut letter.payload, &mut letter.reason] {
+            *text = self.redaction.apply(text, &mut self.counts.redacted).into_owned();
+        }
         letter
     }
 
