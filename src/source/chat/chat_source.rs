@@ -55,8 +55,9 @@ impl ChatSource {
 
     /// At the end: the idle marks, and what the user should know.
     fn end(&mut self) -> VecDeque<TurnEvent> {
-        for name in self.turns.unknown() {
-            self.turns.counts.warnings.push(format!("source.only: {name:?} names no conversation that has a message"));
+        for (key, name) in self.turns.unknown() {
+            let warning = format!("source.{key}: {name:?} names no conversation that has a message");
+            self.turns.counts.warnings.push(warning);
         }
         self.turns.latest.iter().map(|(bank, last)| end_mark(bank, *last)).collect()
     }
@@ -241,6 +242,12 @@ mod tests {
         assert_eq!(batch.rejects[0].payload, "the plan of [address]");
         assert_eq!(batch.rejects[0].reason, "\"[address]\" is no time");
         assert_eq!(counts.warnings, ["source.only: \"bored\" names no conversation that has a message"]);
+        let (batch, counts) = read(items(), |s| {
+            s.include = vec![crate::config::Include::Private];
+            s.except = vec!["Bored".to_owned(), "#Board".to_owned()];
+        });
+        assert_eq!(batch, SourceBatch::default());
+        assert_eq!(counts.warnings, ["source.except: \"Bored\" names no conversation that has a message"]);
     }
 
     #[test]

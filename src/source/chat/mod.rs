@@ -50,6 +50,8 @@ pub(crate) use reader::ChatReader;
 #[cfg(test)]
 pub(crate) use rendered_item::{items_of, lines_of};
 pub(crate) use reordered::{Reordered, Unordered};
+#[cfg(feature = "live")]
+pub(crate) use routing::names_conversation;
 pub(crate) use sample::{Sample, has_json_keys};
 pub(crate) use time_order::{TimeOrder, Timed};
 pub(crate) use tree::Tree;

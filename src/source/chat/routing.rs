@@ -62,7 +62,7 @@ pub(super) struct Routing {
     last: Option<(Arc<Conversation>, Arc<Route>)>,
     /// Banks and sessions that a conversation has.
     taken: BTreeSet<(Bank, Option<String>)>,
-    /// The names in `only` that named a conversation.
+    /// The names in `only` and `except` that named a conversation.
     named: BTreeSet<String>,
 }
 
@@ -155,16 +155,19 @@ impl Routing {
         std::mem::take(&mut self.changed)
     }
 
-    /// The names in `only` that no conversation has.
-    pub(super) fn unknown(&self) -> Vec<String> {
-        self.only.iter().filter(|name| !self.named.contains(*name)).cloned().collect()
+    /// The names in `only` and in `except` that no conversation has, each with its key.
+    pub(super) fn unknown(&self) -> Vec<(&'static str, String)> {
+        let all = self.only.iter().map(|name| ("only", name)).chain(self.except.iter().map(|name| ("except", name)));
+        all.filter(|(_, name)| !self.named.contains(*name)).map(|(key, name)| (key, name.clone())).collect()
     }
 
     fn decide(&mut self, conversation: &Conversation) -> Result<Route, SourceError> {
-        let named: Vec<String> = self.only.iter().filter(|name| names(name, conversation)).cloned().collect();
-        let is_named = !named.is_empty();
-        self.named.extend(named);
-        if self.except.iter().any(|name| names(name, conversation)) {
+        let is_meant = |word: &&String| names_conversation(word, &conversation.id, &conversation.name);
+        let named = |list: &[String]| list.iter().filter(is_meant).cloned().collect::<Vec<_>>();
+        let (only, except) = (named(&self.only), named(&self.except));
+        let (is_named, is_excepted) = (!only.is_empty(), !except.is_empty());
+        self.named.extend(only.into_iter().chain(except));
+        if is_excepted {
             return Ok(Route::LeftOut("excepted conversation"));
         }
         if !is_named {
@@ -201,10 +204,12 @@ impl Routing {
     }
 }
 
-/// Whether a user's word names a conversation: by its id, or by its name with or without `#`.
-fn names(word: &str, conversation: &Conversation) -> bool {
-    let bare = word.strip_prefix('#').unwrap_or(word);
-    word == conversation.id || word == conversation.name || bare == conversation.name
+/// Whether a user's word names a conversation, in upper or lower case: by its id, or by its name with
+/// or without `#`.
+pub(crate) fn names_conversation(word: &str, id: &str, name: &str) -> bool {
+    let (word, name) = (word.to_lowercase(), name.to_lowercase());
+    let bare = word.strip_prefix('#').unwrap_or(&word);
+    word == id.to_lowercase() || word == name || bare == name
 }
 
 /// A name of banks with placeholders.
@@ -369,7 +374,7 @@ mod tests {
         check("b", only, [not, "b as board", "b as Ann, Bo", not]);
         let except = |s: &mut SourceSettings| {
             both(s);
-            s.except = vec!["#general".to_owned(), "G1".to_owned()];
+            s.except = vec!["#General".to_owned(), "g1".to_owned()];
         };
         let out = "excepted conversation";
         check("b", except, [out, out, "b as Ann, Bo", out]);
@@ -428,10 +433,15 @@ mod tests {
     }
 
     #[test]
-    fn names_in_only_that_nothing_has_are_told() {
-        let only = |s: &mut SourceSettings| s.only = vec!["general".to_owned(), "genral".to_owned()];
-        let mut routing = Routing::new(&settings("b", only), "slack").unwrap();
+    fn names_in_only_and_except_that_nothing_has_are_told() {
+        let lists = |s: &mut SourceSettings| {
+            s.only = vec!["General".to_owned(), "genral".to_owned()];
+            s.except = vec!["BOARD".to_owned(), "bored".to_owned()];
+        };
+        let mut routing = Routing::new(&settings("b", lists), "slack").unwrap();
         routing.route(&conversation("C1", "general", Privacy::Open)).unwrap();
-        assert_eq!(routing.unknown(), ["genral"]);
+        routing.route(&conversation("G1", "board", Privacy::Private)).unwrap();
+        let told = [("only", "genral"), ("except", "bored")].map(|(key, name)| (key, name.to_owned()));
+        assert_eq!(routing.unknown(), told);
     }
 }

@@ -74,8 +74,8 @@ impl TurnMaker {
         })
     }
 
-    /// The names in `only` that no conversation has.
-    pub(crate) fn unknown(&self) -> Vec<String> {
+    /// The names in `only` and in `except` that no conversation has, each with its key.
+    pub(crate) fn unknown(&self) -> Vec<(&'static str, String)> {
         self.routing.unknown()
     }
 
@@ -203,6 +203,7 @@ impl TurnMaker {
         drop(attachment.url.take_if(|url| url.len() > MAX_URL_BYTES));
     }
 
+    /// A dead letter without what must not be stored. A reason may quote a value of the record.
     fn redacted(&mut self, mut letter: DeadLetter) -> DeadLetter {
         for text in [&mut letter.payload, &mut letter.reason] {
             *text = self.redaction.apply(text, &mut self.counts.redacted).into_owned();

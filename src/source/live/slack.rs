@@ -31,7 +31,7 @@ use crate::{
     config::{Include, LiveSettings},
     model::DeadLetter,
     source::{
-        chat::{ChatItem, Skip},
+        chat::{ChatItem, Skip, names_conversation},
         slack::Workspace,
         zone::Zone,
     },
@@ -176,7 +176,7 @@ impl Slack {
             for info in reply.get("channels").and_then(Value::as_array).into_iter().flatten() {
                 let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default();
                 let (id, name) = (text("id"), text("name"));
-                let is_named = only.iter().any(|word| word == id || word.trim_start_matches('#') == name);
+                let is_named = only.iter().any(|word| names_conversation(word, id, name));
                 if !id.is_empty() && (only.is_empty() || is_named || name.is_empty()) {
                     found.push((id.to_owned(), info.clone()));
                 }
