@@ -564,7 +564,11 @@ fn settings_that_do_not_fit_are_refused_by_name() {
             &["app_token_env", "leave it out"],
         ),
         (source("platform = \"telegram\"\ntoken_env = \"T\"\nendpoint = \"api\""), &["endpoint", "https://"]),
-        (source("platform = \"telegram\"\ntokenenv = \"T\""), &["tokenenv", "token_env"]),
+        (source("platform = \"telegram\"\ntokenenv = \"T\""), &["line 7: source \"s\": ", "tokenenv", "token_env"]),
+        (source("platform = \"slakc\""), &["line 6: source \"s\": platform: unknown variant", "slakc", "`slack`"]),
+        (source("include = [\"privat\"]\nplatform = \"slack\""), &["line 6: source \"s\": include: unknown variant"]),
+        (format!("{head}[[source]]\nplatform = \"slack\"\n"), &["line 4: source number 1: missing field `name`"]),
+        (source("platform = \"telegram\"\ntoken_env = \"T-1\""), &["\"s\"", "token_env", "no name of an environment"]),
         (source("platform = \"telegram\"\ntoken_env = \"T\"").replace("\"s\"", "\"a b\""), &["source.name"]),
         (
             format!(
@@ -582,6 +586,24 @@ fn settings_that_do_not_fit_are_refused_by_name() {
     let unset = source("platform = \"telegram\"\ntoken_env = \"RIPPLEMEM_NOT_SET\"");
     let problem = LiveSource::check(&Pipeline::parse(&unset).unwrap().live[0]).unwrap_err().to_string();
     assert!(problem.contains("RIPPLEMEM_NOT_SET") && problem.contains("token_env"), "{problem}");
+    // What is no name of a variable may be the token itself.
+    for key in ["token_env", "app_token_env", "secret_env"] {
+        let keys = "platform = \"slack\"\ndelivery = \"webhook\"\ntoken_env = \"T\"\napp_token_env = \"T\"\nsecret_env = \"T\"";
+        let text = source(keys).replace(&format!("\n{key} = \"T\""), &format!("\n{key} = \"8123456:AAHreal-token\""));
+        let problem = Pipeline::parse(&text).unwrap_err();
+        assert!(problem.starts_with(&format!("source \"s\": {key}: ")) && !problem.contains("AAH"), "{problem}");
+    }
+    // What only the platform's reader can check is named with its source, too.
+    for (keys, words) in [
+        ("zone = \"Mars/X\"", "source \"s\": zone: \"Mars/X\" is not"),
+        ("redact = [\"(\"]", "source \"s\": redact: \"(\" is"),
+        ("bank = \"a/{team}\"", "source \"s\": bank: the placeholder {team}"),
+        ("aliases = \"no/such.toml\"", "source \"s\": "),
+    ] {
+        let text = source(&format!("platform = \"telegram\"\ntoken_env = \"{TOKEN_ENV}\"\n{keys}"));
+        let problem = LiveSource::check(&Pipeline::parse(&text).unwrap().live[0]).unwrap_err().to_string();
+        assert!(problem.starts_with(words), "{problem}");
+    }
     // With its log in a directory, a service has one address, and webhooks come there.
     let webhook = source("platform = \"webhook\"\nsecret_env = \"T\"\nbank = \"b\"").replace(head, "version = 1\n");
     Pipeline::parse(&webhook).unwrap();

@@ -23,3 +23,18 @@ pub enum ConfigError {
         problem: String,
     },
 }
+
+/// serde lists the known keys of an unknown one; say which was probably meant.
+pub(super) fn with_nearest_key(error: &toml::de::Error) -> String {
+    let message = error.message();
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let Some((unknown, known)) = quoted.split_first().filter(|_| message.starts_with("unknown field")) else {
+        return message.to_owned();
+    };
+    let nearest =
+        known.iter().max_by(|a, b| strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown)));
+    match nearest {
+        Some(key) => format!("unknown key {unknown:?}; did you mean {key:?}?"),
+        None => message.to_owned(),
+    }
+}

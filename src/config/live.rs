@@ -5,7 +5,12 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::source::{Include, SourceSettings};
+use toml::Value;
+
+use super::{
+    error::with_nearest_key,
+    source::{Include, SourceSettings},
+};
 
 /// A platform that a service follows. The tables of a file are `[[source]]`; a single `[source]` names
 /// a file instead.
@@ -124,6 +129,30 @@ impl LiveSettings {
         }
     }
 
+    /// Whether each of a file's tables can be read. `tables` are those of `text`.
+    ///
+    /// # Errors
+    /// The line, the source, the key, and what is wrong.
+    pub(super) fn check_tables(text: &str, tables: &[Value]) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct Tables {
+            #[serde(rename = "source")]
+            _source: Vec<LiveSettings>,
+        }
+        let Err(mut error) = toml::from_str::<Tables>(text) else { return Ok(()) };
+        let at = tables.iter().position(|table| table.clone().try_into::<Self>().is_err()).unwrap_or(0);
+        let name = tables.get(at).and_then(|table| table.get("name")).and_then(Value::as_str);
+        let source = name.map_or_else(|| format!("source number {}", at + 1), |name| format!("source {name:?}"));
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        // Without its input, the error names the keys instead of quoting a line, which may hold a token.
+        error.set_input(None);
+        let shown = error.to_string();
+        let path = shown.lines().last().and_then(|last| last.strip_prefix("in `source.")?.strip_suffix('`'));
+        let key = path.map(|path| format!("{path}: ")).unwrap_or_default();
+        Err(format!("line {line}: {source}: {key}{}", with_nearest_key(&error)))
+    }
+
     /// Whether the keys fit each other and the platform.
     pub(super) fn check(&self) -> Result<(), String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -145,6 +174,14 @@ impl LiveSettings {
             if needed && value.is_empty() {
                 return Err(format!(
                     "{}: missing; write the name of the environment variable that holds it ({platform} needs it)",
+                    key(name)
+                ));
+            }
+            // Who writes the token itself here must not find it in a log.
+            if !value.is_empty() && !is_variable(value) {
+                return Err(format!(
+                    "{}: what stands there is no name of an environment variable; write a name of letters, digits and \
+                     _, and put the token itself into that variable",
                     key(name)
                 ));
             }
@@ -170,6 +207,11 @@ impl LiveSettings {
         }
         Ok(())
     }
+}
+
+/// Whether an environment variable can have this name in every shell.
+fn is_variable(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn utc() -> String {

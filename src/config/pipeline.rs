@@ -16,7 +16,7 @@ use super::{
     access::AccessSettings,
     admin::AdminSettings,
     embed::{EmbedSettings, ModelSettings},
-    error::ConfigError,
+    error::{ConfigError, with_nearest_key},
     extract::ExtractSettings,
     http::HttpSettings,
     live::LiveSettings,
@@ -148,6 +148,9 @@ impl Pipeline {
             Some(other) => return Err(format!("version: {other} is not known; this build reads version = 1")),
             None => return Err("version: missing; begin the file with version = 1".to_owned()),
         }
+        if let Some(Value::Array(tables)) = file.get(LIVE_KEY) {
+            LiveSettings::check_tables(text, tables)?;
+        }
         let table = Value::Table(profile::under(file)?);
         if let Some(table) = table.as_table() {
             check_kind(table)?;
@@ -277,20 +280,5 @@ impl Pipeline {
             }
         }
         Ok(())
-    }
-}
-
-/// serde lists the known keys of an unknown one; say which was probably meant.
-fn with_nearest_key(error: &toml::de::Error) -> String {
-    let message = error.message();
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let Some((unknown, known)) = quoted.split_first().filter(|_| message.starts_with("unknown field")) else {
-        return message.to_owned();
-    };
-    let nearest =
-        known.iter().max_by(|a, b| strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown)));
-    match nearest {
-        Some(key) => format!("unknown key {unknown:?}; did you mean {key:?}?"),
-        None => message.to_owned(),
     }
 }

@@ -27,7 +27,6 @@ use crate::{
     source::{
         chat::{ChatItem, Skip},
         discord::Servers,
-        zone::Zone,
     },
 };
 
@@ -105,7 +104,6 @@ impl Discord {
         let cursor = cursor.unwrap_or_default();
         let token = Secret::read(settings, "token_env", &settings.token_env)?;
         let base = if settings.endpoint.is_empty() { API } else { &settings.endpoint };
-        Zone::parse(&settings.zone)?;
         Ok(Self {
             origin: origin.to_owned(),
             web: Web::new(base, token.clone(), Some("Bot")),

@@ -11,8 +11,16 @@ use crate::source::SourceError;
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// A setting is wrong: no retry mends it.
-    #[error(transparent)]
-    Settings(#[from] SourceError),
+    #[error("source {name:?}: {problem}")]
+    Settings {
+        /// The source.
+        name: String,
+        /// The key or the file, and what is wrong with it.
+        problem: String,
+        /// The operating system's error, where a file cannot be read.
+        #[source]
+        cause: Option<std::io::Error>,
+    },
     /// A secret's variable is not set.
     #[error("source {name:?}: the environment variable {variable} is not set; {key} names it")]
     Secret {
@@ -53,6 +61,19 @@ pub enum LiveError {
 }
 
 impl LiveError {
+    /// A wrong setting of the source with this name.
+    pub(super) fn of_settings(name: &str, error: SourceError) -> Self {
+        let problem = match &error {
+            SourceError::Settings { key, problem } => format!("{key}: {problem}"),
+            other => other.to_string(),
+        };
+        let cause = match error {
+            SourceError::Read { source, .. } => Some(source),
+            _ => None,
+        };
+        Self::Settings { name: name.to_owned(), problem, cause }
+    }
+
     /// Whether a retry may succeed, at once or after a change at the platform.
     #[must_use]
     pub fn is_pause(&self) -> bool {

@@ -63,6 +63,7 @@ struct Stored<T> {
 
 /// A live source.
 pub struct LiveSource {
+    name: String,
     origin: String,
     turns: TurnMaker,
     feed: Box<dyn Feed>,
@@ -92,8 +93,9 @@ impl LiveSource {
         arriving: Receiver<Delivered>,
     ) -> Result<Self, LiveError> {
         let export = settings.as_export();
-        Zone::parse(&export.zone)?;
-        let mut turns = TurnMaker::new(&export, settings.platform.name())?;
+        let wrong = |error| LiveError::of_settings(&settings.name, error);
+        Zone::parse(&export.zone).map_err(wrong)?;
+        let mut turns = TurnMaker::new(&export, settings.platform.name()).map_err(wrong)?;
         if let Some(names) = names {
             turns.restore(stored::<Assigned>(settings, names)?);
         }
@@ -107,7 +109,7 @@ impl LiveSource {
             Platform::Matrix => Box::new(Matrix::open(settings, &origin, cursor)?),
             Platform::Webhook => Box::new(Signed::open(settings, &origin, inbox)?),
         };
-        Ok(Self { origin, turns, feed })
+        Ok(Self { name: settings.name.clone(), origin, turns, feed })
     }
 
     /// Waits up to `wait` for what comes next; none where nothing is to be committed.
@@ -121,7 +123,8 @@ impl LiveSource {
         }
         let mut batch = SourceBatch { events, rejects };
         for item in items {
-            self.turns.take(item, &self.origin, &mut batch)?;
+            let taken = self.turns.take(item, &self.origin, &mut batch);
+            taken.map_err(|error| LiveError::of_settings(&self.name, error))?;
         }
         let names = self.turns.assigned().map(|names| json(&names));
         let SourceBatch { events, rejects } = batch;

@@ -31,8 +31,8 @@ impl Signed {
     /// # Errors
     /// [`LiveError::Settings`] when the bank is no name.
     pub(super) fn open(settings: &LiveSettings, origin: &str, inbox: Inbox) -> Result<Self, LiveError> {
-        let bank =
-            Bank::parse(&settings.bank).map_err(|e| SourceError::Settings { key: "bank", problem: e.to_string() })?;
+        let wrong = |problem| LiveError::of_settings(&settings.name, SourceError::Settings { key: "bank", problem });
+        let bank = Bank::parse(&settings.bank).map_err(|e| wrong(e.to_string()))?;
         Ok(Self { origin: origin.to_owned(), bank, inbox })
     }
 

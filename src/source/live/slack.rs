@@ -113,7 +113,7 @@ impl Slack {
             Way::Socket { app, open: None, seen: Instant::now(), unconfirmed: Vec::new() }
         };
         Ok(Self {
-            zone: Zone::parse(&settings.zone)?,
+            zone: Zone::parse(&settings.zone).map_err(|e| LiveError::of_settings(&settings.name, e))?,
             web: web("token_env", &settings.token_env)?,
             settings: settings.clone(),
             origin: origin.to_owned(),

@@ -81,7 +81,8 @@ impl Telegram {
             let base = if settings.endpoint.is_empty() { API } else { settings.endpoint.trim_end_matches('/') };
             Way::Poll(Box::new(Web::new(&format!("{base}/bot{}", token.reveal()), token, None)))
         };
-        Ok(Self { origin: origin.to_owned(), zone: Zone::parse(&settings.zone)?, way, cursor })
+        let zone = Zone::parse(&settings.zone).map_err(|e| LiveError::of_settings(&settings.name, e))?;
+        Ok(Self { origin: origin.to_owned(), zone, way, cursor })
     }
 
     fn poll(web: &Web, cursor: &Cursor, wait: Duration) -> Result<Vec<Value>, LiveError> {
