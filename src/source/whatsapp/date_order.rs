@@ -1,8 +1,9 @@
 //! The order of day, month and year in an export.
 //!
-//! In: the numbers of all dates of a file, in its order. Out: which number is what, and from what that
-//! is known: from a number above 12, from the sequence of the dates, from the setting, or assumed from
-//! the form of the dates. A file is asked first, and the setting only where the file leaves it open.
+//! In: the numbers of all dates of a file, in its order, and the year of today. Out: which number is
+//! what, and from what that is known: from a number above 12, from the dates in the names of attached
+//! files, from the sequence of the dates, from the setting, or assumed from the form of the dates. A
+//! file is asked first, and the setting only where the file leaves it open. Never reads the clock.
 
 use jiff::civil::Date;
 
@@ -11,6 +12,9 @@ use crate::config::DateOrder;
 
 /// The first year that the app wrote dates in; no reading may lead to an earlier one.
 const FIRST_YEAR: u32 = 2009;
+
+/// By how many years the Buddhist era is ahead.
+const BUDDHIST: u32 = 543;
 
 /// What the dates of one shape tell.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +29,12 @@ pub(super) struct DateFacts {
     changes: [u64; 3],
     /// Dates that lie before the one before them, for each order of [`ORDERS`].
     backwards: [u64; ORDERS.len()],
+    /// Dates that are those of the file attached there, for each order of [`ORDERS`].
+    attached: [u64; ORDERS.len()],
     unpadded: bool,
+    padded: bool,
+    /// Whether the half of the day is written in another form than `AM` and `PM`.
+    other_half: bool,
     last: Option<[u32; 3]>,
 }
 
@@ -50,6 +59,8 @@ const ORDERS: [Order; 6] = [DMY, MDY, YMD, YDM, MYD, DYM];
 pub(super) enum Source {
     /// Numbers above 12, which are no months.
     Numbers,
+    /// Names of attached files, which hold the date of their message.
+    Attachments,
     /// Dates that would otherwise run backwards, or change the month more often than the day.
     Sequence,
     /// `source.date_order`.
@@ -66,6 +77,13 @@ impl DateFacts {
         }
         self.dates += 1;
         self.unpadded |= header.unpadded;
+        self.padded |= header.padded;
+        self.other_half |= !header.capitals;
+        if let Some(attached) = date_of_file(header.rest) {
+            for (order, same) in ORDERS.iter().zip(&mut self.attached) {
+                *same += u64::from(order.date(date) == Some(attached));
+            }
+        }
         for (place, number) in date.into_iter().enumerate() {
             let before = self.last.and_then(|last| last.get(place).copied());
             if let Some(smallest) = self.smallest.get_mut(place) {
@@ -89,9 +107,9 @@ impl DateFacts {
         self.last = Some(date);
     }
 
-    /// The order of dates of this shape, and from what it is known.
-    pub(super) fn settle(&self, shape: Shape, setting: Option<DateOrder>) -> (Order, Source) {
-        let (day_first, month_first) = match self.year(shape, setting) {
+    /// The order of dates of this shape, and from what it is known. No date is later than `this_year`.
+    pub(super) fn settle(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> (Order, Source) {
+        let (day_first, month_first) = match self.year(shape, setting, this_year) {
             Year::First => (YDM, YMD),
             Year::Middle => (DYM, MYD),
             Year::Last | Year::Short => (DMY, MDY),
@@ -104,9 +122,15 @@ impl DateFacts {
             let order = if against_day_first < against_month_first { day_first } else { month_first };
             return (order, Source::Numbers);
         }
-        let backwards = |order: Order| {
-            ORDERS.iter().zip(self.backwards).find(|(o, _)| **o == order).map_or(0, |(_, backwards)| backwards)
+        let count = |counts: [u64; ORDERS.len()], order: Order| {
+            ORDERS.iter().zip(counts).find(|(o, _)| **o == order).map_or(0, |(_, count)| count)
         };
+        let attached = |order| count(self.attached, order);
+        if attached(day_first) != attached(month_first) {
+            let order = if attached(day_first) > attached(month_first) { day_first } else { month_first };
+            return (order, Source::Attachments);
+        }
+        let backwards = |order| count(self.backwards, order);
         if backwards(day_first) != backwards(month_first) {
             let order = if backwards(day_first) < backwards(month_first) { day_first } else { month_first };
             return (order, Source::Sequence);
@@ -122,19 +146,24 @@ impl DateFacts {
             (Some(DateOrder::Ymd), Year::First | Year::Short) => return (YMD, Source::Setting),
             _ => {}
         }
-        // Phones in American English write 1/23/23, 3:19 AM; others with 12 hours pad or write 2023.
-        let american = shape.separator == '/' && shape.half && shape.year == Year::Short && self.unpadded;
+        // Phones in American English write 1/23/23, 3:19 AM; others with 12 hours pad, write 2023, or p. m.
+        let american = shape.separator == '/' && shape.half && shape.year == Year::Short;
+        let american = american && self.unpadded && !self.padded && !self.other_half;
         let year_leads = matches!(day_first.year, 0 | 1);
         (if year_leads || american { month_first } else { day_first }, Source::Assumed)
     }
 
     /// Where the year is.
-    fn year(&self, shape: Shape, setting: Option<DateOrder>) -> Year {
+    fn year(&self, shape: Shape, setting: Option<DateOrder>, this_year: u32) -> Year {
         if shape.year != Year::Short {
             return shape.year;
         }
         let [first, middle, last] = self.largest.map(|largest| largest > 31);
-        let [maybe_first, _, maybe_last] = self.smallest.map(|smallest| smallest + 2000 >= FIRST_YEAR);
+        let is_past = |place: usize| {
+            let of = |numbers: [u32; 3]| numbers.get(place).map_or(0, |number| number + 2000);
+            of(self.smallest) >= FIRST_YEAR && of(self.largest) <= this_year
+        };
+        let (maybe_first, maybe_last) = (is_past(0), is_past(2));
         match setting {
             _ if last => Year::Last,
             _ if first => Year::First,
@@ -152,6 +181,35 @@ impl DateFacts {
     }
 }
 
+/// The date in the name of a file that the app attached: `IMG-20240106-WA0000.jpg`,
+/// `00000002-PHOTO-2024-01-06-21-06-01.jpg` or `2015-08-04-PHOTO-00004762.jpg`.
+fn date_of_file(rest: &str) -> Option<Date> {
+    let from = |digits: &str| {
+        let part = |range: std::ops::Range<usize>| digits.get(range);
+        let date = Date::new(part(0..4)?.parse().ok()?, part(4..6)?.parse().ok()?, part(6..8)?.parse().ok()?).ok()?;
+        (u32::try_from(date.year()).ok()? >= FIRST_YEAR).then_some(date)
+    };
+    let digits = |text: &str, form: &str| {
+        let fits = text.len() >= form.len()
+            && text.bytes().zip(form.bytes()).all(|(b, f)| match f {
+                b'0' => b.is_ascii_digit(),
+                _ => b == f,
+            });
+        fits.then(|| text.bytes().take(form.len()).filter(u8::is_ascii_digit).map(char::from).collect::<String>())
+    };
+    let android = ["IMG-", "VID-", "PTT-", "AUD-", "STK-", "DOC-"].iter().find_map(|kind| {
+        let (_, name) = rest.split_once(kind)?;
+        from(&digits(name, "00000000-WA")?)
+    });
+    android.or_else(|| {
+        ["PHOTO", "VIDEO", "AUDIO", "STICKER", "GIF"].iter().find_map(|kind| {
+            let (before, behind) = rest.split_once(kind)?;
+            let older = || digits(before.get(before.len().checked_sub(11)?..)?, "0000-00-00-");
+            from(&digits(behind, "-0000-00-00").or_else(older)?)
+        })
+    })
+}
+
 impl Order {
     fn key(self, date: [u32; 3]) -> [u32; 3] {
         [self.year, self.month, self.day].map(|place| date.get(place).copied().unwrap_or(0))
@@ -165,9 +223,10 @@ impl Order {
             std::mem::swap(&mut month, &mut day);
         }
         let year = match year {
+            // Thai phones count from 543 years before, and may write 66 for 2566.
+            52..100 => year + 2500 - BUDDHIST,
             0..100 => year + 2000,
-            // Thai phones count from 543 years before.
-            2540..2643 => year - 543,
+            2540..2643 => year - BUDDHIST,
             _ => year,
         };
         Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()

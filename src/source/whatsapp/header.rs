@@ -57,6 +57,10 @@ pub(super) struct Header<'a> {
     pub(super) date: [u32; 3],
     /// Whether a number of the date has one digit.
     pub(super) unpadded: bool,
+    /// Whether one of the first two numbers of the date has a zero before it.
+    pub(super) padded: bool,
+    /// Whether the half of the day is written `AM` or `PM`.
+    pub(super) capitals: bool,
     /// Hour from 0 to 23, minute and second.
     pub(super) time: [u32; 3],
     /// Behind it: a sender and a text, or a notice.
@@ -94,7 +98,8 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
     }
     let shape =
         Shape { end, separator: date.separator, year: date.year, seconds: time.seconds, half: time.half.is_some() };
-    Some(Header { shape, date: date.numbers, unpadded: date.unpadded, time: time.on_24_hours()?, rest })
+    let Date { numbers, unpadded, padded, .. } = date;
+    Some(Header { shape, date: numbers, unpadded, padded, capitals: time.capitals, time: time.on_24_hours()?, rest })
 }
 
 fn date_then_time<'a>(cursor: &mut Cursor<'a>) -> Option<(Date<'a>, Time<'a>)> {
@@ -114,6 +119,7 @@ struct Date<'a> {
     separator: char,
     year: Year,
     unpadded: bool,
+    padded: bool,
     behind: &'a str,
 }
 
@@ -121,6 +127,7 @@ struct Time<'a> {
     numbers: [u32; 3],
     seconds: bool,
     half: Option<Half>,
+    capitals: bool,
     behind: &'a str,
 }
 
@@ -223,7 +230,8 @@ impl<'a> Cursor<'a> {
         }
         self.skip_marks();
         let unpadded = digits.contains(&1);
-        Some(Date { numbers: [first.0, second.0, third.0], separator, year, unpadded, behind: self.rest })
+        let padded = [first, second].iter().any(|(number, digits)| *digits == 2 && *number < 10);
+        Some(Date { numbers: [first.0, second.0, third.0], separator, year, unpadded, padded, behind: self.rest })
     }
 
     fn date_separator(&mut self, same_as: Option<char>) -> Option<char> {
@@ -265,7 +273,9 @@ impl<'a> Cursor<'a> {
         if second.is_some() {
             *self = ahead;
         }
+        let behind = self.rest.trim_start_matches(|c| is_space(c) || is_mark(c) || c == '_');
         let half = before.or_else(|| self.half());
+        let capitals = before.is_none() && half.is_some() && (behind.starts_with("AM") || behind.starts_with("PM"));
         for word in [" ч.", " uhr"] {
             let mut ahead = self.clone();
             if ahead.spaces() && ahead.word(word.trim_start()) {
@@ -274,7 +284,7 @@ impl<'a> Cursor<'a> {
         }
         self.skip_marks();
         let numbers = [hour, minute, second.unwrap_or(0)];
-        Some(Time { numbers, seconds: second.is_some(), half, behind: self.rest })
+        Some(Time { numbers, seconds: second.is_some(), half, capitals, behind: self.rest })
     }
 
     fn second(&mut self, separator: char) -> Option<u32> {

@@ -5,7 +5,13 @@
 //! skipped. An id is made of the time, the sender and the place among the sender's messages of that
 //! time, so that a message keeps it when it is edited or deleted.
 
-use std::{collections::VecDeque, path::PathBuf, sync::Arc};
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp, tz::Offset};
 
 use super::{
     body::{Body, Said, body},
@@ -34,11 +40,17 @@ pub(in crate::source) const FORMAT: SourceFormat = SourceFormat {
     standard_input: false,
     only: Some("chats"),
     looks_like,
-    open: Opener::Chat(|settings| Ok(Box::new(Whatsapp::open(settings)?))),
+    open: Opener::Chat(|settings| Ok(Box::new(Whatsapp::open(settings, this_year())?))),
 };
 
 /// Longest message that is kept; a turn holds less.
 const MAX_MESSAGE_BYTES: usize = 128 << 10;
+
+/// The year of today, or tomorrow's: some zone is there already.
+fn this_year() -> u32 {
+    let tomorrow = Timestamp::now().checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
+    u32::try_from(Offset::UTC.to_datetime(tomorrow).year()).unwrap_or_default()
+}
 
 fn looks_like(sample: &Sample) -> bool {
     if sample.is_file() {
@@ -121,11 +133,11 @@ struct Stray {
 }
 
 impl Whatsapp {
-    /// Opens an export and surveys its chats.
+    /// Opens an export and surveys its chats. No message is from a later year than `this_year`.
     ///
     /// # Errors
     /// [`SourceError`] when it cannot be read, or holds no chat.
-    pub(super) fn open(settings: &SourceSettings) -> Result<Self, SourceError> {
+    pub(super) fn open(settings: &SourceSettings, this_year: u32) -> Result<Self, SourceError> {
         let path = &settings.path;
         let zone = Zone::parse(&settings.zone)?;
         let tree = Tree::open(path)?;
@@ -133,7 +145,7 @@ impl Whatsapp {
         for (entry, bytes) in chat_files(&tree)? {
             let name = chat_name(&tree, &entry);
             let mut lines = Lines::new(tree.read(&entry)?);
-            let survey = Survey::of(&mut lines, name.as_deref(), settings.date_order)
+            let survey = Survey::of(&mut lines, name.as_deref(), settings.date_order, this_year)
                 .map_err(|e| tree.unreadable(&entry, lines.number(), e))?;
             if survey.has_messages() {
                 let name = name.unwrap_or_else(|| fallback_name(&tree, &entry));

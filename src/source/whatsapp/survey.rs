@@ -67,11 +67,17 @@ struct SenderFacts {
 }
 
 impl Survey {
-    /// Reads a whole file. `chat` is the chat's name, if the file's name tells it.
+    /// Reads a whole file. `chat` is the chat's name, if the file's name tells it; no message is from a
+    /// later year than `this_year`.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn of(lines: &mut Lines, chat: Option<&str>, setting: Option<DateOrder>) -> io::Result<Self> {
+    pub(super) fn of(
+        lines: &mut Lines,
+        chat: Option<&str>,
+        setting: Option<DateOrder>,
+        this_year: u32,
+    ) -> io::Result<Self> {
         let mut shapes: Vec<(Shape, ShapeFacts)> = Vec::new();
         while let Some(line) = lines.next()? {
             let text = String::from_utf8_lossy(&line.bytes);
@@ -88,10 +94,14 @@ impl Survey {
                 facts.add(&header);
             }
         }
-        Ok(Self::new(shapes, chat, setting))
+        Ok(Self::new(shapes, chat, |shape, dates| dates.settle(shape, setting, this_year)))
     }
 
-    fn new(mut shapes: Vec<(Shape, ShapeFacts)>, chat: Option<&str>, setting: Option<DateOrder>) -> Self {
+    fn new(
+        mut shapes: Vec<(Shape, ShapeFacts)>,
+        chat: Option<&str>,
+        settle: impl Fn(Shape, &DateFacts) -> (Order, Source),
+    ) -> Self {
         let total: u64 = shapes.iter().map(|(_, facts)| facts.messages).sum();
         let most = shapes.iter().map(|(_, facts)| facts.messages).max().unwrap_or(0);
         // One phone writes one form. Where none prevails, the file was put together from several.
@@ -103,7 +113,7 @@ impl Survey {
         let mut survey = Self::default();
         let mut senders: HashMap<String, SenderFacts> = HashMap::new();
         for (shape, facts) in shapes {
-            let (order, source) = facts.dates.settle(shape, setting);
+            let (order, source) = settle(shape, &facts.dates);
             survey.mixed |= facts.dates.contradicts_itself(order);
             survey.orders.push((shape, order, source));
             for (name, facts) in facts.senders {
@@ -135,6 +145,7 @@ impl Survey {
         }
         let why = match source {
             Source::Numbers => "some of them allow no other order",
+            Source::Attachments => "the names of attached files tell",
             Source::Sequence => "their sequence tells",
             Source::Setting => "as source.date_order says",
             Source::Assumed => "assumed, since the file does not tell; set source.date_order if that is wrong",

@@ -19,7 +19,7 @@ use crate::{
 };
 
 fn open(settings: &SourceSettings) -> Result<Box<dyn ChatReader>, SourceError> {
-    Ok(Box::new(Whatsapp::open(settings)?))
+    Ok(Box::new(Whatsapp::open(settings, 2025)?))
 }
 
 /// Reads a file `_chat.txt` and compares its items.
@@ -142,6 +142,35 @@ fn the_order_of_day_and_month_is_settled_from_the_whole_file() {
     // American phones: no padding, two digits of the year, 12 hours.
     assert_eq!(times("3/6/18, 1:55 PM - a: m", None).0, ["2018-03-06T13:55"]);
     assert_eq!(times("03/06/2018, 1:55 pm - a: m", None).0, ["2018-06-03T13:55"]);
+    for other in ["3/6/18, 1:55 pm - a: m", "3/6/18, 1:55 p. m. - a: m", "3/06/18, 1:55 PM - a: m"] {
+        assert_eq!(times(other, None).0, ["2018-06-03T13:55"], "{other}");
+    }
+}
+
+#[test]
+fn names_of_attached_files_settle_the_order_of_a_date() {
+    for (line, expected) in [
+        ("[3/6/18, 1:55:00 PM] a: \u{200e}<attached: 00000002-PHOTO-2018-06-03-13-55-00.jpg>", "day, month, year"),
+        ("3/6/18, 13:55 - a: IMG-20180306-WA0000.jpg (file attached)", "month, day, year"),
+        ("3/6/18, 13:55 - a: \u{200e}2018-03-06-VIDEO-00004762.mp4 <\u{200e}attached>", "month, day, year"),
+    ] {
+        let (_, notice) = times(line, None);
+        assert!(notice.contains(&format!("{expected} (the names of attached files tell")), "{line}: {notice}");
+    }
+    // A file of another day, and names that hold no date.
+    for name in ["IMG-20170101-WA0000.jpg", "IMG-20189999-WA0000.jpg", "é-PHOTO-2018", "ééééééPHOTO-2018-06-0x"]
+    {
+        let (_, notice) = times(&format!("3/6/18, 13:55 - a: {name}"), None);
+        assert!(notice.contains("day, month, year (assumed"), "{name}: {notice}");
+    }
+}
+
+#[test]
+fn no_year_lies_ahead() {
+    assert_eq!(times("23/12/31 23:58 - Ann: one", None).0, ["2023-12-31T23:58"]);
+    // Thai phones write the years of their era, also with two digits.
+    assert_eq!(times("31/12/66 23:58 - Ann: one", None).0, ["2023-12-31T23:58"]);
+    assert_eq!(times("31/12/23 23:58 - Ann: one", None).0, ["2023-12-31T23:58"]);
 }
 
 #[test]
@@ -421,7 +450,7 @@ fn damaged_records_are_rejected_with_their_line_and_the_rest_goes_on() {
         ],
     );
     let folder = folder(&[("notes.txt", "just\nsome notes\n")]);
-    let error = Whatsapp::open(&SourceSettings::new("whatsapp", folder.path().join("notes.txt"))).err().unwrap();
+    let error = open(&SourceSettings::new("whatsapp", folder.path().join("notes.txt"))).err().unwrap();
     assert!(error.to_string().contains("notes.txt:1:1: no line begins with a date and a time"), "{error}");
 }
 
