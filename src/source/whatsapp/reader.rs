@@ -374,8 +374,12 @@ fn chat_files(tree: &Tree) -> Result<Vec<(String, u64)>, SourceError> {
 /// The chat's name, if the app wrote it into the name of the file, its folder or the archive.
 fn chat_name(tree: &Tree, entry: &str) -> Option<String> {
     let folder = entry.rsplit_once('/').map(|(folder, _)| file_name(folder));
-    let own = tree.path().file_name().map(|name| name.to_string_lossy().into_owned());
-    [Some(file_name(entry)), folder, own.as_deref()].into_iter().flatten().find_map(|name| {
+    // `_chat.txt` and `.` have their names from where they lie.
+    let path = std::path::absolute(tree.path()).unwrap_or_else(|_| tree.path().to_owned());
+    let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let own = named(&path);
+    let parent = path.parent().filter(|_| tree.is_file() && file_name(entry) == CHAT_FILE).and_then(named);
+    [Some(file_name(entry)), folder, own.as_deref(), parent.as_deref()].into_iter().flatten().find_map(|name| {
         let name = without_ending(name);
         let lower = name.to_lowercase();
         // Lower case may have another length in rare scripts: count characters, not bytes.

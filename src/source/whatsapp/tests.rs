@@ -255,6 +255,16 @@ fn the_group_is_known_by_the_name_of_the_file() {
 }
 
 #[test]
+fn a_chat_has_one_name_whether_its_folder_or_its_file_is_named() {
+    let folder = folder(&[("WhatsApp Chat - Club/_chat.txt", "[13/06/20, 10:00:00] Ann: one\n")]);
+    for path in ["WhatsApp Chat - Club/_chat.txt", "WhatsApp Chat - Club", "", "WhatsApp Chat - Club/."] {
+        let (found, _) = items(&open, &SourceSettings::new("whatsapp", folder.path().join(path))).unwrap();
+        let ChatItem::Message(message) = &found[0] else { panic!("{found:?}") };
+        assert_eq!(message.conversation.id, "Club", "{path}");
+    }
+}
+
+#[test]
 fn names_may_hold_a_colon() {
     let content = "13/06/20, 10:00 - Team: Support: one\n13/06/20, 10:01 - Team: Support: two: three\n\
         13/06/20, 10:02 - Ann: PS: four\n13/06/20, 10:03 - Team: Support: five\n13/06/20, 10:04 - Ann: six\n\
