@@ -66,7 +66,8 @@ pub(super) fn body(raw: &str) -> Body {
             return Body::Notice;
         }
     }
-    if let Some((text, attachments)) = attached(raw).or_else(|| omitted_behind_title(raw)) {
+    let shared = attached(raw).or_else(|| omitted_behind_title(raw)).or_else(|| omitted_before_caption(raw));
+    if let Some((text, attachments)) = shared {
         return said(&text, edited, attachments);
     }
     if let Some(choices) = by_app.then(|| choices(raw)).flatten() {
@@ -214,6 +215,13 @@ fn omitted_behind_title(raw: &str) -> Option<(String, Vec<Attachment>)> {
         return Some((String::new(), vec![left_out(kind, Some(title).filter(|t| !t.is_empty()))]));
     }
     Some((title, vec![left_out(kind, None)]))
+}
+
+/// `<Media omitted>` on the first line, and words on the lines behind it.
+fn omitted_before_caption(raw: &str) -> Option<(String, Vec<Attachment>)> {
+    let (first, caption) = raw.split_once('\n')?;
+    let attachment = (first.len() <= LONGEST_PHRASE_BYTES).then(|| omitted(&phrase(first)))??;
+    Some((caption.to_owned(), vec![attachment]))
 }
 
 /// The words and files of a message whose files lie beside the export.

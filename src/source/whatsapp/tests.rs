@@ -372,6 +372,8 @@ fn what_was_shared_is_an_attachment_with_a_caption() {
         ("<Media omitted>", "", "media", "media"),
         ("<Medien ausgeschlossen>", "", "media", "media"),
         ("<Multimedia omitido>", "", "media", "media"),
+        ("<Media omitted>\nlook at this\nand that", "look at this\nand that", "media", "media"),
+        ("\u{200e}image omitted\nour boat", "our boat", "image", "image"),
         ("<image omitted>", "", "image", "image"),
         ("\u{200e}image omitted", "", "image", "image"),
         ("\u{200e}Bild weggelassen", "", "image", "image"),
@@ -396,9 +398,14 @@ fn what_was_shared_is_an_attachment_with_a_caption() {
         let [attachment] = &said.attachments[..] else { panic!("{raw}: {said:?}") };
         assert_eq!((attachment.kind.as_deref(), attachment.caption.as_deref()), (Some(kind), Some(caption)), "{raw}");
     }
-    for text in
-        ["I read the file (file attached)", "<html>", "ask <https://x.example/a.html>", "(file attached)", "a.b (c)"]
-    {
+    for text in [
+        "I read the file (file attached)",
+        "look:\n<Media omitted>",
+        "<html>",
+        "ask <https://x.example/a.html>",
+        "(file attached)",
+        "a.b (c)",
+    ] {
         assert!(matches!(body(text), Body::Said(said) if said.text == text && said.attachments.is_empty()), "{text}");
     }
 }
