@@ -121,7 +121,10 @@ fn exported(message: &Value) -> Value {
         (None, user) => user.and_then(user_id),
     };
     put("from_id", speaker.map(Value::from));
-    put("forwarded_from", forwarded_from(message).map(Value::from));
+    let (origin, account) = forwarded_from(message);
+    // Only accounts that were deleted have no name.
+    put("forwarded_from_id", account.filter(|_| origin.is_none()).and_then(user_id).map(Value::from));
+    put("forwarded_from", origin.map(Value::from));
     put("text", Some(words(message)));
     let reply = message.get("reply_to_message").and_then(|reply| integer(reply, "message_id"));
     // What stands in a topic answers its beginning, where it answers nothing else.
@@ -163,15 +166,17 @@ fn words(message: &Value) -> Value {
     Value::Array(pieces)
 }
 
-fn forwarded_from(message: &Value) -> Option<String> {
+/// The name of whom a message is forwarded from, and the account or chat, where each is told.
+fn forwarded_from(message: &Value) -> (Option<String>, Option<&Value>) {
     let origin = message.get("forward_origin");
     let of = |key: &str| origin.and_then(|origin| origin.get(key)).or_else(|| message.get(key));
-    let known = ["sender_user", "sender_chat", "chat", "forward_from", "forward_from_chat"];
-    let is_forward = origin.is_some() || message.get("forward_date").is_some();
-    let name =
-        || known[..3].iter().find_map(|key| origin?.get(key)).or_else(|| known[3..].iter().find_map(|key| of(key)));
+    if origin.is_none() && message.get("forward_date").is_none() {
+        return (None, None);
+    }
+    let told = ["sender_user", "sender_chat", "chat"].iter().find_map(|key| origin?.get(key));
+    let account = told.or_else(|| ["forward_from", "forward_from_chat"].iter().find_map(|key| of(key)));
     let hidden = ["sender_user_name", "forward_sender_name"].into_iter().find_map(|key| of(key)?.as_str());
-    hidden.map(str::to_owned).or_else(|| name().and_then(name_of)).filter(|_| is_forward)
+    (hidden.map(str::to_owned).or_else(|| account.and_then(name_of)), account)
 }
 
 /// What is shared, as an export without files has it.
@@ -301,6 +306,10 @@ mod tests {
             (
                 json!({"text": "look", "forward_origin": {"type": "channel", "chat": {"id": -1_000_000_000_008_i64, "type": "channel", "title": "News"}}}),
                 json!({"text": "look", "forwarded_from": "News"}),
+            ),
+            (
+                json!({"text": "look", "forward_origin": {"type": "user", "sender_user": {"id": 9, "first_name": ""}}}),
+                json!({"text": "look", "forwarded_from": null, "forwarded_from_id": "user9"}),
             ),
         ] {
             assert_eq!(said(message(live.clone())), exported_twin(export), "{live}");

@@ -13,6 +13,7 @@ use jiff::{
     tz::Offset,
 };
 
+use super::text::forwarded;
 use crate::{
     model::{Attachment, DeadLetter, EventTime},
     source::{
@@ -148,7 +149,7 @@ impl PagedChat {
         let stated = stated.ok_or("date: missing; export the chat again")?;
         let (time, has_zone) = time(&stated, zone).ok_or_else(|| format!("date: {stated:?} is not a time"))?;
         *has_zones &= has_zone;
-        let (own, forwarded) =
+        let (own, forward) =
             block.split_once("<div class=\"forwarded body\"").map_or((block, None), |(own, f)| (own, Some(f)));
         if let Some(name) = element(own, "from_name") {
             // "Ann via @gif": the bot that she used.
@@ -161,15 +162,17 @@ impl PagedChat {
         if block.contains("media_call") {
             return Ok(Some(ChatItem::Skip(Skip::ServiceMessage)));
         }
-        let body = forwarded.unwrap_or(own);
+        let body = forward.unwrap_or(own);
         let words = element(body, "text").map(|text| html_to_text(text.inner)).unwrap_or_default();
-        let origin = forwarded.and_then(|f| element(f, "from_name"));
-        let origin = origin.map(|o| html_to_text(o.inner.split("<span").next().unwrap_or_default()));
-        let text = match origin {
-            Some(origin) if !words.is_empty() => format!("Forwarded from {origin}: {words}"),
-            _ => words,
+        let mut attachments: Vec<Attachment> = attachment(body).into_iter().collect();
+        let text = match forward {
+            Some(forward) => {
+                let origin = element(forward, "from_name");
+                let origin = origin.map(|o| html_to_text(o.inner.split("<span").next().unwrap_or_default()));
+                forwarded(origin.as_deref().filter(|origin| !origin.is_empty()), &words, &mut attachments)
+            }
+            None => words,
         };
-        let attachments: Vec<Attachment> = attachment(body).into_iter().collect();
         if text.is_empty() && attachments.is_empty() {
             return Ok(Some(ChatItem::Skip(Skip::Empty)));
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     media::attachments,
-    text::{integer, plain, text_field},
+    text::{forwarded, integer, plain, text_field},
     topics::Topics,
 };
 use crate::{
@@ -135,12 +135,16 @@ impl Chat {
             None => self.positions.id(&time.to_string(), &author.id),
         };
         let (thread, reply_to) = self.place(message, number);
-        let attachments = attachments(message);
+        let mut attachments = attachments(message);
         let words = message.get("text").or_else(|| message.get("text_entities")).map(plain).unwrap_or_default();
         let words = words.trim();
-        let text = match text_field(message, "forwarded_from") {
-            Some(origin) if !words.is_empty() => format!("Forwarded from {origin}: {words}"),
-            _ => words.to_owned(),
+        // Telegram Desktop writes null for accounts that were deleted or hide themselves.
+        let is_forwarded = ["forwarded_from", "forwarded_from_id"].iter().any(|key| message.get(key).is_some());
+        let text = if is_forwarded {
+            let origin = text_field(message, "forwarded_from").or_else(|| text_field(message, "forwarded_from_id"));
+            forwarded(origin, words, &mut attachments)
+        } else {
+            words.to_owned()
         };
         if text.is_empty() && attachments.is_empty() {
             return Ok(ChatItem::Skip(Skip::Empty));

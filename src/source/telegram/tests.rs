@@ -69,6 +69,9 @@ fn words_are_a_string_or_a_list_of_pieces() {
         (r#""text_entities": [{"type": "plain", "text": "only entities"}]"#, "only entities"),
         (r#""text": "", "forwarded_from": "Bo", "text_entities": []"#, ""),
         (r#""text": "look", "forwarded_from": "Bo""#, "Forwarded from Bo: look"),
+        (r#""text": "look", "forwarded_from": null, "forwarded_from_id": "user7""#, "Forwarded from user7: look"),
+        (r#""text": "look", "forwarded_from": null"#, "Forwarded: look"),
+        (r#""text": "", "forwarded_from": null"#, ""),
     ] {
         let line = format!("1 {ANN} {expected}");
         check(&said(1, text), &[if expected.is_empty() { "skip empty" } else { &line }]);
@@ -98,6 +101,7 @@ fn notices_and_unknown_kinds_are_skipped() {
 fn what_is_shared_without_words_is_an_attachment_with_a_caption() {
     for (fields, expected) in [
         (r#""photo": "photos/photo_1.jpg", "width": 9"#, "image: image <photos/photo_1.jpg>"),
+        (r#""photo": "photos/a.jpg", "forwarded_from": "Bo""#, "image: Forwarded from Bo: image <photos/a.jpg>"),
         (r#""photo": "(File not included. Change data exporting settings to download.)""#, "image: image"),
         (
             r#""file": "files/plan.pdf", "file_name": "plan.pdf", "mime_type": "application/pdf""#,
@@ -364,6 +368,15 @@ Cy <span class="date details" title="30.04.2024 09:00:00"> 30.04.2024 09:00:00</
 <div class="text">
 look
 </div></div></div></div>
+<div class="message default clearfix joined" id="message16"><div class="body">
+<div class="pull_right date details" title="01.05.2024 12:02:00 UTC+02:00">
+12:02
+</div>
+<div class="forwarded body"><div class="from_name">
+Cy
+</div>
+<div class="media_wrap clearfix"><a class="photo_wrap clearfix pull_left" href="photos/photo_2.jpg"><img class="photo" src="x"/></a></div>
+</div></div></div>
 <div class="message default clearfix" id="message7"><div class="body">
 <div class="pull_right date details" title="soon">
 </div>
@@ -380,16 +393,17 @@ fn pages_give_what_they_say() {
     assert_eq!(reader.notice(), None);
     let all = lines_of(&mut *reader);
     assert_eq!(
-        all[..5],
+        all[..6],
         [
             "skip service message".to_owned(),
             format!("4 {ANN} Is 1 < 2?\nSee the plan (https://a.example/p)"),
             "5 2024-05-01T12:01:00+02:00 Ann:  | reply=4 | image: image <photos/photo_1.jpg>".to_owned(),
             "6 2024-05-01T12:02:00+02:00 Bo: Forwarded from Cy: look".to_owned(),
-            "reject messages.html:43: date: \"soon\" is not a time".to_owned(),
+            "16 2024-05-01T12:02:00+02:00 Bo:  | image: Forwarded from Cy: image <photos/photo_2.jpg>".to_owned(),
+            "reject messages.html:52: date: \"soon\" is not a time".to_owned(),
         ]
     );
-    assert!(all[6].starts_with("14 2024-05-01T12:00:00Z Ann:"), "{all:?}");
+    assert!(all[7].starts_with("14 2024-05-01T12:00:00Z Ann:"), "{all:?}");
     let Some(ChatItem::Message(message)) = items_of(&mut *open(folder.path(), "Z").unwrap()).into_iter().nth(1) else {
         panic!("a message")
     };

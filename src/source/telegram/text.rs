@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use crate::model::Attachment;
+
 /// The plain text of such a value; empty for anything else.
 pub(super) fn plain(value: &Value) -> String {
     match value {
@@ -23,6 +25,19 @@ fn piece(value: &Value) -> String {
         }
         _ => field("text").to_owned(),
     }
+}
+
+/// The words of a forwarded message behind its origin, if that is known. Where there are no words, the
+/// captions of what it shares name the origin.
+pub(super) fn forwarded(origin: Option<&str>, words: &str, attachments: &mut [Attachment]) -> String {
+    let mark = origin.map_or_else(|| "Forwarded".to_owned(), |origin| format!("Forwarded from {origin}"));
+    if !words.is_empty() {
+        return format!("{mark}: {words}");
+    }
+    for caption in attachments.iter_mut().filter_map(|attachment| attachment.caption.as_mut()) {
+        *caption = format!("{mark}: {caption}");
+    }
+    String::new()
 }
 
 /// A field that is text, without blank space at its ends; none when it is empty.
