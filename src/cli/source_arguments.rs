@@ -20,7 +20,7 @@ pub(crate) struct SourceArguments {
     path: PathBuf,
     /// The bank of records that name none. For the datasets, the prefix of each conversation's bank.
     /// For chat exports, a template such as acme/{channel}; the placeholders are {workspace},
-    /// {channel} and {participants}.
+    /// {channel}, {channel_id} and {participants}.
     #[arg(long, default_value = "", hide_default_value = true)]
     bank: String,
     /// The zone of times that name none, such as +02:00 or Europe/Berlin.

@@ -17,7 +17,7 @@ pub struct SourceSettings {
     /// exports may also be a directory or an archive.
     pub path: PathBuf,
     /// The bank of records that name none. For the datasets, the prefix of each conversation's
-    /// bank. For chat exports, a template that may hold `{workspace}`, `{channel}` and
+    /// bank. For chat exports, a template that may hold `{workspace}`, `{channel}`, `{channel_id}` and
     /// `{participants}`. Empty puts each conversation into a bank of its own, behind the format's
     /// name.
     #[serde(default)]

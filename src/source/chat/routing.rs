@@ -4,7 +4,8 @@
 //! come. Out: for each conversation its bank and session, or why it is left out. Private channels and
 //! direct messages are left out unless `only` names them or `include` switches them on. Two
 //! conversations never share a session, and with `{channel}` or `{participants}` never a bank: of two
-//! with the same name the second gets its id too.
+//! with the same name the second gets its id too. With `{channel_id}` a conversation has its bank by
+//! its id, whatever its name is.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -223,6 +224,7 @@ enum Part {
     Literal(String),
     Workspace,
     Conversation,
+    ConversationId,
 }
 
 impl Template {
@@ -240,8 +242,9 @@ impl Template {
             parts.push(match name {
                 "workspace" => Part::Workspace,
                 "channel" | "participants" => Part::Conversation,
+                "channel_id" => Part::ConversationId,
                 _ => {
-                    let known = "write {workspace}, {channel} or {participants}";
+                    let known = "write {workspace}, {channel}, {channel_id} or {participants}";
                     return Err(invalid(format!("the placeholder {{{name}}} is not known; {known}")));
                 }
             });
@@ -272,12 +275,13 @@ impl Template {
 
     /// Whether each conversation has a bank of its own.
     fn has_conversation(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Conversation))
+        self.parts.iter().any(|part| matches!(part, Part::Conversation | Part::ConversationId))
     }
 
     fn bank(&self, conversation: &Conversation, name: &str) -> Result<Bank, SourceError> {
         self.fill(|part| match part {
             Part::Conversation => Some(segment(name, self.room)),
+            Part::ConversationId => Some(segment(&conversation.id, self.room)),
             _ => conversation.workspace.as_deref().map(|workspace| segment(workspace, self.room)),
         })
     }
@@ -386,6 +390,7 @@ mod tests {
         let general = "acme/general.20.28C2.29";
         check("acme/{channel}", both, ["acme/general", "acme/board", "acme/Ann.2C.20Bo", general]);
         check("acme/{participants}", both, ["acme/general", "acme/board", "acme/Ann.2C.20Bo", general]);
+        check("acme/{channel_id}", both, ["acme/C1", "acme/G1", "acme/D1", "acme/C2"]);
         check("", |_| (), ["slack/general", "private channel", "direct message", "slack/general.20.28C2.29"]);
         check(
             "a/{workspace}",
