@@ -1,12 +1,13 @@
 //! The file of tokens.
 //!
 //! In: a path. Out: the grants; a change is written as a whole, so that a service reads the file before
-//! it or after it. The file holds no token, yet who may write it may give rights: one that others may
+//! it or after it. Of several processes that change the file, each waits for the one before and changes what
+//! that one wrote, so no change is lost. The file holds no token, yet who may write it may give rights: one that others may
 //! write is refused.
 
 use std::{
     collections::HashSet,
-    fs::{self, Metadata},
+    fs::{self, File, Metadata, OpenOptions},
     io::{ErrorKind, Write as _},
     num::NonZeroU32,
     path::{Path, PathBuf},
@@ -25,6 +26,8 @@ use super::{
 const VERSION: u32 = 1;
 /// The longest name.
 const MAX_NAME_BYTES: usize = 64;
+/// What the name of the lock's file ends with.
+const LOCK: &str = ".lock";
 
 /// The file's content.
 #[derive(Serialize, Deserialize)]
@@ -97,7 +100,7 @@ impl TokenFile {
         &self.grants
     }
 
-    /// Makes a token and writes the file; whoever asked shows the token once.
+    /// Makes a token, in the file as it is now, and writes it; whoever asked shows the token once.
     ///
     /// # Errors
     /// [`AccessError`] for a name that exists or cannot be, or when the file cannot be written.
@@ -109,6 +112,7 @@ impl TokenFile {
                 "token {name:?}: use 1 to {MAX_NAME_BYTES} letters, digits, '.', '_' or '-'"
             )));
         }
+        let _lock = self.lock()?;
         if self.grants.iter().any(|grant| grant.name == name && grant.revoked.is_none()) {
             return Err(AccessError::Exists { path: self.path.clone(), name });
         }
@@ -129,11 +133,12 @@ impl TokenFile {
         Ok(secret)
     }
 
-    /// Refuses a token from now on, and writes the file.
+    /// Refuses a token from now on, in the file as it is now, and writes it.
     ///
     /// # Errors
     /// [`AccessError::Unknown`] without such a token; [`AccessError::File`].
     pub fn revoke(&mut self, name: &str) -> Result<(), AccessError> {
+        let _lock = self.lock()?;
         let Some(grant) = self.grants.iter_mut().find(|grant| grant.name == name) else {
             return Err(AccessError::Unknown { path: self.path.clone(), name: name.to_owned() });
         };
@@ -141,15 +146,38 @@ impl TokenFile {
         self.write()
     }
 
-    /// Replaces the file; nobody but its owner may read the new one.
+    /// Waits until no other process changes the file, and reads it again; nobody else changes it until the
+    /// result is dropped. The lock is on a file beside it, which stays: the file itself is replaced.
+    fn lock(&mut self) -> Result<File, AccessError> {
+        let mut path = self.path.clone().into_os_string();
+        path.push(LOCK);
+        let path = PathBuf::from(path);
+        let failed = |e: std::io::Error| AccessError::File {
+            path: path.clone(),
+            problem: format!("it cannot be locked: {e}; check the directory"),
+        };
+        fs::create_dir_all(self.directory()).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let lock = options.open(&path).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        self.grants = Self::read(&self.path)?.grants;
+        Ok(lock)
+    }
+
+    fn directory(&self) -> &Path {
+        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// Replaces the file, under the lock; nobody but its owner may read the new one.
     fn write(&self) -> Result<(), AccessError> {
         let failed = |problem: String| AccessError::File { path: self.path.clone(), problem };
         let unwritten = |e: std::io::Error| failed(format!("{e}; check the directory"));
         let content = Content { version: VERSION, tokens: self.grants.clone() };
         let text = serde_json::to_string_pretty(&content).map_err(|e| failed(e.to_string()))?;
-        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(directory).map_err(unwritten)?;
-        let mut file = tempfile::NamedTempFile::new_in(directory).map_err(unwritten)?;
+        let mut file = tempfile::NamedTempFile::new_in(self.directory()).map_err(unwritten)?;
         file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(unwritten)?;
         file.as_file().sync_all().map_err(unwritten)?;
         file.persist(&self.path).map_err(|e| unwritten(e.error))?;
@@ -204,6 +232,30 @@ mod tests {
         for bad in ["", "a b", "ü", &"x".repeat(65)] {
             assert!(matches!(file.add(grant(bad, "*", &[])), Err(AccessError::Invalid(_))), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_change_is_made_to_what_another_process_wrote_and_waits_for_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        TokenFile::read(&path).unwrap().add(grant("victim", "acme", &[Right::Read])).unwrap();
+        let (mut one, mut other) = (TokenFile::read(&path).unwrap(), TokenFile::read(&path).unwrap());
+        one.revoke("victim").unwrap();
+        other.add(grant("agent", "acme", &[Right::Read])).unwrap();
+        let now = TokenFile::read(&path).unwrap();
+        let names: Vec<_> = now.grants().iter().map(|grant| (grant.name.as_str(), grant.revoked.is_some())).collect();
+        assert_eq!(names, [("victim", true), ("agent", false)]);
+
+        let lock = one.lock().unwrap();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let adding = std::thread::spawn(move || {
+            other.add(grant("third", "acme", &[Right::Read])).unwrap();
+            done.send(()).unwrap();
+        });
+        assert!(is_done.recv_timeout(std::time::Duration::from_millis(200)).is_err(), "it does not wait");
+        drop(lock);
+        adding.join().unwrap();
+        assert_eq!(TokenFile::read(&path).unwrap().grants().len(), 3);
     }
 
     #[cfg(unix)]
