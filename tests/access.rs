@@ -18,7 +18,7 @@ use super::{
 };
 
 /// A pipeline file that asks for tokens.
-const TOKENS: &str = "access.token_file = \"tokens.json\"\naccess.audit_file = \"audit.jsonl\"\n";
+pub(crate) const TOKENS: &str = "access.token_file = \"tokens.json\"\naccess.audit_file = \"audit.jsonl\"\n";
 
 /// Runs `ripplemem token …` on a directory's pipeline file; its output.
 fn token(home: &Path, arguments: &[&str]) -> String {
@@ -29,7 +29,7 @@ fn token(home: &Path, arguments: &[&str]) -> String {
 }
 
 /// Makes a token with these rights in a bank.
-fn add(home: &Path, name: &str, bank: &str, rights: &[&str]) -> String {
+pub(crate) fn add(home: &Path, name: &str, bank: &str, rights: &[&str]) -> String {
     let rights = rights.iter().flat_map(|right| ["--right", right]);
     token(home, &["add", name, "--bank", bank].into_iter().chain(rights).collect::<Vec<_>>()).trim().to_owned()
 }

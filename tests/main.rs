@@ -18,6 +18,7 @@ mod dry_run;
 mod eval;
 mod event_stream;
 mod http;
+mod http_limits;
 mod http_load;
 mod http_service;
 mod imports;

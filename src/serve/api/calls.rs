@@ -82,11 +82,17 @@ impl Api {
     }
 
     /// Writes turns; answered when they are durable, or, within a time, reflected. Of turns that are not all
-    /// valid, or whose banks the caller does not all reach, none is written.
+    /// valid, or whose banks the caller does not all reach, none is written. `held` is dropped once the turns
+    /// take no room here any more, also where nobody waits for the answer.
     ///
     /// # Errors
     /// [`Problem`] that names the first turn that is not valid, or [`Code::Failed`] where the log failed.
-    pub async fn put(&self, who: &Arc<Caller>, put: Put) -> Result<WrittenTurns, Problem> {
+    pub async fn put(
+        &self,
+        who: &Arc<Caller>,
+        put: Put,
+        held: impl Send + 'static,
+    ) -> Result<WrittenTurns, Problem> {
         let Put { turns, dead_letters, wait_ms } = put;
         let wait = wait(Some(wait_ms.unwrap_or_default()))?;
         if turns.len().max(dead_letters.len()) > MOST_TURNS {
@@ -108,7 +114,9 @@ impl Api {
             }
             let turns = events.len() as u64;
             memory.put_dead_letters(&dead_letters)?;
-            Ok((memory.put(events)?, turns))
+            let written = memory.put(events)?;
+            drop(held);
+            Ok((written, turns))
         });
         let (written, turns) = write.await?;
         let reflected = self.reflects(&written, wait).await;

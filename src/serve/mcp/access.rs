@@ -37,7 +37,7 @@ impl Access {
     /// Writes turns.
     pub(super) async fn put(&self, who: &Arc<Caller>, put: Put) -> Result<WrittenTurns, CallError> {
         match self {
-            Self::Here(api) => Ok(api.put(who, put).await?),
+            Self::Here(api) => Ok(api.put(who, put, ()).await?),
             Self::There { reached, .. } => reach(reached, move |reached| reached.post("/v1/turns", &put)).await,
         }
     }

@@ -324,7 +324,7 @@ impl Calls {
         let raw = |event: &TurnEvent| to_raw_value(event).map_err(|e| Failure::invalid(e.to_string()));
         let turns = events.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
         let wait_ms = u64::try_from(WAIT.as_millis()).ok();
-        Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }).await?.reflected)
+        Ok(self.api.put(who, Put { turns, wait_ms, ..Put::default() }, ()).await?.reflected)
     }
 
     /// Writes; fails where reads do not reflect it in time.

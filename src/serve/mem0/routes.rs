@@ -17,7 +17,11 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{calls::Calls, failure::Failure, fields::Fields};
-use crate::serve::{access::Caller, api::Api, v1::Bodies};
+use crate::serve::{
+    access::Caller,
+    api::Api,
+    v1::{Bodies, MAX_BYTES, Room, Whole},
+};
 
 /// What the routes share.
 #[derive(Clone)]
@@ -48,8 +52,8 @@ const NOT_OFFERED: [&str; 10] = [
 const OWNER: &str = "ripplemem";
 
 /// The routes.
-pub(in crate::serve) fn routes(api: &Arc<Api>) -> Router {
-    let mem0 = Mem0 { calls: Arc::new(Calls { api: Arc::clone(api) }), bodies: Bodies::new() };
+pub(in crate::serve) fn routes(api: &Arc<Api>, bodies: Bodies) -> Router {
+    let mem0 = Mem0 { calls: Arc::new(Calls { api: Arc::clone(api) }), bodies };
     let offered = Router::new()
         .route("/v1/ping/", get(|| async { Json(json!({"status": "ok", "org_id": OWNER, "project_id": OWNER})) }))
         .route("/v3/memories/add/", post(add))
@@ -79,15 +83,18 @@ pub(in crate::serve) async fn problems_as_json(request: Request, next: Next) -> 
 }
 
 async fn add(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
-    Ok(Json(mem0.calls.add(&who, mem0.fields(body).await?).await?))
+    let (fields, _room) = mem0.fields(&who, body).await?;
+    Ok(Json(mem0.calls.add(&who, fields).await?))
 }
 
 async fn search(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
-    Ok(Json(mem0.calls.search(&who, mem0.fields(body).await?).await?))
+    let (fields, _room) = mem0.fields(&who, body).await?;
+    Ok(Json(mem0.calls.search(&who, fields).await?))
 }
 
 async fn list(Shared(mem0): Shared<Mem0>, Extension(who): Who, uri: Uri, body: Body) -> Answer {
-    Ok(Json(mem0.calls.list(&who, query(&uri)?, mem0.fields(body).await?).await?))
+    let (fields, _room) = mem0.fields(&who, body).await?;
+    Ok(Json(mem0.calls.list(&who, query(&uri)?, fields).await?))
 }
 
 async fn one(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<String>) -> Answer {
@@ -95,7 +102,8 @@ async fn one(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<Str
 }
 
 async fn update(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<String>, body: Body) -> Answer {
-    Ok(Json(mem0.calls.update(&who, &id, mem0.fields(body).await?).await?))
+    let (fields, _room) = mem0.fields(&who, body).await?;
+    Ok(Json(mem0.calls.update(&who, &id, fields).await?))
 }
 
 async fn delete_one(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path<String>, uri: Uri) -> Answer {
@@ -111,11 +119,13 @@ async fn history(Shared(mem0): Shared<Mem0>, Extension(who): Who, Path(id): Path
 }
 
 async fn batch_update(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
-    Ok(Json(mem0.calls.batch_update(&who, mem0.fields(body).await?).await?))
+    let (fields, _room) = mem0.fields(&who, body).await?;
+    Ok(Json(mem0.calls.batch_update(&who, fields).await?))
 }
 
 async fn batch_delete(Shared(mem0): Shared<Mem0>, Extension(who): Who, body: Body) -> Answer {
-    Ok(Json(mem0.calls.batch_delete(&who, mem0.fields(body).await?).await?))
+    let (fields, _room) = mem0.fields(&who, body).await?;
+    Ok(Json(mem0.calls.batch_delete(&who, fields).await?))
 }
 
 async fn entities(Shared(mem0): Shared<Mem0>, Extension(who): Who, uri: Uri) -> Answer {
@@ -131,10 +141,10 @@ async fn delete_entity(
 }
 
 impl Mem0 {
-    /// The fields of a body.
-    async fn fields(&self, body: Body) -> Result<Fields, Failure> {
-        let whole = self.bodies.read(body).await?;
-        Fields::of_body(&whole.bytes)
+    /// The fields of a body, and their room: a search keeps all of its fields, too.
+    async fn fields(&self, who: &Caller, body: Body) -> Result<(Fields, Room), Failure> {
+        let Whole { bytes, room } = self.bodies.read(body, who.name(), MAX_BYTES).await?;
+        Ok((Fields::of_body(&bytes)?, room))
     }
 }
 

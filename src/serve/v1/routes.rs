@@ -16,7 +16,12 @@ use axum::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{body::Bodies, door::Door, event_stream, openapi::openapi};
+use super::{
+    body::{Bodies, MAX_BYTES, Room, Whole},
+    door::Door,
+    event_stream,
+    openapi::openapi,
+};
 use crate::{
     model::{Bank, EventTime},
     serve::{
@@ -42,8 +47,8 @@ struct V1 {
 }
 
 /// Every route, and `more` of another interface, behind the check.
-pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>, more: Router) -> Router {
-    let v1 = V1 { api, hosts: Arc::new(hosts), door, bodies: Bodies::new() };
+pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>, bodies: Bodies, more: Router) -> Router {
+    let v1 = V1 { api, hosts: Arc::new(hosts), door, bodies };
     Router::new()
         .merge(more.with_state(()))
         .route("/v1/turns", post(put).delete(forget))
@@ -114,7 +119,11 @@ fn refused(denied: Denied) -> Response {
 }
 
 async fn put(Shared(v1): Shared<V1>, Extension(who): Who, body: Body) -> Answer<impl Serialize> {
-    with_body(&v1, body, async |put| v1.api.put(&who, put).await).await.into()
+    let put = async || {
+        let (put, room) = read(&v1, &who, body).await?;
+        v1.api.put(&who, put, room).await
+    };
+    put().await.into()
 }
 
 async fn ask(
@@ -123,7 +132,8 @@ async fn ask(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer<()>> {
-    let asked = async |ask: Ask| match (ask.answer, event_stream::is_accepted(&headers)) {
+    let (ask, _) = read::<Ask>(&v1, &who, body).await?;
+    let asked = async || match (ask.answer, event_stream::is_accepted(&headers)) {
         (false, _) => Ok(Answer::Json(v1.api.ask(&who, ask).await?).into_response()),
         (true, false) => Ok(Answer::Json(v1.api.answer(&who, ask).await?).into_response()),
         (true, true) => {
@@ -131,7 +141,7 @@ async fn ask(
             Ok(event_stream::answer(&evidence, pieces))
         }
     };
-    with_body(&v1, body, asked).await.map_err(Answer::Problem)
+    asked().await.map_err(Answer::Problem)
 }
 
 /// A page of events, such as a browser's `EventSource`, can only send a GET.
@@ -161,8 +171,8 @@ async fn subscribe_with_body(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer<()>> {
-    let subscribed = async |subscribe| subscribed(&v1, &who, subscribe, &headers).await;
-    with_body(&v1, body, subscribed).await.map_err(Answer::Problem)
+    let (subscribe, _) = read(&v1, &who, body).await?;
+    subscribed(&v1, &who, subscribe, &headers).await.map_err(Answer::Problem)
 }
 
 async fn subscribed(
@@ -232,16 +242,13 @@ async fn status(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Seri
     v1.api.status(&who).await.into()
 }
 
-/// Reads the body and calls.
-async fn with_body<R: DeserializeOwned, T>(
-    v1: &V1,
-    body: Body,
-    call: impl AsyncFnOnce(R) -> Result<T, Problem>,
-) -> Result<T, Problem> {
-    let whole = v1.bodies.read(body).await?;
-    let request = serde_json::from_slice(&whole.bytes)
+/// What a body asks for, and its room. Whoever keeps little of a body drops its room at once, however long
+/// the call waits.
+async fn read<R: DeserializeOwned>(v1: &V1, who: &Caller, body: Body) -> Result<(R, Room), Problem> {
+    let Whole { bytes, room } = v1.bodies.read(body, who.name(), MAX_BYTES).await?;
+    let request = serde_json::from_slice(&bytes)
         .map_err(|e| Problem::invalid(format!("the body is not what this path takes: {e}; see /v1/openapi.json")))?;
-    call(request).await
+    Ok((request, room))
 }
 
 /// The parameters of the query, each at most once and no others.

@@ -9,6 +9,7 @@ use axum::{Router, middleware::from_fn};
 use crossbeam_channel::{Receiver, bounded};
 
 use super::{
+    body::Bodies,
     door::Door,
     listener::{Listening, listen},
     routes::routes,
@@ -98,8 +99,9 @@ pub(in crate::serve) fn start(
     let tools = mcp::routes(&api, pipeline);
     #[cfg(not(feature = "mcp"))]
     let tools = Router::new();
+    let bodies = Bodies::default();
     let is_mem0 = pipeline.http.mem0;
-    let more = if is_mem0 { tools.merge(mem0::routes(&api)) } else { tools };
+    let more = if is_mem0 { tools.merge(mem0::routes(&api, bodies.clone())) } else { tools };
     let HttpSettings { certificate, key, .. } = &pipeline.http;
     let hosts = &pipeline.http.names();
     let (say, messages) = bounded(MESSAGES);
@@ -121,7 +123,8 @@ pub(in crate::serve) fn start(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let is_plain = tls.is_none();
     let routes = |address| {
-        let checked = routes(Arc::clone(&api), Hosts::of(address, hosts), Arc::clone(&door), more.clone());
+        let hosts = Hosts::of(address, hosts);
+        let checked = routes(Arc::clone(&api), hosts, Arc::clone(&door), bodies.clone(), more.clone());
         let checked = if is_mem0 { checked.layer(from_fn(mem0::problems_as_json)) } else { checked };
         checked.merge(open.clone())
     };
