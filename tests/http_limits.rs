@@ -2,16 +2,16 @@
 //! served.
 
 use std::{
-    io::Write,
+    io::{Read, Write},
     net::TcpStream,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
 use super::{
     access::{TOKENS, add},
-    http_service::{HttpService, pipeline_file},
+    http_service::{HttpService, answer, pipeline_file},
 };
 
 /// Largest body.
@@ -46,6 +46,15 @@ fn begin(service: &HttpService, path: &str, headers: &str, length: usize, body: 
     stream
 }
 
+/// Waits until a request of this kind is refused for the room of bodies.
+fn refused_soon(send: impl Fn() -> u16) {
+    let begun = Instant::now();
+    while send() != 429 {
+        assert!(begun.elapsed() < Duration::from_secs(15), "nothing is refused");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none() {
     let home = tempfile::tempdir().unwrap();
@@ -69,5 +78,47 @@ fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none()
     assert_eq!(service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0, 404, "nor do they refuse their own");
     drop(waiting);
 
+    // Messages of tools, of which no byte but the last is missing.
+    let half = vec![b' '; MAX_BYTES - 1];
+    let messages: Vec<TcpStream> = (0..4).map(|_| begin(&service, "/mcp", &reader, MAX_BYTES, &half)).collect();
+    refused_soon(|| service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0);
+    assert_eq!(put(&service, &writer, 2), 200);
+    let begun = Instant::now();
+    let mut statuses: Vec<_> =
+        messages.into_iter().map(|mut stream| answer(&mut stream).map(|(status, ..)| status)).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [Some(408), Some(408), Some(429), Some(429)], "half a message ends, or was too much");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!(service.send("POST", "/v1/ask", &reader, ask.as_bytes()).0, 404, "the room is free again");
     assert!(service.stop());
+}
+
+#[test]
+fn a_body_for_a_source_is_read_where_there_is_one_and_within_its_part() {
+    // Nothing is sent of the body: only a service that does not read it answers.
+    let status = |service: &HttpService, path: &str| {
+        let mut stream = begin(service, path, "", 2 << 20, b"");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        String::from_utf8(first[9..].to_vec()).unwrap()
+    };
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let service = HttpService::of(home.path());
+    assert_eq!(status(&service, "/sources/desk"), "401", "no source: a path as any other");
+    drop(service);
+
+    let home = tempfile::tempdir().unwrap();
+    let source =
+        "[[source]]\nname = \"desk\"\nplatform = \"webhook\"\nbank = \"desk\"\nsecret_env = \"CARGO_PKG_NAME\"\n";
+    pipeline_file(home.path(), &format!("{TOKENS}{source}"));
+    let writer = bearer(&add(home.path(), "writer", "b", &["read", "write"]));
+    let service = HttpService::of(home.path());
+    assert_eq!(status(&service, "/sources/nobody"), "404");
+    let half = vec![b' '; (2 << 20) - 1];
+    let bodies: Vec<TcpStream> = (0..9).map(|_| begin(&service, "/sources/desk", "", 2 << 20, &half)).collect();
+    refused_soon(|| service.send("POST", "/sources/desk", "", &[b' '; 1_000]).0);
+    assert_eq!(put(&service, &writer, 1), 200);
+    drop(bodies);
 }

@@ -2,7 +2,8 @@
 //!
 //! In: requests to `/sources/NAME`, on a listener that anybody may reach. Out: 200 once everything in the request is durable; 401 where the
 //! signature is missing, wrong or old; 503 where this instance does not hold the source, or cannot
-//! store now: the platform sends again. A refused request leaves nothing behind.
+//! store now: the platform sends again. A refused request leaves nothing behind, and nothing is read of one
+//! to a source that is not there.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +16,7 @@ use std::{
 
 use axum::{
     Router,
-    body::{self, Body},
+    body::Body,
     extract::{Path, State as Shared},
     http::{HeaderMap, StatusCode},
     routing::post,
@@ -23,6 +24,7 @@ use axum::{
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 
+use super::v1::{Bodies, Whole};
 use crate::{
     config::LiveSettings,
     source::live::{Delivered, LiveError, Verified, Webhook},
@@ -33,23 +35,38 @@ const MOST_WAITING: usize = 1_024;
 /// How long a request waits to become durable.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Largest body, and the time in which it is whole.
+/// Largest body.
 const MAX_BYTES: usize = 2 << 20;
-const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Whose their bodies are, to the limits of all bodies. No token has such a name.
+const SENDER: &str = "/sources";
 
-/// Takes what platforms send; a request without its platform's signature is refused.
+/// Takes what platforms send; a request without its platform's signature is refused. No route where no source
+/// takes requests.
 pub(super) fn routes(webhooks: Arc<Webhooks>) -> Router {
-    let taken =
-        async |Shared(webhooks): Shared<Arc<Webhooks>>, Path(name): Path<String>, headers: HeaderMap, body: Body| {
-            match tokio::time::timeout(BODY_TIMEOUT, body::to_bytes(body, MAX_BYTES)).await {
-                Ok(Ok(body)) => webhooks.reply(&name, &headers, &body).await,
-                Ok(Err(_)) => {
-                    (StatusCode::PAYLOAD_TOO_LARGE, format!("the body broke off, or has more than {MAX_BYTES} bytes\n"))
-                }
-                Err(_) => (StatusCode::REQUEST_TIMEOUT, "the body was not whole in time; send it again\n".to_owned()),
+    if webhooks.0.values().all(|door| door.webhook.is_none()) {
+        return Router::new();
+    }
+    let bodies = Bodies::default();
+    let taken = async |Shared((webhooks, bodies)): Shared<(Arc<Webhooks>, Bodies)>,
+                       Path(name): Path<String>,
+                       headers: HeaderMap,
+                       body: Body| {
+        if webhooks.door(&name).is_none() {
+            return unknown();
+        }
+        match bodies.read(body, Some(SENDER), MAX_BYTES).await {
+            Ok(Whole { bytes, room: _room }) => webhooks.reply(&name, &headers, &bytes).await,
+            Err(problem) => {
+                let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
+                (status, format!("{}\n", problem.detail))
             }
-        };
-    Router::new().route("/sources/{name}", post(taken)).with_state(webhooks)
+        }
+    };
+    Router::new().route("/sources/{name}", post(taken)).with_state((webhooks, bodies))
+}
+
+fn unknown() -> (StatusCode, String) {
+    (StatusCode::NOT_FOUND, "no source of this name takes requests\n".to_owned())
 }
 
 /// The webhooks of all sources.
@@ -100,13 +117,17 @@ impl Webhooks {
         }
     }
 
+    /// Where the requests of a source come in, if it takes any.
+    fn door(&self, source: &str) -> Option<(&Door, &Webhook)> {
+        let door = self.0.get(source)?;
+        Some((door, door.webhook.as_ref()?))
+    }
+
     /// The reply to a request.
     pub(super) async fn reply(&self, source: &str, headers: &HeaderMap, body: &[u8]) -> (StatusCode, String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let unknown = || (StatusCode::NOT_FOUND, "no source of this name takes requests\n".to_owned());
-        let Some(door) = self.0.get(source) else { return unknown() };
-        let Some(webhook) = &door.webhook else { return unknown() };
+        let Some((door, webhook)) = self.door(source) else { return unknown() };
         match webhook.verify(&header, body, i64::try_from(now).unwrap_or(i64::MAX)) {
             Err(problem) => return (StatusCode::UNAUTHORIZED, format!("{problem}\n")),
             Ok(Verified::Reply(text)) => return (StatusCode::OK, text),

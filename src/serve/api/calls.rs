@@ -87,12 +87,7 @@ impl Api {
     ///
     /// # Errors
     /// [`Problem`] that names the first turn that is not valid, or [`Code::Failed`] where the log failed.
-    pub async fn put(
-        &self,
-        who: &Arc<Caller>,
-        put: Put,
-        held: impl Send + 'static,
-    ) -> Result<WrittenTurns, Problem> {
+    pub async fn put(&self, who: &Arc<Caller>, put: Put, held: impl Send + 'static) -> Result<WrittenTurns, Problem> {
         let Put { turns, dead_letters, wait_ms } = put;
         let wait = wait(Some(wait_ms.unwrap_or_default()))?;
         if turns.len().max(dead_letters.len()) > MOST_TURNS {

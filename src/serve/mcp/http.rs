@@ -2,11 +2,20 @@
 //!
 //! In: the calls of an open memory. Out: a route. Each request stands for itself, in either revision of the
 //! protocol, so a client may come back to another process; only what a client of revision 2025-11-25 follows
-//! belongs to a session. Who may ask is checked before, for every path alike.
+//! belongs to a session. Who may ask is checked before, for every path alike; a message is read within the
+//! limits of all bodies.
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{Router, middleware::from_fn_with_state, routing};
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{Request, State},
+    http::StatusCode,
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing,
+};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
@@ -18,13 +27,17 @@ use super::{
     server::{Clients, Server},
     sessions::{self, Sessions},
 };
-use crate::{config::Pipeline, serve::api::Api};
-
-/// Largest message, as of other requests.
-const MAX_BYTES: usize = 8 << 20;
+use crate::{
+    config::Pipeline,
+    serve::{
+        access::Caller,
+        api::Api,
+        v1::{Bodies, MAX_BYTES, Whole},
+    },
+};
 
 /// The route.
-pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Router {
+pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline, bodies: Bodies) -> Router {
     let (serving, api) = (Arc::clone(api), Arc::clone(api));
     let calls = Arc::new(Calls {
         answer_time: Duration::from_secs(pipeline.llm.timeout_seconds),
@@ -41,7 +54,25 @@ pub(in crate::serve) fn routes(api: &Arc<Api>, pipeline: &Pipeline) -> Router {
     let clients = Clients::Sessions(Arc::clone(&sessions));
     let server = move || Ok(Server::new(Arc::clone(&calls), None, clients.clone()));
     let messages = StreamableHttpService::new(server, Arc::new(NeverSessionManager::default()), config);
-    let methods = routing::post_service(messages).get(sessions::stream).delete(sessions::end);
+    let messages = routing::post_service(messages).layer(from_fn_with_state(bodies, read));
+    let methods = messages.get(sessions::stream).delete(sessions::end);
     let methods = methods.layer(from_fn_with_state(Arc::clone(&sessions), sessions::named));
     Router::new().route("/mcp", methods).with_state(sessions)
+}
+
+/// Reads a message, whose room is free again once it is answered or its answer is a stream.
+async fn read(
+    State(bodies): State<Bodies>,
+    Extension(who): Extension<Arc<Caller>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (head, body) = request.into_parts();
+    match bodies.read(body, who.name(), MAX_BYTES).await {
+        Ok(Whole { bytes, room: _room }) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Err(problem) => {
+            let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
+            (status, problem.detail).into_response()
+        }
+    }
 }

@@ -95,11 +95,11 @@ pub(in crate::serve) fn start(
     let answers = Answers::new(llm, Duration::from_secs(pipeline.llm.timeout_seconds));
     let deadline = Duration::from_millis(pipeline.serve.deadline_ms);
     let api = Arc::new(Api::new(memory, deadline, holders, limits, answers));
+    let bodies = Bodies::default();
     #[cfg(feature = "mcp")]
-    let tools = mcp::routes(&api, pipeline);
+    let tools = mcp::routes(&api, pipeline, bodies.clone());
     #[cfg(not(feature = "mcp"))]
     let tools = Router::new();
-    let bodies = Bodies::default();
     let is_mem0 = pipeline.http.mem0;
     let more = if is_mem0 { tools.merge(mem0::routes(&api, bodies.clone())) } else { tools };
     let HttpSettings { certificate, key, .. } = &pipeline.http;
