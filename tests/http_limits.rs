@@ -1,7 +1,8 @@
-//! What one client can take of the room for bodies. The service is the real program; another client is always
-//! served.
+//! What one client can take: of the room for bodies, of the connections. The service is the real program;
+//! another client is always served.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::TcpStream,
     time::{Duration, Instant},
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     access::{TOKENS, add},
+    event_stream::EventStream,
     http_service::{HttpService, answer, pipeline_file},
 };
 
@@ -121,4 +123,23 @@ fn a_body_for_a_source_is_read_where_there_is_one_and_within_its_part() {
     refused_soon(|| service.send("POST", "/sources/desk", "", &[b' '; 1_000]).0);
     assert_eq!(put(&service, &writer, 1), 200);
     drop(bodies);
+}
+
+#[test]
+fn streams_of_one_token_leave_connections_to_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let reader = bearer(&add(home.path(), "reader", "a", &["read"]));
+    let writer = bearer(&add(home.path(), "writer", "b", &["read", "write"]));
+    // 256 connections, so 32 streams of a token.
+    let service = HttpService::limited(home.path(), 512);
+    let open = |headers: &str| EventStream::open(&service, "/v1/subscribe?bank=a&text=Where", headers);
+    let streams: Vec<EventStream> = (0..32).map(|_| open(&reader)).collect();
+    assert!(streams.iter().all(|stream| stream.status == 200));
+    assert_eq!(open(&reader).status, 429);
+    assert_eq!(put(&service, &writer, 1), 200);
+    let said = fs::read_to_string(home.path().join("stderr")).unwrap();
+    assert!(said.contains("256 connections") && said.contains("ulimit -n"), "{said}");
+    drop(streams);
+    assert!(service.stop());
 }

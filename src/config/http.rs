@@ -24,10 +24,11 @@ pub struct HttpSettings {
     /// (`serve.hold = "assigned"`): the others name it to who asks them for a bank of this one. Empty: the
     /// first of `http.hosts`, or the address, with its port.
     pub advertised: String,
-    /// Most subscriptions at once, in all. Each keeps a connection.
+    /// Most subscriptions at once, in all. Each keeps a connection, so it is never more than half of the
+    /// connections that the system's limit on open files allows.
     #[schemars(range(min = 1, max = 100_000))]
     pub subscriptions: usize,
-    /// Most subscriptions of one token at once.
+    /// Most subscriptions of one token at once; never more than an eighth of the connections.
     #[schemars(range(min = 1, max = 100_000))]
     pub subscriptions_of_token: usize,
     /// PEM file of the certificate, with those that signed it, relative to the pipeline file: then

@@ -14,12 +14,21 @@ use crate::{
 };
 
 /// Most subscriptions.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// In all.
     pub all: usize,
     /// Of one token.
     pub of_token: usize,
+}
+
+impl Limits {
+    /// At most half of so many connections in all, and an eighth of one token: a stream keeps its connection,
+    /// so others must be left for every other request.
+    #[must_use]
+    pub fn within(self, connections: usize) -> Self {
+        Self { all: self.all.min(connections / 2), of_token: self.of_token.min(connections / 8) }
+    }
 }
 
 /// All places.
@@ -55,7 +64,9 @@ impl Places {
         let Limits { all, of_token } = self.limits;
         let mut taken = sync::lock(&self.taken);
         let full = |whose: &str, most: usize, key: &str| {
-            let detail = format!("{most} subscriptions {whose} already; end one, or raise {key}");
+            let detail = format!(
+                "{most} subscriptions {whose} already; end one, or raise {key} and the system's limit on open files"
+            );
             Err(Problem::new(Code::Busy, detail))
         };
         if taken.all >= all {
@@ -91,6 +102,13 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_leave_connections_to_other_requests() {
+        let wanted = Limits { all: 4_096, of_token: 1_024 };
+        assert_eq!(wanted.within(8_192), wanted);
+        assert_eq!(wanted.within(512), Limits { all: 256, of_token: 64 });
+    }
 
     #[test]
     fn places_are_counted_in_all_and_by_token_and_become_free() {

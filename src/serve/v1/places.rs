@@ -55,10 +55,9 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// As many places as the system's limit on open files allows: half of it stays for the store.
+    /// As many places as [`most`].
     pub(super) fn new() -> Arc<Self> {
-        let files = open_files().unwrap_or(2 * MOST);
-        Self::of((files / 2).clamp(FEWEST, MOST))
+        Self::of(most())
     }
 
     fn of(most: usize) -> Arc<Self> {
@@ -180,6 +179,12 @@ impl HttpBody for Read {
     fn size_hint(&self) -> hyper::body::SizeHint {
         self.body.size_hint()
     }
+}
+
+/// As many places as the system's limit on open files allows: half of it stays for the store.
+pub(super) fn most() -> usize {
+    let files = open_files().unwrap_or(2 * MOST);
+    (files / 2).clamp(FEWEST, MOST)
 }
 
 /// The limit on the files that this process may open, where the system tells it.

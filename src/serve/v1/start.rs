@@ -12,6 +12,7 @@ use super::{
     body::Bodies,
     door::Door,
     listener::{Listening, listen},
+    places::most,
     routes::routes,
 };
 #[cfg(feature = "mcp")]
@@ -89,7 +90,19 @@ pub(in crate::serve) fn start(
     open: Router,
     holders: Option<Arc<Holders>>,
 ) -> Result<(Arc<Api>, Serving), ServeError> {
-    let limits = Limits { all: pipeline.http.subscriptions, of_token: pipeline.http.subscriptions_of_token };
+    let (say, messages) = bounded(MESSAGES);
+    let places = most();
+    let wanted = Limits { all: pipeline.http.subscriptions, of_token: pipeline.http.subscriptions_of_token };
+    let limits = wanted.within(places);
+    if limits != wanted {
+        let Limits { all, of_token } = limits;
+        let cut = format!(
+            "the limit on open files allows {places} connections, so {all} subscriptions, {of_token} of one token: fewer \
+             than http.subscriptions and http.subscriptions_of_token; raise `ulimit -n`, or lower them"
+        );
+        // The receiver is right here.
+        drop(say.try_send(cut));
+    }
     let llm = pipeline.llm.is_set().then(|| Llm::open(&pipeline.llm, pipeline.responses())).transpose();
     let llm = llm.map_err(PipelineError::from)?;
     let answers = Answers::new(llm, Duration::from_secs(pipeline.llm.timeout_seconds));
@@ -104,7 +117,6 @@ pub(in crate::serve) fn start(
     let more = if is_mem0 { tools.merge(mem0::routes(&api, bodies.clone())) } else { tools };
     let HttpSettings { certificate, key, .. } = &pipeline.http;
     let hosts = &pipeline.http.names();
-    let (say, messages) = bounded(MESSAGES);
     let local = pipeline.access.token_file.as_ref().map(|_| Secret::generate()).transpose()?;
     let gate = pipeline.access.token_file.as_ref().zip(local.as_ref());
     let gate = gate.map(|(path, local)| Gate::open(path, local)).transpose()?;
