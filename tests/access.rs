@@ -158,6 +158,71 @@ fn every_route_asks_for_a_token_with_the_right_in_the_bank() {
 }
 
 #[test]
+fn the_audit_log_has_those_who_left_those_from_elsewhere_and_those_who_were_refused() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let whole = add(home.path(), "whole", "acme", &["read", "write", "forget"]);
+    let old = add(home.path(), "old", "acme", &["read"]);
+    token(home.path(), &["revoke", "old"]);
+    let slow = token(home.path(), &["add", "slow", "--bank", "acme", "--right", "read", "--requests-per-minute", "1"]);
+    let service = HttpService::of(home.path());
+    let bearer = |token: &str| format!("Authorization: Bearer {}\r\n", token.trim());
+    let put = |bank: &str, n: usize| {
+        let mut turn = turn(bank);
+        turn["turn"] = n.to_string().into();
+        turn["session"] = n.to_string().into();
+        turn
+    };
+    let turns: Vec<Value> = (0..10).map(|n| put("acme/a", n)).collect();
+    let body = json!({"turns": turns, "wait_ms": 60_000}).to_string();
+    assert_eq!(service.send("POST", "/v1/turns", &bearer(&whole), body.as_bytes()).2["reflected"], true);
+
+    // Whoever deletes and closes the connection at once.
+    let units = || service.send("GET", "/v1/digest?bank=acme/a", &bearer(&whole), b"").2["units"].as_u64();
+    assert_eq!(units(), Some(10));
+    for n in 0..10 {
+        let mut stream = service.connect();
+        let request = format!(
+            "DELETE /v1/turns?bank=acme/a&turn={n} HTTP/1.1\r\nHost: {}\r\n{}\r\n",
+            service.address,
+            bearer(&whole)
+        );
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    }
+    wait(&|| format!("{:?} units", units()), || units().is_none_or(|units| units == 0));
+
+    for elsewhere in ["Host: evil.example\r\n", "Origin: https://evil.example\r\n"] {
+        assert_eq!(service.send("GET", "/v1/status", &format!("{elsewhere}{}", bearer(&whole)), b"").0, 403);
+    }
+    assert_eq!(service.send("GET", "/v1/status", &bearer(&old), b"").0, 401);
+    assert_eq!(service.send("GET", "/v1/banks", &bearer(&slow), b"").0, 200);
+    assert_eq!(service.send("GET", "/v1/banks", &bearer(&slow), b"").0, 429);
+    // A reader of some banks sees no problem that names another; nothing is refused.
+    assert_eq!(service.send("GET", "/v1/status", &bearer(&whole), b"").0, 200);
+    let accepts = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                      "params": {"name": "recall", "arguments": {"bank": "other", "question": "Where?"}}});
+    let headers = format!("{accepts}{}", bearer(&whole));
+    let (status, _, answer) = service.send("POST", "/mcp", &headers, call.to_string().as_bytes());
+    assert_eq!((status, &answer["result"]["isError"]), (200, &json!(true)), "{answer}");
+    assert!(service.stop());
+
+    let audit = fs::read_to_string(home.path().join("audit.jsonl")).unwrap();
+    let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |expected: Value| {
+        let has = |line: &&Value| expected.as_object().unwrap().iter().all(|(key, value)| line[key] == *value);
+        lines.iter().filter(has).count()
+    };
+    let deletions = json!({"token": "whole", "action": "DELETE /v1/turns", "right": "forget", "bank": "acme/a"});
+    assert_eq!(count(deletions), 10, "{audit}");
+    assert_eq!(count(json!({"action": "GET /v1/status", "status": 403})), 2, "{audit}");
+    assert_eq!(count(json!({"action": "GET /v1/status", "token": "old", "status": 401})), 1, "{audit}");
+    assert_eq!(count(json!({"action": "GET /v1/banks", "token": "slow", "status": 429})), 1, "{audit}");
+    assert_eq!(count(json!({"action": "GET /v1/status", "token": "whole", "status": 200})), 1, "{audit}");
+    assert_eq!(count(json!({"action": "POST /mcp", "bank": "other", "status": 403})), 1, "{audit}");
+}
+
+#[test]
 fn the_commands_of_this_machine_reach_a_service_that_asks_for_tokens() {
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), TOKENS);

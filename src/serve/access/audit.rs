@@ -52,7 +52,8 @@ pub struct AuditEntry<'r> {
     /// The bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bank: Option<&'r Bank>,
-    /// The status of the response.
+    /// The status of the response. A call that was denied has 403, also where its response is another one, as
+    /// that of a tool; a request whose client left before the response has 499.
     pub status: u16,
 }
 

@@ -67,8 +67,19 @@ struct Look {
 pub struct Caller {
     /// A token that is valid now; None where no token is asked for.
     token: Option<Shown>,
-    /// The last right that was asked for, and its bank: for the audit log.
-    asked: Mutex<(Option<Right>, Option<Bank>)>,
+    /// What was asked for last.
+    asked: Mutex<AskedRight>,
+}
+
+/// What a caller's token was asked for last, for the audit log.
+#[derive(Debug, Clone, Default)]
+pub struct AskedRight {
+    /// The right.
+    pub right: Option<Right>,
+    /// The bank.
+    pub bank: Option<Bank>,
+    /// Whether the token does not give it.
+    pub is_denied: bool,
 }
 
 /// A token that was shown, as it was then.
@@ -126,6 +137,21 @@ pub enum Denied {
         /// How long to wait.
         retry_after: Duration,
     },
+}
+
+impl Denied {
+    /// The name of the token that was shown, where it is known.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Missing | Self::Unknown => None,
+            Self::Ended { name, .. }
+            | Self::Right { name, .. }
+            | Self::Bank { name, .. }
+            | Self::Everywhere { name }
+            | Self::TooMany { name, .. } => Some(name),
+        }
+    }
 }
 
 impl Gate {
@@ -227,9 +253,9 @@ impl Caller {
         self.token.as_ref().map(|shown| shown.known.grant.name.as_str())
     }
 
-    /// The last right that was asked for, and its bank.
+    /// What was asked for last.
     #[must_use]
-    pub fn asked(&self) -> (Option<Right>, Option<Bank>) {
+    pub fn asked(&self) -> AskedRight {
         sync::lock(&self.asked).clone()
     }
 
@@ -238,7 +264,38 @@ impl Caller {
     /// # Errors
     /// [`Denied::Right`].
     pub fn may(&self, right: Right) -> Result<(), Denied> {
-        *sync::lock(&self.asked) = (Some(right), None);
+        self.noted(right, None, self.has(right))
+    }
+
+    /// Whether the token gives a right in a bank.
+    ///
+    /// # Errors
+    /// [`Denied::Right`], [`Denied::Bank`].
+    pub fn may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
+        let reaches = || match &self.token {
+            Some(Shown { known, .. }) if !known.grant.covers(bank) => {
+                Err(Denied::Bank { name: known.grant.name.clone(), bank: bank.clone() })
+            }
+            _ => Ok(()),
+        };
+        self.noted(right, Some(bank), self.has(right).and_then(|()| reaches()))
+    }
+
+    /// Whether the token gives a right in every bank.
+    ///
+    /// # Errors
+    /// [`Denied::Right`], [`Denied::Everywhere`].
+    pub fn may_everywhere(&self, right: Right) -> Result<(), Denied> {
+        self.noted(right, None, self.everywhere(right))
+    }
+
+    /// Whether the token gives a right in every bank, where nothing is refused if it does not.
+    #[must_use]
+    pub fn sees_all(&self, right: Right) -> bool {
+        self.everywhere(right).is_ok()
+    }
+
+    fn has(&self, right: Right) -> Result<(), Denied> {
         match &self.token {
             Some(Shown { known, .. }) if !known.grant.rights.contains(&right) => {
                 Err(Denied::Right { name: known.grant.name.clone(), right })
@@ -247,34 +304,21 @@ impl Caller {
         }
     }
 
-    /// Whether the token gives a right in a bank.
-    ///
-    /// # Errors
-    /// [`Denied::Right`], [`Denied::Bank`].
-    pub fn may_in(&self, right: Right, bank: &Bank) -> Result<(), Denied> {
-        let has_right = self.may(right);
-        sync::lock(&self.asked).1 = Some(bank.clone());
-        has_right?;
-        match &self.token {
-            Some(Shown { known, .. }) if !known.grant.covers(bank) => {
-                Err(Denied::Bank { name: known.grant.name.clone(), bank: bank.clone() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the token gives a right in every bank.
-    ///
-    /// # Errors
-    /// [`Denied::Right`], [`Denied::Everywhere`].
-    pub fn may_everywhere(&self, right: Right) -> Result<(), Denied> {
-        self.may(right)?;
+    fn everywhere(&self, right: Right) -> Result<(), Denied> {
+        self.has(right)?;
         match &self.token {
             Some(Shown { known, .. }) if !known.grant.banks.contains(&BankPrefix::Every) => {
                 Err(Denied::Everywhere { name: known.grant.name.clone() })
             }
             _ => Ok(()),
         }
+    }
+
+    /// Notes what was asked for, and whether it was given.
+    fn noted(&self, right: Right, bank: Option<&Bank>, given: Result<(), Denied>) -> Result<(), Denied> {
+        let is_denied = given.is_err();
+        *sync::lock(&self.asked) = AskedRight { right: Some(right), bank: bank.cloned(), is_denied };
+        given
     }
 
     /// Whether the token reaches a bank: a list shows no other.
@@ -413,7 +457,9 @@ mod tests {
         }
         let caller = caller(&reader);
         drop(caller.may_in(Right::Forget, &bank("acme2")));
-        assert_eq!(caller.asked(), (Some(Right::Forget), Some(bank("acme2"))), "the audit log names what was refused");
+        let AskedRight { right, bank: of, is_denied } = caller.asked();
+        let asked = (right, of, is_denied);
+        assert_eq!(asked, (Some(Right::Forget), Some(bank("acme2")), true), "the audit log names what was refused");
         assert_eq!((caller.name(), Caller::anybody().name()), (Some("reader"), None));
         assert_eq!(Caller::anybody().may_in(Right::Admin, &bank("any")), Ok(()));
         assert_eq!(gate.caller(None).err(), Some(Denied::Missing));

@@ -19,7 +19,7 @@ mod token_file;
 
 pub use audit::{Audit, AuditEntry};
 pub use error::AccessError;
-pub use gate::{Caller, Denied, Gate};
+pub use gate::{AskedRight, Caller, Denied, Gate};
 pub use grant::{BankPrefix, Grant, Right};
 pub use secret::Secret;
 pub use token_file::{NewGrant, TokenFile};

@@ -1,7 +1,10 @@
 //! Who may send requests, and where each is noted.
 //!
-//! In: a request. Out: its caller, or why it is refused; a line of the audit log once it has ended. What a
-//! caller may do is the call's to decide.
+//! In: a request. Out: its caller, or why it is refused; a line of the audit log once it has ended, also where
+//! its client does not wait for the response, since what it asked for is done all the same. What a caller may
+//! do is the call's to decide.
+
+use std::sync::Arc;
 
 use axum::{
     extract::{MatchedPath, Request},
@@ -9,10 +12,13 @@ use axum::{
 };
 use crossbeam_channel::Sender;
 
-use crate::serve::access::{Audit, AuditEntry, Caller, Denied, Gate};
+use crate::serve::access::{AskedRight, Audit, AuditEntry, Caller, Denied, Gate};
 
 /// The schemes under which a token is shown: the usual one, and that of Mem0's client.
 const SCHEMES: [&str; 2] = ["bearer", "token"];
+
+/// The status that is noted of a request whose client left before the response.
+const LEFT: u16 = 499;
 
 /// Who may send requests, and where each is noted.
 pub(super) struct Door {
@@ -43,28 +49,66 @@ impl Door {
         caller
     }
 
-    /// The method and the pattern of the path, where requests are noted.
-    pub(super) fn action(&self, request: &Request) -> Option<String> {
+    /// A request begins, which is noted when it ends.
+    pub(super) fn begin(self: &Arc<Self>, request: &Request) -> Noted {
         let path = request.extensions().get::<MatchedPath>().map_or("unknown path", MatchedPath::as_str);
-        self.audit.as_ref().map(|_| format!("{} {path}", request.method()))
-    }
-
-    /// Notes a request that has ended.
-    pub(super) fn note(&self, action: Option<&str>, caller: Option<&Caller>, status: StatusCode) {
-        let (Some(audit), Some(action)) = (&self.audit, action) else { return };
-        let (right, bank) = caller.map(Caller::asked).unwrap_or_default();
-        audit.note(&AuditEntry {
-            time: jiff::Timestamp::now(),
-            token: caller.and_then(Caller::name),
-            action,
-            right,
-            bank: bank.as_ref(),
-            status: status.as_u16(),
-        });
+        let action = self.audit.as_ref().map(|_| format!("{} {path}", request.method()));
+        Noted { door: Arc::clone(self), action, caller: None, token: None, status: None }
     }
 
     fn tell(&self, message: String) {
         // While nobody listens, what has been said is enough.
         drop(self.say.try_send(message));
+    }
+}
+
+/// A request that is noted when this is dropped.
+pub(super) struct Noted {
+    door: Arc<Door>,
+    /// The method and the pattern of the path, where requests are noted.
+    action: Option<String>,
+    /// Who sends it, once that is known.
+    caller: Option<Arc<Caller>>,
+    /// The name of a token that was refused.
+    token: Option<String>,
+    /// The status of the response, once there is one.
+    status: Option<StatusCode>,
+}
+
+impl Noted {
+    /// It is sent by a caller.
+    pub(super) fn is_by(&mut self, caller: &Arc<Caller>) {
+        self.caller = Some(Arc::clone(caller));
+    }
+
+    /// Its token was refused.
+    pub(super) fn is_denied(&mut self, denied: &Denied) {
+        self.token = denied.name().map(str::to_owned);
+    }
+
+    /// It ends with a response.
+    pub(super) fn end(mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let (Some(audit), Some(action)) = (&self.door.audit, &self.action) else { return };
+        let asked = self.caller.as_deref().map(Caller::asked).unwrap_or_default();
+        let AskedRight { right, bank, is_denied } = asked;
+        let status = match self.status {
+            None => LEFT,
+            Some(status) if is_denied && status.is_success() => StatusCode::FORBIDDEN.as_u16(),
+            Some(status) => status.as_u16(),
+        };
+        audit.note(&AuditEntry {
+            time: jiff::Timestamp::now(),
+            token: self.caller.as_deref().and_then(Caller::name).or(self.token.as_deref()),
+            action,
+            right,
+            bank: bank.as_ref(),
+            status,
+        });
     }
 }

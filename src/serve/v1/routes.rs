@@ -74,20 +74,23 @@ const PATHS: &str = "the paths are in /v1/openapi.json";
 const METHODS: &str = "the methods of each path are in /v1/openapi.json";
 
 async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Response {
+    let mut noted = v1.door.begin(&request);
     if let Some(problem) = v1.hosts.refusal(request.headers()) {
-        return Answer::<()>::Problem(Problem::new(Code::Forbidden, problem)).into_response();
+        let response = Answer::<()>::Problem(Problem::new(Code::Forbidden, problem)).into_response();
+        noted.end(response.status());
+        return response;
     }
-    let door = &v1.door;
-    let action = door.action(&request);
-    let caller = match door.caller(&request) {
+    let caller = match v1.door.caller(&request) {
         Ok(caller) => Arc::new(caller),
         Err(denied) => {
+            noted.is_denied(&denied);
             let response = refused(denied);
-            door.note(action.as_deref(), None, response.status());
+            noted.end(response.status());
             return response;
         }
     };
-    request.extensions_mut().insert(Arc::clone(&caller));
+    noted.is_by(&caller);
+    request.extensions_mut().insert(caller);
     let target = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
     let mut response = match tokio::time::timeout(TIMEOUT, next.run(request)).await {
         Ok(response) => response,
@@ -98,7 +101,7 @@ async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Re
     {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    door.note(action.as_deref(), Some(&caller), response.status());
+    noted.end(response.status());
     response
 }
 
