@@ -1,10 +1,11 @@
-//! What one client can take: of the room for bodies, of the connections. The service is the real program;
-//! another client is always served.
+//! What one client can take: of the room for bodies, of the connections, of the dead letters. The service is the
+//! real program; another client is always served.
 
 use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -14,6 +15,7 @@ use super::{
     access::{TOKENS, add},
     event_stream::EventStream,
     http_service::{HttpService, answer, pipeline_file},
+    support::ripplemem,
 };
 
 /// Largest body.
@@ -142,4 +144,43 @@ fn streams_of_one_token_leave_connections_to_the_others() {
     assert!(said.contains("256 connections") && said.contains("ulimit -n"), "{said}");
     drop(streams);
     assert!(service.stop());
+}
+
+#[test]
+fn dead_letters_are_an_administrators_and_as_short_as_our_own() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let writer = add(home.path(), "writer", "*", &["read", "write"]);
+    let of_bank = add(home.path(), "of-bank", "b", &["write", "admin"]);
+    let administrator = add(home.path(), "administrator", "*", &["write", "admin"]);
+    let service = HttpService::of(home.path());
+    let letter = json!({"schema": 999, "origin": "o", "reason": "r".repeat(5_000), "payload": "p".repeat(1 << 20)});
+    let send = |token: &str, turns: Vec<Value>| {
+        let body = json!({"turns": turns, "dead_letters": [letter]}).to_string();
+        service.send("POST", "/v1/turns", &bearer(token), body.as_bytes()).0
+    };
+    for refused in [&writer, &of_bank] {
+        assert_eq!(send(refused, Vec::new()), 403);
+        assert_eq!(send(refused, vec![turn(1)]), 403);
+    }
+    assert_eq!(send(&administrator, vec![json!({"bank": "b"})]), 400, "neither the turn nor the letter is written");
+    assert_eq!(send(&administrator, vec![turn(1)]), 200);
+    assert!(service.stop());
+    let letters = tapped(home.path(), "dead-letters");
+    assert_eq!(letters.len(), 1, "{letters:?}");
+    let text = |field: &str| letters[0]["value"][field].as_str().map(str::len);
+    assert_eq!(
+        (&letters[0]["value"]["schema"], text("payload"), text("reason")),
+        (&json!(1), Some(4_096), Some(4_096))
+    );
+    assert_eq!(tapped(home.path(), "turns").len(), 1);
+}
+
+/// The records of a topic.
+fn tapped(home: &Path, topic: &str) -> Vec<Value> {
+    let file = home.join("p.toml");
+    let output = ripplemem(&["tap", topic, "--pipeline", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -17,7 +17,7 @@ pub enum Right {
     Write,
     /// Delete turns.
     Forget,
-    /// Snapshots, extraction again, and how the service is; without regard to banks.
+    /// Snapshots, extraction again, dead letters, and how the service is; in every bank alone.
     Admin,
 }
 

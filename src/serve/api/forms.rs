@@ -18,7 +18,8 @@ pub struct Put {
     /// The records, as in the turns topic; one without `type` is a turn. At most 10,000.
     #[schemars(with = "Vec<TurnEvent>", length(max = 10_000))]
     pub turns: Vec<Box<RawValue>>,
-    /// What a reader of exports could not read; it is kept with its reason and changes no answer.
+    /// What a reader of exports could not read; it is kept with its reason, after the turns, and changes no
+    /// answer. Needs the right `admin` in every bank, since it is of none. Its texts are cut to 4,096 bytes each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub dead_letters: Vec<DeadLetter>,
