@@ -354,10 +354,11 @@ impl Caller {
         self.token.as_ref().map(|shown| shown.file.changed.subscribe())
     }
 
-    /// How long the token is valid, where it expires.
+    /// How long the token is valid, where it expires, as the file says now.
     #[must_use]
     pub fn expires_in(&self) -> Option<Duration> {
-        let expires = self.token.as_ref()?.known.grant.expires?;
+        let Ok(known) = self.token.as_ref()?.now() else { return Some(Duration::ZERO) };
+        let expires = known.grant.expires?;
         Some(Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default())
     }
 }
@@ -519,6 +520,27 @@ mod tests {
         let denied = gate.caller(Some(old.reveal())).err().unwrap();
         assert!(denied.to_string().contains("expired"), "{denied}");
         assert!(gate.is_empty());
+    }
+
+    #[test]
+    fn a_token_lasts_as_long_as_the_file_says_now_and_not_as_when_it_was_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokens.json");
+        let in_seconds = |seconds| Timestamp::now() + Duration::from_secs(seconds);
+        let new = NewGrant { expires: Some(in_seconds(600)), ..grant("agent", "*", &[Right::Read]) };
+        let mut file = TokenFile::read(&path).unwrap();
+        let secret = file.add(new).unwrap();
+        let gate = open(&path);
+        let caller = gate.caller(Some(secret.reveal())).ok().unwrap();
+        assert!(caller.expires_in().is_some_and(|left| left <= Duration::from_secs(600)));
+        let before = fs::read_to_string(&path).unwrap();
+        let shown = file.grants()[0].expires.unwrap().to_string();
+        fs::write(&path, before.replace(&shown, &in_seconds(100_000).to_string())).unwrap();
+        later(&gate);
+        assert!(caller.expires_in().is_some_and(|left| left > Duration::from_secs(90_000)));
+        file.revoke("agent").unwrap();
+        later(&gate);
+        assert_eq!(caller.expires_in(), Some(Duration::ZERO));
     }
 
     #[test]
