@@ -132,12 +132,6 @@ impl LiveUnit {
         &self.vectors[..self.width]
     }
 
-    /// The vectors of its parts, one after the other; empty when no part has one.
-    #[must_use]
-    pub fn part_vectors(&self) -> &[i16] {
-        &self.vectors[self.width..]
-    }
-
     /// The vectors of one part; the unit's vector if the part has none.
     #[must_use]
     pub fn vectors_of(&self, part: usize) -> PartVectors<'_> {

@@ -29,7 +29,7 @@ pub(super) struct SemanticIndex {
     pool: usize,
     choices: usize,
     threshold: i32,
-    rows: Rows,
+    coarse: CoarseRows,
     slots: Vec<Slot>,
     slot_of: ById<usize>,
 }
@@ -71,7 +71,7 @@ impl SemanticIndex {
             pool,
             choices,
             threshold: threshold.0,
-            rows: Rows::default(),
+            coarse: CoarseRows::default(),
             slots: Vec::new(),
             slot_of: ById::default(),
         }
@@ -92,7 +92,7 @@ impl SemanticIndex {
         for unit in units {
             if self.slot_of.insert(unit.id, self.slots.len()).is_none() {
                 self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
-                self.rows.push(unit.vector());
+                self.coarse.push(unit.vector());
             }
         }
     }
@@ -122,16 +122,12 @@ impl SemanticIndex {
     /// Appends each unit of a tile with the best cosine of `query` and one of its vectors; returns how
     /// many vectors were multiplied.
     pub(super) fn align(&self, query: &[i16], tile: usize, aligned: &mut Vec<(Arc<LiveUnit>, Score)>) -> u64 {
-        let first = aligned.len();
-        let slots = self.slots.iter().skip(tile * TILE_ROWS).take(TILE_ROWS);
-        aligned.extend(slots.map(|slot| (Arc::clone(&slot.unit), Score(i32::MIN))));
-        let mut vectors = (aligned.len() - first) as u64;
-        if let Some(rows) = self.rows.exact.tiles.get(tile) {
-            kernel::scan(&[query], rows, i32::MIN, &mut |_, row, score| aligned[first + row].1 = Score(score));
-        }
-        for (unit, best) in &mut aligned[first..] {
-            vectors += (unit.part_vectors().len() / unit.width.max(1)) as u64;
-            kernel::scan(&[query], unit.part_vectors(), best.0, &mut |_, _, score| best.0 = best.0.max(score));
+        let mut vectors = 0;
+        for slot in self.slots.iter().skip(tile * TILE_ROWS).take(TILE_ROWS) {
+            let (unit, mut best) = (&slot.unit, i32::MIN);
+            kernel::scan(&[query], &unit.vectors, best, &mut |_, _, score| best = best.max(score));
+            vectors += (unit.vectors.len() / unit.width.max(1)) as u64;
+            aligned.push((Arc::clone(unit), Score(best)));
         }
         vectors
     }
@@ -168,20 +164,19 @@ impl SemanticIndex {
     }
 
     fn delete(&mut self, deleted: &[UnitId], before: &mut Before) {
-        let mut gone: Vec<(UnitId, Vec<i16>)> = Vec::new();
+        let mut gone: Vec<Arc<LiveUnit>> = Vec::new();
         for id in deleted {
             let Some(slot) = self.slot_of.remove(id) else { continue };
             self.remember(slot, before);
-            gone.push((*id, self.rows.get(slot).to_vec()));
-            self.rows.swap_remove(slot);
-            self.slots.swap_remove(slot);
+            self.coarse.swap_remove(slot);
+            gone.push(self.slots.swap_remove(slot).unit);
             if let Some(moved) = self.slots.get(slot) {
                 self.slot_of.insert(moved.unit.id, slot);
             }
         }
-        let queries: Vec<&[i16]> = gone.iter().map(|(_, v)| &v[..]).collect();
+        let queries: Vec<&[i16]> = gone.iter().map(|unit| unit.vector()).collect();
         let mut touched = Vec::new();
-        self.rows.scan(&queries, self.threshold, |q, slot, _| touched.push((gone[q].0, slot)));
+        self.scan(&queries, |q, slot, _| touched.push((gone[q].id, slot)));
         let mut short = BTreeSet::new();
         for (id, slot) in touched {
             let Some(at) = self.slots[slot].pool.best.iter().position(|c| c.id == id) else { continue };
@@ -196,13 +191,13 @@ impl SemanticIndex {
     }
 
     fn refill(&mut self, short: &[usize]) {
-        let vectors: Vec<Vec<i16>> = short.iter().map(|s| self.rows.get(*s).to_vec()).collect();
-        let queries: Vec<&[i16]> = vectors.iter().map(|v| &v[..]).collect();
+        let units: Vec<Arc<LiveUnit>> = short.iter().map(|slot| Arc::clone(&self.slots[*slot].unit)).collect();
+        let queries: Vec<&[i16]> = units.iter().map(|unit| unit.vector()).collect();
         for slot in short {
             self.slots[*slot].pool = Pool::default();
         }
         let mut hits = Vec::new();
-        self.rows.scan(&queries, self.threshold, |q, slot, score| hits.push((short[q], slot, score)));
+        self.scan(&queries, |q, slot, score| hits.push((short[q], slot, score)));
         for (slot, other, score) in hits {
             if slot != other {
                 self.consider(slot, other, score);
@@ -218,7 +213,7 @@ impl SemanticIndex {
         let queries: Vec<&[i16]> = fresh.iter().map(|u| u.vector()).collect();
         let residents = self.slots.len();
         let mut hits: Vec<(usize, usize, i32)> = Vec::new();
-        self.rows.scan(&queries, self.threshold, |q, slot, score| hits.push((residents + q, slot, score)));
+        self.scan(&queries, |q, slot, score| hits.push((residents + q, slot, score)));
         for (i, unit) in fresh.iter().enumerate() {
             for (j, earlier) in queries[..i].iter().enumerate() {
                 let score = kernel::dot(unit.vector(), earlier);
@@ -228,7 +223,7 @@ impl SemanticIndex {
             }
             self.slot_of.insert(unit.id, self.slots.len());
             self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
-            self.rows.push(unit.vector());
+            self.coarse.push(unit.vector());
             before.entry(unit.id).or_default();
         }
         for (newcomer, other, score) in hits {
@@ -239,6 +234,28 @@ impl SemanticIndex {
             }
             self.consider(other, newcomer, score);
             self.consider(newcomer, other, score);
+        }
+    }
+
+    /// Every product of at least the threshold, exactly. A tile of coarse rows stays in the cache while all
+    /// queries pass over it.
+    fn scan(&self, queries: &[&[i16]], mut hit: impl FnMut(usize, usize, i32)) {
+        if !kernel::has_coarse() {
+            for (row, slot) in self.slots.iter().enumerate() {
+                kernel::scan(queries, slot.unit.vector(), self.threshold, &mut |q, _, product| hit(q, row, product));
+            }
+            return;
+        }
+        let coarse: Vec<Coarse> = queries.iter().map(|q| Coarse::of(q)).collect();
+        let CoarseRows { tiles, grains } = &self.coarse;
+        for ((t, tile), grains) in tiles.tiles.iter().enumerate().zip(grains.chunks(TILE_ROWS)) {
+            kernel::scan_coarse(&coarse, tile, grains, self.threshold, &mut |q, r| {
+                let row = t * TILE_ROWS + r;
+                let product = kernel::dot(queries[q], self.slots[row].unit.vector());
+                if product >= self.threshold {
+                    hit(q, row, product);
+                }
+            });
         }
     }
 
@@ -276,55 +293,27 @@ impl SemanticIndex {
 /// The choices, with the unit's ordinal, of every unit whose choices may change.
 type Before = ById<(u32, Vec<Choice>)>;
 
-/// The vectors twice: exact, and coarse, which finds what is near while reading half the bytes.
+/// The vectors in coarse form, row by row, which finds what is near while reading half the bytes. Empty
+/// where the processor gains nothing from it.
 #[derive(Debug, Default)]
-struct Rows {
-    exact: Tiles<i16>,
-    coarse: Tiles<i8>,
+struct CoarseRows {
+    tiles: Tiles<i8>,
     grains: Vec<Grain>,
 }
 
-impl Rows {
-    fn get(&self, row: usize) -> &[i16] {
-        self.exact.get(row)
-    }
-
+impl CoarseRows {
     fn push(&mut self, vector: &[i16]) {
-        let coarse = Coarse::of(vector);
-        self.exact.push(vector);
-        self.coarse.push(&coarse.bytes);
-        self.grains.push(coarse.grain);
-    }
-
-    fn swap_remove(&mut self, row: usize) {
-        self.exact.swap_remove(row);
-        self.coarse.swap_remove(row);
-        self.grains.swap_remove(row);
-    }
-
-    /// Every product of at least `threshold`, exactly.
-    fn scan(&self, queries: &[&[i16]], threshold: i32, mut hit: impl FnMut(usize, usize, i32)) {
         if kernel::has_coarse() {
-            let coarse: Vec<Coarse> = queries.iter().map(|q| Coarse::of(q)).collect();
-            for ((t, tile), grains) in self.coarse.tiles.iter().enumerate().zip(self.grains.chunks(TILE_ROWS)) {
-                kernel::scan_coarse(&coarse, tile, grains, threshold, &mut |q, r| {
-                    let row = t * TILE_ROWS + r;
-                    let product = kernel::dot(queries[q], self.get(row));
-                    if product >= threshold {
-                        hit(q, row, product);
-                    }
-                });
-            }
-        } else {
-            self.scan_all(queries, threshold, hit);
+            let coarse = Coarse::of(vector);
+            self.tiles.push(&coarse.bytes);
+            self.grains.push(coarse.grain);
         }
     }
 
-    /// The same without the coarse scan, for when most products count. A tile stays in the cache while
-    /// all queries pass over it.
-    fn scan_all(&self, queries: &[&[i16]], threshold: i32, mut hit: impl FnMut(usize, usize, i32)) {
-        for (t, tile) in self.exact.tiles.iter().enumerate() {
-            kernel::scan(queries, tile, threshold, &mut |q, r, s| hit(q, t * TILE_ROWS + r, s));
+    fn swap_remove(&mut self, row: usize) {
+        if row < self.grains.len() {
+            self.tiles.swap_remove(row);
+            self.grains.swap_remove(row);
         }
     }
 }
@@ -337,11 +326,6 @@ struct Tiles<T> {
 }
 
 impl<T: Copy> Tiles<T> {
-    fn get(&self, row: usize) -> &[T] {
-        let at = (row % TILE_ROWS) * self.width;
-        &self.tiles[row / TILE_ROWS][at..at + self.width]
-    }
-
     fn push(&mut self, row: &[T]) {
         self.width = row.len();
         let full = TILE_ROWS * self.width;
