@@ -6,7 +6,8 @@
 //! every part. Prints percentiles without the time of embedding, their ratio, and how much of what the
 //! full score quotes the candidates quote, too. `RIPPLEMEM_LARGE_LOG` names a directory that keeps the
 //! log for the next run, `RIPPLEMEM_LARGE_TURNS` a number of turns, `RIPPLEMEM_LARGE_MODEL` a model;
-//! without it the deterministic embedder makes the vectors.
+//! without it the deterministic embedder makes the vectors. `RIPPLEMEM_LARGE_WAYS=1` answers from
+//! candidates only, for a profile: `perf record -p PID` once the units are counted.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -58,13 +59,14 @@ fn main() {
         Mode::new("without neighbours", &pipeline, |recall| recall.familiarity.linked_units = 0),
         Mode::new("every part", &pipeline, |recall| recall.familiarity.candidates = 0),
     ];
+    let ways = std::env::var("RIPPLEMEM_LARGE_WAYS").ok().and_then(|n| n.parse().ok()).unwrap_or(modes.len());
     for (n, question) in questions.iter().enumerate() {
-        for mode in &mut modes {
+        for mode in modes.iter_mut().take(ways) {
             mode.ask(&memory, &mut *embedder, &pipeline, question, n >= 5);
         }
     }
     let [candidates, .., every] = &modes;
-    for mode in &modes {
+    for mode in modes.iter().take(ways) {
         println!(
             "{:<20} p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms; quotes {:.1} % of what every part quotes, {:.0} bytes a question",
             mode.name,

@@ -23,6 +23,8 @@ use crate::model::FamiliarityTerms;
 const LOG_DIGITS: f64 = 1_048_576.0;
 /// Most synonyms of a word that count, of those that the bank contains.
 const MOST_SYNONYMS: usize = 12;
+/// Words of 64 bits that tell most terms from those of a question.
+const SIEVE_WORDS: usize = 16;
 /// Shares of the person who acts and of the other named ones, where several are named.
 const SUBJECT: f64 = 0.75;
 const OTHERS: f64 = 0.25;
@@ -43,6 +45,8 @@ pub(super) struct AskedWords {
     own: usize,
     /// The index of each word and synonym.
     place: ByTerm<usize>,
+    /// A bit for some digits of each: what has no bit here has no index.
+    sieve: [u64; SIEVE_WORDS],
     /// What each counts: 1 for a word, the weight for a synonym.
     wanted: Vec<f64>,
     /// The synonyms of each word, best first.
@@ -80,7 +84,18 @@ impl AskedWords {
             alike.push(terms);
         }
         let with = vec![0; wanted.len()];
-        Self { own: asked.len(), place, wanted, alike, with, ..Self::default() }
+        let mut sieve = [0; SIEVE_WORDS];
+        place.keys().for_each(|term| sieve[sieve_word(*term)] |= 1 << (term % 64));
+        Self { own: asked.len(), place, sieve, wanted, alike, with, ..Self::default() }
+    }
+
+    /// The index of a word or synonym.
+    pub(super) fn place_of(&self, term: TermKey) -> Option<usize> {
+        // Most words are none of the question's.
+        if self.sieve[sieve_word(term)] & (1 << (term % 64)) == 0 {
+            return None;
+        }
+        self.place.get(&term).copied()
     }
 
     /// The index of each word and synonym.
@@ -277,6 +292,11 @@ impl Speakers {
             (true, _) => 0.5,
         }
     }
+}
+
+/// Which word of the sieve has the bit of a term.
+fn sieve_word(term: TermKey) -> usize {
+    (term >> 6) as usize % SIEVE_WORDS
 }
 
 /// A logarithm with 20 binary digits after the point.

@@ -12,6 +12,7 @@ use super::{
     dense_ids::DenseIds,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::IdHasher,
+    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, QUOTES, marks},
     score::NameKey,
     stem_postings::{Change, OtherWindow, StemPostings},
     words::Bag,
@@ -33,52 +34,11 @@ pub(super) struct Place {
     pub indexed: Rc<IndexedPart>,
 }
 
-/// What the rough score reads of every part.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Features {
-    /// The part before it in its session.
-    pub before: Slot,
-    /// The part after it in its session.
-    pub after: Slot,
-    /// Words in its window.
-    pub window: u32,
-    /// Number of its speaker.
-    pub speaker: u32,
-    /// Number of its session.
-    pub session: u32,
-    /// Months since year 0.
-    pub month: i32,
-    /// Its words, 255 at most.
-    pub length: u8,
-    /// Names in it, [`MOST_NAMES`] at most, speakers' names included.
-    pub names: u8,
-    /// Expressions of time, [`MOST_TIMES`] at most.
-    pub times: u8,
-    /// The flags below.
-    pub flags: u8,
-}
-
-/// The slot holds a part.
-pub(super) const LIVE: u8 = 1;
-/// The part has a vector with the turn before it.
-pub(super) const PAIR: u8 = 2;
-/// It ends with a question.
-pub(super) const ASKS: u8 = 4;
-/// It quotes a title.
-pub(super) const QUOTES: u8 = 8;
-
-impl Features {
-    /// Whether a flag is set.
-    pub(super) fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-}
-
 /// The parts of a large bank, ready for candidates.
 #[derive(Debug, Default)]
 pub(super) struct CandidateIndex {
     places: Vec<Option<Place>>,
-    features: Vec<Features>,
+    columns: Columns,
     free: Vec<Slot>,
     /// The first sentence row of each slot.
     first_row: Vec<u32>,
@@ -106,14 +66,14 @@ impl CandidateIndex {
         let at = slot as usize;
         if at == self.places.len() {
             self.places.push(None);
-            self.features.push(Features::NOTHING);
+            self.columns.push();
             self.first_row.push(NONE);
         }
         indexed.slot.set(slot);
         let own = indexed.unit.vectors_of(key.3);
         let (session, _) = self.sessions.enter(key.0);
         let speaker = self.enter_speaker(indexed.speaker);
-        self.features[at] = Features { before, after, session, speaker, ..Features::of(key, indexed) };
+        self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
         self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
         for sentence in own.sentences.chunks_exact(indexed.unit.width.max(1)) {
             let row = self.free_rows.pop().unwrap_or(self.row_slot.len() as u32);
@@ -129,7 +89,9 @@ impl CandidateIndex {
         if !own.pair.is_empty() {
             self.pairs.set(at, own.pair);
         }
-        self.link(before, after, slot, slot);
+        let (second_before, second_after) =
+            (self.columns.near_slot(before).before, self.columns.near_slot(after).after);
+        self.columns.link(&[second_before, before, slot, after, second_after]);
         self.change(Change::Insert, slot);
     }
 
@@ -138,8 +100,9 @@ impl CandidateIndex {
         let at = slot as usize;
         let Some(Place { key, indexed }) = self.places.get(at).cloned().flatten() else { return };
         self.change(Change::Delete, slot);
-        let Features { before, after, .. } = self.features[at];
-        self.link(before, after, after, before);
+        let Near { before, after, second_before, second_after } = self.columns.near_slot(slot);
+        self.columns.link(&[second_before, before, after, second_after]);
+        self.columns.unlink(slot);
         let own = indexed.unit.vectors_of(key.3);
         let mut row = std::mem::replace(&mut self.first_row[at], NONE);
         // Rows were put in front of one another.
@@ -155,7 +118,7 @@ impl CandidateIndex {
         }
         self.sessions.leave(key.0);
         self.leave_speaker(indexed.speaker);
-        self.features[at] = Features::NOTHING;
+        self.columns.set(slot, Features::default());
         self.places[at] = None;
         self.free.push(slot);
     }
@@ -171,8 +134,8 @@ impl CandidateIndex {
     }
 
     /// The features of every slot.
-    pub(super) fn features(&self) -> &[Features] {
-        &self.features
+    pub(super) fn columns(&self) -> &Columns {
+        &self.columns
     }
 
     /// The codes of the sentences, and the slot of each row.
@@ -222,17 +185,17 @@ impl CandidateIndex {
         let key = |slot: Slot| self.place(slot).map(|place| place.key);
         let mut parts: Vec<_> = (0..self.slots() as Slot)
             .filter_map(|slot| {
-                let (place, f) = (self.place(slot)?, &self.features[slot as usize]);
+                let (place, f, near) = (self.place(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
                 let codes = |codes: &Codes, row: u32| codes.code(row as usize);
                 let rows = std::iter::successors(Some(self.first_row[slot as usize]), |row| {
                     self.next_row.get(*row as usize).copied()
                 });
                 let sentences: Vec<_> =
                     rows.take_while(|row| *row != NONE).map(|row| codes(&self.sentences, row)).collect();
-                let pair = f.has(PAIR).then(|| codes(&self.pairs, slot));
+                let pair = (f.marks & PAIR != 0).then(|| codes(&self.pairs, slot));
                 let speaker = self.speaker_keys[f.speaker as usize];
-                let features = (f.window, f.month, f.length, f.names, f.times, f.flags);
-                Some((place.key, key(f.before), key(f.after), features, speaker, sentences, pair))
+                let features = (f.window, f.month, f.length, f.marks);
+                Some((place.key, near.all().map(key), features, speaker, sentences, pair))
             })
             .collect();
         parts.sort_by_key(|part| part.0);
@@ -241,23 +204,9 @@ impl CandidateIndex {
         (parts, named, self.stems.listed(key), self.window_words, self.sentences.scale(), self.pairs.scale())
     }
 
-    /// Makes `first` the part after `before`, and `last` the part before `after`.
-    fn link(&mut self, before: Slot, after: Slot, first: Slot, last: Slot) {
-        if let Some(features) = self.features.get_mut(before as usize) {
-            features.after = first;
-        }
-        if let Some(features) = self.features.get_mut(after as usize) {
-            features.before = last;
-        }
-    }
-
     /// Counts the windows around a part that is linked.
     fn change(&mut self, change: Change, slot: Slot) {
-        let step = |slot: Slot, back: bool| {
-            self.features.get(slot as usize).map_or(NONE, |f| if back { f.before } else { f.after })
-        };
-        let (b1, a1) = (step(slot, true), step(slot, false));
-        let (b2, a2) = (step(b1, true), step(a1, false));
+        let Near { before: b1, after: a1, second_before: b2, second_after: a2 } = self.columns.near_slot(slot);
         let bag = |slot: Slot| -> Option<&Bag> { Some(&self.places.get(slot as usize)?.as_ref()?.indexed.words) };
         let words = |slot: Slot| bag(slot).map_or(0, Bag::length);
         let Some(own) = bag(slot) else { return };
@@ -270,9 +219,8 @@ impl CandidateIndex {
             if bag(other).is_none() {
                 continue;
             }
-            let (before, after) = (step(other, true), step(other, false));
-            let around = [other, before, step(before, true), after, step(after, false)];
-            let stay = around.into_iter().filter(|near| *near != slot).filter_map(bag).collect();
+            let around = [other].into_iter().chain(self.columns.near_slot(other).all());
+            let stay = around.filter(|near| *near != slot).filter_map(bag).collect();
             other_windows.push(OtherWindow { stay, pushed_out: bag(out) });
             lengths.push((other, i64::from(own.length()) - i64::from(words(out))));
         }
@@ -281,11 +229,11 @@ impl CandidateIndex {
         let sign = if change == Change::Insert { 1 } else { -1 };
         let mut total = sign * i64::from(length);
         for (other, more) in lengths {
-            let features = &mut self.features[other as usize];
-            features.window = (i64::from(features.window) + sign * more) as u32;
+            let window = &mut self.columns.window_mut()[other as usize];
+            *window = (i64::from(*window) + sign * more) as u32;
             total += sign * more;
         }
-        self.features[slot as usize].window = length;
+        self.columns.window_mut()[slot as usize] = length;
         self.window_words = self.window_words.wrapping_add_signed(total);
     }
 
@@ -317,31 +265,18 @@ impl CandidateIndex {
 }
 
 impl Features {
-    const NOTHING: Self = Self {
-        before: NONE,
-        after: NONE,
-        window: 0,
-        speaker: 0,
-        session: 0,
-        month: 0,
-        length: 0,
-        names: 0,
-        times: 0,
-        flags: 0,
-    };
-
     fn of(key: PartKey, indexed: &IndexedPart) -> Self {
         let body = &indexed.unit.body.parts[key.3];
         let date = body.said_at.local().date();
         let pair = !indexed.unit.vectors_of(key.3).pair.is_empty();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = LIVE | flag(pair, PAIR) | flag(body.marks.asks, ASKS) | flag(body.marks.quotes, QUOTES);
+        let names = indexed.names.len().min(MOST_NAMES.into()) as u8;
         Self {
             month: month(date.year(), date.month()),
             length: indexed.words.length().min(255) as u8,
-            names: indexed.names.len().min(MOST_NAMES.into()) as u8,
-            times: body.marks.times.min(MOST_TIMES),
-            flags: LIVE | flag(pair, PAIR) | flag(body.marks.asks, ASKS) | flag(body.marks.quotes, QUOTES),
-            ..Self::NOTHING
+            marks: marks(flags, body.marks.times.min(MOST_TIMES), names),
+            ..Self::default()
         }
     }
 }

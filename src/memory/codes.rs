@@ -55,7 +55,9 @@ impl Codes {
     /// The sums of the rows of a block.
     pub(super) fn scan(&self, query: &CodeQuery, block: usize, sums: &mut [u16; BLOCK_ROWS]) {
         match self.blocks.get(block) {
-            Some(block) => query.table.scan(block, sums),
+            Some(of_block) => {
+                query.table.scan(of_block, self.blocks.get(block + 1).map_or(of_block, |next| next), sums)
+            }
             None => sums.fill(0),
         }
     }

@@ -14,7 +14,7 @@
 //! who speaks; the month; features of the words. Then a share of the neighbours' scores and of the
 //! session's best is added.
 
-use std::{cmp::Reverse, collections::BTreeMap, rc::Rc};
+use std::{cmp::Reverse, rc::Rc};
 
 use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
@@ -232,7 +232,8 @@ impl FamiliarityScan {
     fn collect_chosen(&mut self, index: &CandidateIndex, chosen: ChosenPart) -> Option<()> {
         let indexed = &index.place(chosen.slot)?.indexed;
         self.take(chosen.key, indexed, chosen.follows);
-        for name in &indexed.names {
+        // Only the names of what is scored are looked up.
+        for name in indexed.names.iter().filter(|_| chosen.context.is_none()) {
             if index.speakers_named(*name).any(|(_, [_, first])| first == *name) {
                 self.present.insert(*name);
             }
@@ -245,8 +246,7 @@ impl FamiliarityScan {
     }
 
     fn take(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, follows: bool) {
-        let place = self.asked.place();
-        let found = indexed.words.terms().filter_map(|(t, n)| Some((*place.get(&t)?, u32::from(n))));
+        let found = indexed.words.terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
         let run = self.parts.last().map_or(0, |before| before.run + u32::from(!follows));
         self.parts.push(Scored {
             key,
@@ -482,19 +482,24 @@ fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = us
 
 /// The window of a part: how often each word of the question occurs in it, and its length.
 fn window(parts: &[Scored], at: usize) -> Window {
-    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut counts: Vec<(usize, u32)> = Vec::new();
     let mut length = 0;
     let mut add = |part: &Scored, times: u32| {
         length += times * part.length;
         for (term, count) in &part.words {
-            *counts.entry(*term).or_default() += times * count;
+            // A window holds few words of a question.
+            match counts.iter_mut().find(|(other, _)| other == term) {
+                Some((_, of_term)) => *of_term += times * count,
+                None => counts.push((*term, times * count)),
+            }
         }
     };
     add(&parts[at], OWN_WORDS);
     for distance in 1..=WORD_REACH {
         side(parts, at, distance).for_each(|i| add(&parts[i], 1));
     }
-    (counts.into_iter().collect(), length)
+    counts.sort_unstable();
+    (counts, length)
 }
 
 /// A share of the better neighbour's score, at a distance of one turn and of two.

@@ -186,14 +186,17 @@ impl SignTable {
         f64::from(sum) * self.step + self.least
     }
 
-    /// The sums of the rows of a block, row by row.
-    pub(super) fn scan(&self, block: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
+    /// The sums of the rows of a block, row by row. The processor is told to fetch the block that is `next`.
+    pub(super) fn scan(&self, block: &[u8], next: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
         #[cfg(target_arch = "x86_64")]
-        if block.len() * 2 / BLOCK_ROWS * SIGNS == self.sums.len() && block.len().is_multiple_of(BLOCK_ROWS) {
+        if block.len() * 2 / BLOCK_ROWS * SIGNS == self.sums.len()
+            && block.len().is_multiple_of(BLOCK_ROWS)
+            && next.len() == block.len()
+        {
             if is_x86_feature_detected!("avx512bw") {
                 // SAFETY: the feature was detected; the block has whole columns of 64 bytes, and the table
                 // has 32 bytes for each.
-                return unsafe { wide::signs_avx512(&self.sums, block, sums) };
+                return unsafe { wide::signs_avx512(&self.sums, block, next, sums) };
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: as above.
@@ -315,12 +318,14 @@ mod wide {
     /// # Safety
     /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) unsafe fn signs_avx512(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
+    pub(super) unsafe fn signs_avx512(table: &[u8], block: &[u8], next: &[u8], sums: &mut [u16; 64]) {
         let four_bits = _mm512_set1_epi8(15);
         let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-        for (column, table) in block.chunks_exact(64).zip(table.chunks_exact(32)) {
-            // SAFETY: a column has 64 bytes, its table twice 16.
+        let columns = block.chunks_exact(64).zip(table.chunks_exact(32));
+        for ((column, table), next) in columns.zip(next.chunks_exact(64)) {
+            // SAFETY: a column has 64 bytes, its table twice 16; a prefetch reads nothing.
             let (codes, first, second) = unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(next.as_ptr().cast());
                 (
                     _mm512_loadu_si512(column.as_ptr().cast()),
                     _mm_loadu_si128(table.as_ptr().cast()),
@@ -471,7 +476,7 @@ mod tests {
         for width in [32, 64, 384, 1024, 3072] {
             let (table, block) = coded(width);
             let (mut sums, mut expected) = ([0; BLOCK_ROWS], [0; BLOCK_ROWS]);
-            table.scan(&block, &mut sums);
+            table.scan(&block, &block, &mut sums);
             table.scan_reference(&block, &mut expected);
             assert_eq!(sums, expected, "{width}");
             let (queries, rows) = vectors(width, 1, BLOCK_ROWS);

@@ -10,7 +10,7 @@
 //! says, in slices of `work`. `dataflow` wires the operators: `bank_index` owns the indexes of each bank
 //! in `banks` (`semantic` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
 //! words, `familiarity` scores `parts`, each an `indexed_part`, by what is `asked`; in a large bank only those that `rough` chooses
-//! from a `candidate_index` of `codes`, `stem_postings` and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
+//! from a `candidate_index` of `part_columns`, `codes`, `stem_postings` and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
 //! with `lookup`, `census` counts. `live` holds units, `score` compares them, `kernel` multiplies vectors.
 
 mod api;
@@ -34,6 +34,7 @@ mod live;
 mod load;
 mod lookup;
 mod neighbourhood;
+mod part_columns;
 mod parts;
 mod postings;
 mod rough;

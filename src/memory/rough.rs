@@ -11,10 +11,11 @@ use super::{
     api::FamiliarityProbe,
     asked::{AskedWords, Speakers, Topics},
     bm25,
-    candidate_index::{ASKS, CandidateIndex, Features, LIVE, OWN_WORDS, PAIR, QUOTES, month},
+    candidate_index::{CandidateIndex, OWN_WORDS, month},
     codes::CodeQuery,
     indexed_part::{NONE, PartKey, Slot},
     kernel::BLOCK_ROWS,
+    part_columns::{ASKS, LIVE, PAIR, QUOTES, names, times},
     words::TermKey,
     work::{Allowance, COUNTED_POSTING, ROUGH_PART, SCANNED_BLOCK},
 };
@@ -25,14 +26,16 @@ const OF_A_CHANNEL: usize = 64;
 /// Most postings that are counted for the question's words, and as many for synonyms. The rarest words
 /// come first; those that no longer fit add nothing to the rough score.
 const MOST_POSTINGS: usize = 30_000;
+/// A part and the parts around it whose windows hold its words.
+const WINDOWS: usize = 5;
+/// Windows of fewer words have their damping in a table.
+const DAMPED_WORDS: u32 = 512;
 /// Slots of a step.
 const SLOTS_AT_ONCE: usize = 2_048;
 /// Blocks of codes of a step.
 const BLOCKS_AT_ONCE: usize = 32;
 /// Parts of a session whose mean is the score of the session.
 const SESSION_BEST: usize = 3;
-/// How far around a candidate parts are read.
-const CONTEXT: usize = 2;
 
 /// A part that the full score reads.
 #[derive(Debug, Clone, Copy)]
@@ -69,10 +72,13 @@ pub(super) struct RoughScan {
     terms: Vec<(TermKey, bool, f64)>,
     /// Postings that were counted in this step.
     counted: usize,
-    counts: Vec<u32>,
+    /// The windows that hold the term, and for their slots how often.
     touched: Vec<Slot>,
+    counts: Vec<u32>,
     /// What the words add, by slot.
     words: Vec<f32>,
+    /// How much a window is damped, by its words.
+    damping: Vec<f64>,
     /// The greatest BM25 of the question's own words.
     most: f32,
     /// Sums of codes, by slot.
@@ -82,7 +88,10 @@ pub(super) struct RoughScan {
     queries: Option<Queries>,
     /// The share of each speaker.
     speakers: Vec<f32>,
+    /// What each number of words adds.
     lengths: Vec<f32>,
+    /// What each byte of marks adds.
+    marks: Vec<f32>,
     own: Vec<f32>,
     smooth: Vec<f32>,
     /// The best parts of each session.
@@ -251,7 +260,15 @@ impl RoughScan {
         for (number, keys) in asked.speakers.names().iter().flat_map(|name| index.speakers_named(*name)) {
             self.speakers[number as usize] = asked.speakers.share(keys) as f32;
         }
-        self.lengths = (0..256).map(|words| f64::from(1 + words).ln() as f32).collect();
+        self.lengths = (0..256).map(|words| (weights.length * f64::from(1 + words).ln()) as f32).collect();
+        self.damping = (0..DAMPED_WORDS).map(|words| asked.words.damping(words)).collect();
+        let for_times = if asked.probe.asks_time { weights.times_asked } else { weights.times };
+        let of_marks = |marks: u8| {
+            let flag = |flag: u8| f64::from(u8::from(marks & flag != 0));
+            for_times * f64::from(times(marks)) + weights.names * f64::from(names(marks)) - weights.asks * flag(ASKS)
+                + weights.quotes * flag(QUOTES)
+        };
+        self.marks = (0..=u8::MAX).map(|marks| of_marks(marks) as f32).collect();
     }
 
     /// Adds the gains of one term to the windows that hold it; returns how many postings it has.
@@ -265,35 +282,35 @@ impl RoughScan {
             return 0;
         }
         self.counted += postings;
-        let features = index.features();
+        let columns = index.columns();
+        // One place more, where a slot that is there already is written to no end.
+        self.touched.resize(self.touched.len().max(WINDOWS * postings + 1), NONE);
+        let mut touched = 0;
         for (slot, count) in &stem.parts {
             let count = u32::from(*count);
-            let mut add = |slot: Slot, times: u32| {
-                let Some(of_slot) = self.counts.get_mut(slot as usize) else { return NONE };
-                if *of_slot == 0 {
-                    self.touched.push(slot);
+            let near = columns.near_slot(*slot);
+            let mut add = |slot: Slot, count: u32| {
+                if let Some(of_slot) = self.counts.get_mut(slot as usize) {
+                    self.touched[touched] = slot;
+                    touched += usize::from(*of_slot == 0);
+                    *of_slot += count;
                 }
-                *of_slot += times * count;
-                slot
             };
-            let step = |slot: Slot, back: bool| {
-                features.get(slot as usize).map_or(NONE, |f| if back { f.before } else { f.after })
-            };
-            add(*slot, OWN_WORDS);
-            for back in [true, false] {
-                let near = add(step(*slot, back), 1);
-                add(step(near, back), 1);
-            }
+            add(*slot, OWN_WORDS * count);
+            near.all().into_iter().for_each(|slot| add(slot, count));
         }
         let weight = if self.step == Step::Words {
             1.0
         } else {
             asked.probe.weights.synonyms / f64::from(if self.most > 0.0 { self.most } else { 1.0 })
         };
-        for slot in self.touched.drain(..) {
-            let at = slot as usize;
+        let window = columns.window();
+        for slot in &self.touched[..touched] {
+            let at = *slot as usize;
             let count = std::mem::take(&mut self.counts[at]);
-            let damping = asked.words.damping(features[at].window);
+            let length = window[at];
+            let damping = self.damping.get(length as usize).copied();
+            let damping = damping.unwrap_or_else(|| asked.words.damping(length));
             self.words[at] += (weight * bm25::gain(worth, f64::from(count), damping)) as f32;
         }
         postings
@@ -349,11 +366,10 @@ impl RoughScan {
 
     fn own(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: std::ops::Range<usize>) {
         let (Some(queries), Some(channels)) = (&self.queries, &mut self.best) else { return };
-        let (w, features) = (&asked.probe.weights, index.features());
+        let (w, columns) = (&asked.probe.weights, index.columns());
         let [meaning, pair, trio, own_pair] = [w.meaning, w.pair, w.trio, w.own_pair].map(|weight| weight as f32);
-        let [speaker, reply, month_weight, asks] = [w.speaker, w.reply, w.month, w.asks].map(|weight| weight as f32);
-        let [opener, quotes, names, length] = [w.opener, w.quotes, w.names, w.length].map(|weight| weight as f32);
-        let times = if asked.probe.asks_time { w.times_asked } else { w.times } as f32;
+        let [speaker, reply, month_weight, opener] =
+            [w.speaker, w.reply, w.month, w.opener].map(|weight| weight as f32);
         let said_in = |at: i32| {
             let named = |(year, named): &(Option<i16>, i8)| match year {
                 Some(year) => at == month(*year, *named),
@@ -361,71 +377,67 @@ impl RoughScan {
             };
             asked.probe.months.iter().any(named)
         };
+        let names_month = !asked.probe.months.is_empty();
+        let marks_of = columns.marks();
         for at in slots {
-            let f: &Features = &features[at];
-            if !f.has(LIVE) {
+            let marks = marks_of[at];
+            if marks & LIVE == 0 {
                 continue;
             }
+            let near = columns.near()[at];
             let sentence = queries.sentences.cosine(self.meaning[at]);
-            let pair_of = |at: usize, f: &Features| {
-                if f.has(PAIR) {
-                    queries.pairs.cosine(self.pair[at])
-                } else {
-                    queries.sentences.cosine(self.meaning[at])
-                }
+            let own = if marks & PAIR != 0 { queries.pairs.cosine(self.pair[at]) } else { sentence };
+            let after = near.after as usize;
+            let after = match marks_of.get(after) {
+                Some(marks) if marks & PAIR != 0 => queries.pairs.cosine(self.pair[after]),
+                Some(_) => queries.sentences.cosine(self.meaning[after]),
+                None => own,
             };
-            let own = pair_of(at, f);
-            let after = features.get(f.after as usize).map_or(own, |after| pair_of(f.after as usize, after));
-            let mut score = meaning * sentence + pair * own + trio * (own + after) / 2.0 + self.words[at];
+            let words = self.words[at];
+            let mut score = meaning * sentence + pair * own + trio * (own + after) / 2.0 + words;
             if let Some(query) = &queries.first_person {
-                score += own_pair * if f.has(PAIR) { query.cosine(self.first_person[at]) } else { sentence };
+                score += own_pair * if marks & PAIR != 0 { query.cosine(self.first_person[at]) } else { sentence };
             }
-            let before = features.get(f.before as usize);
-            let replies = before.is_some_and(|before| before.has(ASKS));
-            score += self.speakers[f.speaker as usize] * (speaker + if replies { reply } else { 0.0 });
-            if !asked.probe.months.is_empty() && said_in(f.month) {
+            // The part before it, or nothing, which asks nothing.
+            let before = marks_of.get(near.before as usize).copied().unwrap_or_default();
+            let replies = if before & ASKS != 0 { reply } else { 0.0 };
+            score += self.speakers[columns.speaker()[at] as usize] * (speaker + replies);
+            if names_month && said_in(columns.month()[at]) {
                 score += month_weight;
             }
-            score += times * f32::from(f.times) + names * f32::from(f.names);
-            score += length * self.lengths[usize::from(f.length)];
-            for (set, weight) in [(f.has(ASKS), -asks), (f.has(QUOTES), quotes), (before.is_none(), opener)] {
-                if set {
-                    score += weight;
-                }
+            score += self.marks[usize::from(marks)] + self.lengths[usize::from(columns.length()[at])];
+            if near.before == NONE {
+                score += opener;
             }
             self.own[at] = score;
             channels.meaning.add(sentence, at as Slot);
             channels.pair.add(own, at as Slot);
-            if self.words[at] > 0.0 {
-                channels.words.add(self.words[at], at as Slot);
+            if words > 0.0 {
+                channels.words.add(words, at as Slot);
             }
         }
     }
 
     fn around(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: std::ops::Range<usize>) {
-        let features = index.features();
+        let columns = index.columns();
         let shares = [asked.probe.weights.next_turn as f32, asked.probe.weights.second_turn as f32];
         for at in slots {
-            let f = &features[at];
-            if !f.has(LIVE) {
+            if columns.marks()[at] & LIVE == 0 {
                 continue;
             }
-            let mut score = self.own[at];
-            let (mut before, mut after) = (f.before, f.after);
-            for share in shares {
-                let of = |slot: Slot| self.own.get(slot as usize).copied();
-                let best = match (of(before), of(after)) {
-                    (Some(one), Some(other)) => one.max(other),
-                    (one, other) => one.or(other).unwrap_or(0.0),
-                };
-                score += share * best;
-                before = features.get(before as usize).map_or(NONE, |f| f.before);
-                after = features.get(after as usize).map_or(NONE, |f| f.after);
-            }
+            let near = columns.near()[at];
+            let of = |slot: Slot| self.own.get(slot as usize).copied().unwrap_or(f32::MIN);
+            let best = |one: Slot, other: Slot| {
+                let best = of(one).max(of(other));
+                if best > f32::MIN { best } else { 0.0 }
+            };
+            let score = self.own[at]
+                + shares[0] * best(near.before, near.after)
+                + shares[1] * best(near.second_before, near.second_after);
             self.smooth[at] = score;
-            let best = &mut self.sessions[f.session as usize];
-            let place = best.partition_point(|(other, _)| *other >= score);
-            if place < SESSION_BEST {
+            let best = &mut self.sessions[columns.session()[at] as usize];
+            if best[SESSION_BEST - 1].0 < score {
+                let place = best.partition_point(|(other, _)| *other >= score);
                 best[place..].rotate_right(1);
                 best[place] = (score, at as Slot);
             }
@@ -434,9 +446,10 @@ impl RoughScan {
 
     fn rank(&mut self, index: &CandidateIndex, slots: std::ops::Range<usize>) {
         let Some(channels) = &mut self.best else { return };
-        for (at, f) in slots.clone().zip(&index.features()[slots]) {
-            if f.has(LIVE) {
-                channels.all.add(self.smooth[at] + self.session_shares[f.session as usize], at as Slot);
+        let (marks, session) = (index.columns().marks(), index.columns().session());
+        for at in slots {
+            if marks[at] & LIVE != 0 {
+                channels.all.add(self.smooth[at] + self.session_shares[session[at] as usize], at as Slot);
             }
         }
     }
@@ -474,17 +487,10 @@ impl RoughScan {
         let mut context = vec![false; index.slots()];
         let mut around: Vec<Slot> = Vec::new();
         for slot in &chosen {
-            for back in [true, false] {
-                let mut near = *slot;
-                for _ in 0..CONTEXT {
-                    let of = index.features().get(near as usize);
-                    near = of.map_or(NONE, |f| if back { f.before } else { f.after });
-                    if near == NONE {
-                        break;
-                    }
-                    if !self.chosen[near as usize] && !std::mem::replace(&mut context[near as usize], true) {
-                        around.push(near);
-                    }
+            for near in index.columns().near_slot(*slot).all() {
+                let is_new = near != NONE && !self.chosen[near as usize];
+                if is_new && !std::mem::replace(&mut context[near as usize], true) {
+                    around.push(near);
                 }
             }
         }
@@ -495,7 +501,7 @@ impl RoughScan {
         parts.extend(of_context);
         parts.sort_unstable_by_key(|part| part.key);
         for at in 1..parts.len() {
-            let before = index.features()[parts[at].slot as usize].before;
+            let before = index.columns().near_slot(parts[at].slot).before;
             parts[at].follows = before == parts[at - 1].slot;
         }
         parts
