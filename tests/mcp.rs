@@ -149,7 +149,9 @@ fn each_tool_over_http_asks_for_a_token_with_the_right_in_the_bank() {
         let (status, answer) = send(token, "tools/call", json!({"name": name, "arguments": arguments}));
         (status, answer["result"]["isError"].as_bool(), answer.to_string())
     };
-    let turns = json!({"turns": [{"speaker": "Ann", "text": "The red kayak is in the boathouse", "turn": "1"}]});
+    // The second one stays, so that the bank holds something at the end.
+    let turns = json!({"turns": [{"speaker": "Ann", "text": "The red kayak is in the boathouse", "turn": "1"},
+        {"speaker": "Bo", "text": "The ferry leaves at noon", "turn": "2"}]});
     let ask = json!({"question": "Where is the red kayak?"});
     // In this order each succeeds with every right.
     let tools = [
