@@ -174,6 +174,8 @@ fn the_figures_follow_their_schema_and_count_every_question_once() {
             "planned-recollection",
             "second-round",
             "longer-first-hop",
+            "greeted-names",
+            "named-days",
             "open-windows",
             "open-windows-unrecorded"
         ]

@@ -55,8 +55,8 @@ pub(crate) struct Eval {
     #[arg(long, alias = "rivals")]
     baselines: bool,
     /// Score without these parts, one at a time: structural-cues, graph-expansion, planned-recollection,
-    /// second-round, longer-first-hop, open-windows, model-edges (asks the model of [llm]), or all
-    /// (with model-edges only where [llm] names a model).
+    /// second-round, longer-first-hop, greeted-names, named-days, open-windows, model-edges (asks
+    /// the model of [llm]), or all (with model-edges only where [llm] names a model).
     #[arg(long, value_delimiter = ',')]
     ablate: Vec<String>,
     /// Compare ways to make vectors of a turn, at full precision and in 8 bits: recall and the time

@@ -9,26 +9,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FamiliaritySettings {
-    /// Weights for a question that one part can answer. A larger weight makes its term count more.
-    pub single: FamiliarityWeights,
-    /// Weights for a question whose answer is gathered from several parts: lists, counts, what two
-    /// have in common, what would or might be.
-    pub gathered: FamiliarityWeights,
+    /// Weights of the terms. A larger weight makes its term count more.
+    pub weights: FamiliarityWeights,
     /// Subtracted from a synonym's cosine before it weighs. A larger value uses fewer synonyms.
     #[schemars(range(min = -1, max = 1))]
     pub synonym_base: f64,
-    /// The zero of the scale on which parts are compared: the part that this share of the bank's parts
-    /// lies above. 0.5 is the median. A larger value puts the zero lower, so that what a bank is mostly
-    /// about does not raise it.
+    /// The zero of the scale on which parts are compared: the part that this share of the compared text
+    /// lies above, the thousandth at the latest. A larger value puts the zero lower, so that what a bank
+    /// is mostly about does not raise it.
     #[schemars(range(min = 0, max = 1))]
     pub zero: f64,
-    /// Only this many of the bank's best parts set the scale, so that irrelevant turns do not lower the
-    /// cutoff.
-    #[schemars(range(min = 2, max = 1_000_000))]
-    pub scale_parts: usize,
-    /// In a bank of `memory.candidates_from_parts` parts or more, how many parts get the full score, at
-    /// least `scale_parts`. A larger value finds more and takes longer. 0 gives every part of every bank
-    /// the full score.
+    /// Only the bank's best parts of this many estimated tokens are compared, so that irrelevant turns do
+    /// not lower the cutoff, and chats of short and of long messages have the same scale.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub scale_tokens: usize,
+    /// Whether a name by which a speaker is greeted, in sessions of two, counts as the speaker's.
+    pub greeted_names: bool,
+    /// In a bank of `memory.candidates_from_parts` parts or more, how many parts get the full score. A
+    /// larger value finds more and takes longer; fewer than 1,000 may raise the zero of the scale. 0 gives
+    /// every part of every bank the full score.
     #[schemars(range(max = 1_000_000))]
     pub candidates: usize,
     /// In such a bank, how many of the best units' edges lead to further candidates.
@@ -50,7 +49,7 @@ pub struct FamiliarityWeights {
     #[schemars(range(min = 0, max = 1_000))]
     pub trio: f64,
     /// Weight of the same as `pair`, for the question in the first person, as the person asked about
-    /// would put it ("I").
+    /// would put it ("I"). Only for a question whose answer is gathered from several parts.
     #[schemars(range(min = 0, max = 1_000))]
     pub own_pair: f64,
     /// Weight of BM25 of the question's words in the part and the turns around it, divided by the bank's
@@ -60,18 +59,15 @@ pub struct FamiliarityWeights {
     /// Weight of BM25 of their synonyms there, divided by the bank's best BM25 of the words.
     #[schemars(range(min = 0, max = 1_000))]
     pub synonyms: f64,
-    /// Weight of the share of the question's words, by rarity, that are in the part itself.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub own_words: f64,
     /// Weight when a person whom the question names speaks.
     #[schemars(range(min = 0, max = 1_000))]
     pub speaker: f64,
-    /// Added to `speaker` when the turn before asks a question.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub reply: f64,
     /// Weight when the part was said in a month that the question names.
     #[schemars(range(min = 0, max = 1_000))]
     pub month: f64,
+    /// Weight when the part was said on a day that the question names; less on the two days after it.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub day: f64,
     /// Weight of each expression of time in the part, two at most.
     #[schemars(range(min = 0, max = 1_000))]
     pub times: f64,
@@ -81,19 +77,10 @@ pub struct FamiliarityWeights {
     /// Subtracted when the part ends with a question.
     #[schemars(range(min = 0, max = 1_000))]
     pub asks: f64,
-    /// Weight when the part opens its session.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub opener: f64,
-    /// Weight when the part quotes a title.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub quotes: f64,
     /// Weight of each name in the part (person, place, title, brand), three at most. Names of the
     /// bank's speakers do not count.
     #[schemars(range(min = 0, max = 1_000))]
     pub names: f64,
-    /// Weight of the logarithm of one more than the part's number of words.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub length: f64,
     /// Share of the score of the better neighbour at a distance of one turn.
     #[schemars(range(min = 0, max = 1_000))]
     pub next_turn: f64,

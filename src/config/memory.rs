@@ -54,6 +54,10 @@ pub struct MemorySettings {
     /// it. A part is a turn's share of a unit. A smaller value takes more memory for the sake of speed.
     #[schemars(range(min = 1))]
     pub candidates_from_parts: usize,
+    /// The words around a part count with it: those of two turns on either side, and of more turns
+    /// while fewer words than this lie between. A larger value looks further in chats of short messages.
+    #[schemars(range(min = 0, max = 250))]
+    pub window_words: u32,
 }
 
 impl MemorySettings {

@@ -225,7 +225,7 @@ fn unit(key: &str) -> &'static str {
         "minute" => "tokens per minute",
         "tokens" => "tokens",
         "turns" | "overlap" => "turns",
-        "words" if key.contains('_') && key != "own_words" => "words",
+        "words" if key.contains('_') => "words",
         "parts" => "parts",
         "edges" if key.contains('_') => "edges",
         "price" => "currency per million tokens",

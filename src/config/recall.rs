@@ -22,10 +22,14 @@ pub enum FirstHop {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopSettings {
-    /// Least familiarity of a part that is quoted, on the scale from `recall.familiarity.zero` (0) to
-    /// the bank's best part (1). A larger value quotes less.
+    /// Least familiarity of a part that is quoted after 1,000 estimated tokens, on the scale from
+    /// `recall.familiarity.zero` (0) to the bank's best part (1). A larger value quotes less.
     #[schemars(range(min = -1, max = 1))]
     pub share: f64,
+    /// Added to `share` whenever the tokens quoted so far have doubled, from 1,000 on, and subtracted
+    /// whenever they were half of that. A larger value brings long and short answers nearer together.
+    #[schemars(range(min = 0, max = 1))]
+    pub doubling: f64,
     /// Added to `share` for a question about a time.
     #[schemars(range(min = -1, max = 1))]
     pub time_offset: f64,
@@ -74,8 +78,8 @@ pub struct RecallSettings {
     pub semantic_support: usize,
     /// Most units that a round adds along structural edges.
     pub structural_support: usize,
-    /// Least familiarity of a unit that a round adds, with `first_hop = "channels"`, on the scale from
-    /// `recall.familiarity.zero` (0) to the bank's best part (1). A larger value adds less.
+    /// Least familiarity of a unit that a round adds, with `first_hop = "channels"`, on the scale of
+    /// `recall.stop.share`. A larger value adds less.
     #[schemars(range(min = -1, max = 1))]
     pub support_floor: f64,
     /// With `first_hop = "familiarity"`, how far below the cutoff of `[recall.stop]` a unit may lie when

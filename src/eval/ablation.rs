@@ -17,6 +17,10 @@ pub enum Ablation {
     SecondRound,
     /// No round after the first hop, which is widened until it costs the same tokens.
     LongerFirstHop,
+    /// A speaker has no name but its own.
+    GreetedNames,
+    /// A day that the question names counts as its month alone.
+    NamedDays,
     /// The language model decides the edges, one request a unit.
     ModelEdges,
     /// A dialogue that is still going on: no window is closed. Measured with the records of
@@ -26,12 +30,14 @@ pub enum Ablation {
 
 impl Ablation {
     /// Every ablation.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::StructuralCues,
         Self::GraphExpansion,
         Self::PlannedRecollection,
         Self::SecondRound,
         Self::LongerFirstHop,
+        Self::GreetedNames,
+        Self::NamedDays,
         Self::ModelEdges,
         Self::OpenWindows,
     ];
@@ -51,6 +57,8 @@ impl Ablation {
             Self::PlannedRecollection => "planned-recollection",
             Self::SecondRound => "second-round",
             Self::LongerFirstHop => "longer-first-hop",
+            Self::GreetedNames => "greeted-names",
+            Self::NamedDays => "named-days",
             Self::ModelEdges => "model-edges",
             Self::OpenWindows => "open-windows",
         }
@@ -66,6 +74,8 @@ impl Ablation {
             }
             Self::SecondRound => "without the second round: the first hop alone",
             Self::LongerFirstHop => "no round, and a first hop that is wide enough to cost the same tokens",
+            Self::GreetedNames => "without the names by which speakers are greeted",
+            Self::NamedDays => "without the days that a question names: their months alone count",
             Self::ModelEdges => "edges decided by the language model instead of thresholds",
             Self::OpenWindows => "a dialogue that is still going on: no window is closed",
         }
@@ -93,6 +103,8 @@ impl Ablation {
             }
             Self::PlannedRecollection => recall.planned = false,
             Self::SecondRound | Self::LongerFirstHop => recall.rounds = 0,
+            Self::GreetedNames => recall.familiarity.greeted_names = false,
+            Self::NamedDays => recall.familiarity.weights.day = 0.0,
             Self::ModelEdges | Self::OpenWindows => {}
         }
         changed

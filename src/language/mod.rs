@@ -5,6 +5,7 @@
 //! What the text does not state is left out, never guessed.
 
 pub mod calendar;
+pub mod greetings;
 pub mod grounding;
 pub mod months;
 mod name_runs;

@@ -77,6 +77,30 @@ pub struct PartBody {
     pub marks: Marks,
 }
 
+/// Bytes of English dialogue in a token of the o200k vocabulary, about.
+const BYTES_A_TOKEN: f64 = 4.2;
+/// Tokens of a line besides its words and its speaker.
+const LINE_TOKENS: f64 = 2.0;
+
+impl PartBody {
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.speaker.len() + self.text.len()) as u64
+    }
+
+    /// The tokens that quoting it costs, estimated from its length.
+    #[must_use]
+    pub fn estimated_tokens(&self) -> f64 {
+        estimated_tokens(1, self.bytes())
+    }
+}
+
+/// The tokens that quoting so many parts costs, of so many bytes together. Bytes are added as integers,
+/// so the order of the parts changes no digit.
+pub(super) fn estimated_tokens(parts: usize, bytes: u64) -> f64 {
+    LINE_TOKENS * parts as f64 + bytes as f64 / BYTES_A_TOKEN
+}
+
 impl From<&Part> for PartBody {
     fn from(p: &Part) -> Self {
         Self {
@@ -148,14 +172,19 @@ pub struct FamiliarityProbe {
     pub asks_time: bool,
     /// Months that it names, with their year where it names one.
     pub months: Vec<(Option<i16>, i8)>,
+    /// Days that it names, first and last, as days since 1970-01-01.
+    pub days: Vec<(i64, i64)>,
     /// What each term weighs.
     pub weights: FamiliarityWeights,
-    /// The zero of the scale is the score of the part that this share of the parts lies above.
+    /// Whether names by which speakers are greeted count as theirs.
+    pub greeted_names: bool,
+    /// The zero of the scale is the score of the part that this share of the compared text lies above,
+    /// the thousandth at the latest.
     pub zero: f64,
-    /// Only this many of the best parts set the scale.
-    pub scale_parts: usize,
-    /// In a bank with a candidate index, how many parts get the full score, at least `scale_parts`. 0
-    /// scores every part of every bank.
+    /// Only the best parts of this many estimated tokens are compared.
+    pub scale_tokens: usize,
+    /// In a bank with a candidate index, how many parts get the full score. 0 scores every part of every
+    /// bank.
     pub candidates: usize,
     /// How many of the best units' edges lead to further candidates.
     pub linked_units: usize,
@@ -168,7 +197,7 @@ pub struct FamiliarityProbe {
 pub struct FamiliarParts {
     /// The best parts, best first.
     pub best: Vec<FamiliarPart>,
-    /// The zero of the scale: most of the compared parts score higher.
+    /// The zero of the scale: the bank's background.
     pub zero: f64,
     /// Number of parts in the bank.
     pub parts_total: usize,

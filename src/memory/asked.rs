@@ -1,7 +1,7 @@
 //! What a question asks for, beside its vectors: words and their synonyms, topics, people.
 //!
-//! In: a familiarity probe, and the counts of its bank. Out: for a part its BM25, its share of the
-//! topics, and the share of its speaker. Counts come part by part in a pass over the whole bank, or all
+//! In: a familiarity probe, and the counts of its bank. Out: for a part its BM25, the share of the topics
+//! that it holds, the share of its speaker, and how near it is to a named day. Counts come part by part in a pass over the whole bank, or all
 //! at once from the candidate index; both give the same.
 
 use std::{
@@ -25,6 +25,8 @@ const LOG_DIGITS: f64 = 1_048_576.0;
 const MOST_SYNONYMS: usize = 12;
 /// Words of 64 bits that tell most terms from those of a question.
 const SIEVE_WORDS: usize = 16;
+/// Days from a named one on in which what happened on it is told.
+const TELLING_DAYS: i64 = 3;
 /// Shares of the person who acts and of the other named ones, where several are named.
 const SUBJECT: f64 = 0.75;
 const OTHERS: f64 = 0.25;
@@ -209,26 +211,13 @@ impl Topics {
         self.sum = self.terms.iter().map(|(_, _, rarity)| rarity).sum();
     }
 
-    /// The share of each, by rarity.
-    pub(super) fn shares(&self) -> impl Iterator<Item = (TermKey, f64)> {
-        self.terms.iter().map(|(term, _, rarity)| (*term, rarity / self.sum))
-    }
-
-    /// Adds the share of the question's words, by rarity, that are in the part itself; returns the share
-    /// of all topics.
-    pub(super) fn share(
-        &self,
-        probe: &FamiliarityProbe,
-        holds: impl Fn(TermKey) -> bool,
-        terms: &mut FamiliarityTerms,
-    ) -> f64 {
+    /// The share of the topics, by rarity, that are in the part itself.
+    pub(super) fn share(&self, holds: impl Fn(TermKey) -> bool) -> f64 {
         if self.sum <= 0.0 {
             return 0.0;
         }
         let present = self.terms.iter().filter(|(term, ..)| holds(*term));
-        let present = present.map(|(_, _, rarity)| rarity).sum::<f64>();
-        terms.words += probe.weights.own_words * present / self.sum;
-        present / (self.sum + self.unknown)
+        present.map(|(_, _, rarity)| rarity).sum::<f64>() / (self.sum + self.unknown)
     }
 }
 
@@ -249,6 +238,16 @@ impl Speakers {
         let names = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
         let subject = probe.subject.as_ref().map(|n| hash64(n.as_bytes()));
         Self { names, subject, named: NameSet::default(), acts: false }
+    }
+
+    /// Takes those whom a name of the question means, where no speaker has the name.
+    pub(super) fn learn(&mut self, meanings: Vec<(NameKey, NameKey)>, present: impl Fn(NameKey) -> bool) {
+        for (name, speaker) in meanings.into_iter().filter(|(name, _)| !present(*name)) {
+            self.names.push(speaker);
+            if self.subject == Some(name) {
+                self.subject = Some(speaker);
+            }
+        }
     }
 
     fn is_named(&self, speaker: [NameKey; 2]) -> bool {
@@ -297,6 +296,12 @@ impl Speakers {
 /// Which word of the sieve has the bit of a term.
 fn sieve_word(term: TermKey) -> usize {
     (term >> 6) as usize % SIEVE_WORDS
+}
+
+/// How near after a named day something was said: 1 on the day, 0 from the third day after it on.
+pub(super) fn told(days: &[(i64, i64)], said: i64) -> f64 {
+    let after = days.iter().filter(|(first, _)| said >= *first).map(|(_, last)| (said - last).max(0));
+    after.min().map_or(0.0, |after| (TELLING_DAYS - after).max(0) as f64 / TELLING_DAYS as f64)
 }
 
 /// A logarithm with 20 binary digits after the point.

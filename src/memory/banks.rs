@@ -120,7 +120,7 @@ impl Banks {
                 ),
                 cue: CueIndex::new(self.settings.cue_neighbours, self.settings.structural_edges),
                 lexical: None,
-                parts: Parts::new(self.settings.candidates_from_parts),
+                parts: Parts::new(self.settings.candidates_from_parts, self.settings.window_words),
                 restoring: false,
             });
             of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));

@@ -10,13 +10,18 @@ use std::{collections::HashMap, hash::BuildHasherDefault, rc::Rc};
 use super::{
     codes::Codes,
     dense_ids::DenseIds,
+    greetings::GreetingPostings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::IdHasher,
-    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, QUOTES, marks},
+    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, marks},
     score::NameKey,
     stem_postings::{Change, OtherWindow, StemPostings},
+    word_window::WordWindow,
     words::Bag,
 };
+use crate::model::EventTime;
+
+const DAY_MS: i64 = 86_400_000;
 
 /// How often the words of a part itself count in its window.
 pub(super) const OWN_WORDS: u32 = 2;
@@ -37,6 +42,8 @@ pub(super) struct Place {
 /// The parts of a large bank, ready for candidates.
 #[derive(Debug, Default)]
 pub(super) struct CandidateIndex {
+    /// While fewer words lie between, a part counts with another.
+    reach_words: u32,
     places: Vec<Option<Place>>,
     columns: Columns,
     free: Vec<Slot>,
@@ -57,9 +64,15 @@ pub(super) struct CandidateIndex {
     speaker_keys: Vec<[NameKey; 2]>,
     /// The numbers of the speakers with this name or first word of it.
     named: HashMap<NameKey, Vec<u32>, BuildHasherDefault<IdHasher>>,
+    greetings: GreetingPostings,
 }
 
 impl CandidateIndex {
+    /// No part. A part counts with another while fewer than `window_words` words lie between.
+    pub(super) fn new(window_words: u32) -> Self {
+        Self { reach_words: window_words, ..Self::default() }
+    }
+
     /// Adds a part between two others of its session.
     pub(super) fn insert(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, before: Slot, after: Slot) {
         let slot = self.free.pop().unwrap_or(self.places.len() as Slot);
@@ -73,6 +86,7 @@ impl CandidateIndex {
         let own = indexed.unit.vectors_of(key.3);
         let (session, _) = self.sessions.enter(key.0);
         let speaker = self.enter_speaker(indexed.speaker);
+        self.greetings.insert(key.0, indexed.speaker[0], indexed.greeted);
         self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
         self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
         for sentence in own.sentences.chunks_exact(indexed.unit.width.max(1)) {
@@ -118,6 +132,7 @@ impl CandidateIndex {
         }
         self.sessions.leave(key.0);
         self.leave_speaker(indexed.speaker);
+        self.greetings.delete(key.0, indexed.speaker[0], indexed.greeted);
         self.columns.set(slot, Features::default());
         self.places[at] = None;
         self.free.push(slot);
@@ -179,6 +194,34 @@ impl CandidateIndex {
         numbers.iter().map(|number| (*number, self.speaker_keys[*number as usize]))
     }
 
+    /// The greetings.
+    pub(super) fn greetings(&self) -> &GreetingPostings {
+        &self.greetings
+    }
+
+    /// The parts on one side of a part whose words count with it, from the nearest on.
+    pub(super) fn side(&self, of: Slot, back: bool) -> impl Iterator<Item = Slot> {
+        self.side_without(of, back, NONE)
+    }
+
+    /// The same as if another part were not there.
+    fn side_without(&self, of: Slot, back: bool, without: Slot) -> impl Iterator<Item = Slot> {
+        let step = move |slot: Slot| {
+            let near = self.columns.near_slot(slot);
+            if back { near.before } else { near.after }
+        };
+        let (mut near, mut window) = (step(of), WordWindow::new(self.reach_words));
+        std::iter::from_fn(move || {
+            if near == without {
+                near = step(near);
+            }
+            let words = *self.columns.length().get(near as usize)?;
+            let found = window.takes(words.into()).then_some(near);
+            near = step(near);
+            found
+        })
+    }
+
     /// All that can be read here, without the numbers that depend on the history.
     #[cfg(test)]
     pub(super) fn listed(&self) -> impl PartialEq + std::fmt::Debug + use<> {
@@ -194,37 +237,38 @@ impl CandidateIndex {
                     rows.take_while(|row| *row != NONE).map(|row| codes(&self.sentences, row)).collect();
                 let pair = (f.marks & PAIR != 0).then(|| codes(&self.pairs, slot));
                 let speaker = self.speaker_keys[f.speaker as usize];
-                let features = (f.window, f.month, f.length, f.marks);
+                let features = (f.window, f.month, f.day, f.length, f.marks);
                 Some((place.key, near.all().map(key), features, speaker, sentences, pair))
             })
             .collect();
         parts.sort_by_key(|part| part.0);
         let mut named: Vec<_> = self.named.iter().map(|(name, numbers)| (*name, numbers.len())).collect();
         named.sort_unstable();
-        (parts, named, self.stems.listed(key), self.window_words, self.sentences.scale(), self.pairs.scale())
+        let scales = (self.sentences.scale(), self.pairs.scale());
+        (parts, named, self.greetings.listed(), self.stems.listed(key), self.window_words, scales)
     }
 
     /// Counts the windows around a part that is linked.
     fn change(&mut self, change: Change, slot: Slot) {
-        let Near { before: b1, after: a1, second_before: b2, second_after: a2 } = self.columns.near_slot(slot);
         let bag = |slot: Slot| -> Option<&Bag> { Some(&self.places.get(slot as usize)?.as_ref()?.indexed.words) };
-        let words = |slot: Slot| bag(slot).map_or(0, Bag::length);
         let Some(own) = bag(slot) else { return };
-        let window: Vec<&Bag> = [slot, b1, b2, a1, a2].into_iter().filter_map(bag).collect();
-        // The part that a newcomer pushes out of a window lies on its other side.
-        let others = [(b1, a2), (b2, a1), (a1, b2), (a2, b1)];
-        let mut lengths: Vec<(Slot, i64)> = Vec::with_capacity(4);
-        let mut other_windows = Vec::with_capacity(4);
-        for (other, out) in others {
-            if bag(other).is_none() {
-                continue;
-            }
-            let around = [other].into_iter().chain(self.columns.near_slot(other).all());
-            let stay = around.filter(|near| *near != slot).filter_map(bag).collect();
-            other_windows.push(OtherWindow { stay, pushed_out: bag(out) });
-            lengths.push((other, i64::from(own.length()) - i64::from(words(out))));
+        let near: Vec<(Slot, bool)> =
+            [true, false].into_iter().flat_map(|back| self.side(slot, back).map(move |other| (other, back))).collect();
+        let window: Vec<&Bag> =
+            std::iter::once(slot).chain(near.iter().map(|(other, _)| *other)).filter_map(bag).collect();
+        let mut lengths: Vec<(Slot, i64)> = Vec::with_capacity(near.len());
+        let mut other_windows = Vec::with_capacity(near.len());
+        for (other, back) in near {
+            // Seen from the other part, the newcomer lies on the opposite side, and pushes parts out there.
+            let with: Vec<Slot> = self.side(other, !back).filter(|near| *near != slot).collect();
+            let pushed_out: Vec<&Bag> =
+                self.side_without(other, !back, slot).skip(with.len()).filter_map(bag).collect();
+            let out: i64 = pushed_out.iter().map(|out| i64::from(out.length())).sum();
+            let stay = with.into_iter().chain(self.side(other, back)).chain([other]).filter_map(bag).collect();
+            other_windows.push(OtherWindow { stay, pushed_out });
+            lengths.push((other, i64::from(own.length()) - out));
         }
-        let length = OWN_WORDS * own.length() + [b1, b2, a1, a2].into_iter().map(words).sum::<u32>();
+        let length = own.length() * (OWN_WORDS - 1) + window.iter().map(|bag| bag.length()).sum::<u32>();
         self.stems.change(change, slot, own, &window, &other_windows);
         let sign = if change == Change::Insert { 1 } else { -1 };
         let mut total = sign * i64::from(length);
@@ -270,15 +314,21 @@ impl Features {
         let date = body.said_at.local().date();
         let pair = !indexed.unit.vectors_of(key.3).pair.is_empty();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags = LIVE | flag(pair, PAIR) | flag(body.marks.asks, ASKS) | flag(body.marks.quotes, QUOTES);
+        let flags = LIVE | flag(pair, PAIR) | flag(body.marks.asks, ASKS);
         let names = indexed.names.len().min(MOST_NAMES.into()) as u8;
         Self {
             month: month(date.year(), date.month()),
+            day: day(body.said_at) as i32,
             length: indexed.words.length().min(255) as u8,
             marks: marks(flags, body.marks.times.min(MOST_TIMES), names),
             ..Self::default()
         }
     }
+}
+
+/// The day on which something was said, since 1970-01-01.
+pub(super) fn day(said_at: EventTime) -> i64 {
+    (said_at.unix_ms + i64::from(said_at.offset_seconds) * 1_000).div_euclid(DAY_MS)
 }
 
 /// Months since year 0.

@@ -61,7 +61,9 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
             ordinal: number * 4 + at,
             speaker: ["Ann", "Bo Lee", "cy", "Dora"][dice.below(4) as usize].to_owned(),
             said_at,
-            text: dice.words(topic, length) + ["", " with Ann", " in Oslo"][dice.below(3) as usize],
+            text: ["", "", "", "Hey Kit! ", "Hello Dora, "][dice.below(5) as usize].to_owned()
+                + &dice.words(topic, length)
+                + ["", " with Ann", " in Oslo"][dice.below(3) as usize],
             marks: Marks { times: dice.below(3) as u8, asks: dice.below(4) == 0, quotes: dice.below(6) == 0 },
             vectors: (0..1 + dice.below(3)).map(|_| Vector(dice.vector(topic, 250).into())).collect(),
             pair: (dice.below(8) > 0).then(|| Vector(dice.vector(topic, 200).into())),
@@ -106,13 +108,18 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         topics: words.clone(),
         words,
         synonyms: vec![vec![(format!("rare{}", dice.below(900)), 0.5), (format!("common{}", dice.below(8)), 0.2)]],
-        names: if dice.below(2) == 0 { vec!["bo".to_owned()] } else { Vec::new() },
+        names: [&["bo"][..], &["kit"], &["kit", "ann"], &[]][dice.below(4) as usize]
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect(),
         subject: None,
         asks_time: false,
         months: if dice.below(4) == 0 { vec![(None, 12), (Some(2024), 3)] } else { Vec::new() },
-        weights: if gathered { settings.gathered } else { settings.single },
+        days: if dice.below(3) == 0 { vec![(19_680, 19_681), (19_730, 19_730)] } else { Vec::new() },
+        weights: settings.weights,
+        greeted_names: true,
         zero: settings.zero,
-        scale_parts: 100,
+        scale_tokens: 2_000,
         candidates,
         linked_units: 0,
         limit: 1_000,
@@ -133,7 +140,7 @@ fn answer(parts: &Parts, probe: &FamiliarityProbe, work: u64) -> FamiliarParts {
 fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
     for seed in 0..6 {
         let (mut dice, mut words) = (Dice(seed), Words::default());
-        let mut parts = Parts::new(1);
+        let mut parts = Parts::new(1, 12);
         let mut live: BTreeMap<(u64, u32), Arc<LiveUnit>> = BTreeMap::new();
         for _ in 0..400 {
             let at = (dice.below(4), dice.below(40) as u32);
@@ -146,7 +153,7 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
                 live.insert(at, unit);
             }
         }
-        let mut anew = Parts::new(1);
+        let mut anew = Parts::new(1, 12);
         live.values().rev().for_each(|unit| anew.insert(unit, &mut words));
         let listed = |parts: &Parts| parts.candidates().map(CandidateIndex::listed);
         assert_eq!(listed(&parts), listed(&anew), "seed {seed}");
@@ -160,12 +167,21 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
     }
 }
 
+#[test]
+fn a_look_at_every_part_of_a_bank_has_no_bound() {
+    let (mut dice, mut words) = (Dice(7), Words::default());
+    let mut parts = Parts::new(usize::MAX, 12);
+    (0..40).for_each(|number| parts.insert(&unit(1, number, &mut dice), &mut words));
+    let probe = FamiliarityProbe { limit: usize::MAX, ..probe(&mut dice, 0) };
+    assert_eq!(answer(&parts, &probe, u64::MAX).best.len(), 160);
+}
+
 /// The tolerance: of the 30 parts that the full score puts first, at least 99 in 100 are among the first
 /// 33 of the candidates, and the zero of the scale lies within 4 % of the width of the scale.
 #[test]
 fn candidates_answer_as_the_full_score_of_every_part() {
     let (mut dice, mut words) = (Dice(42), Words::default());
-    let mut parts = Parts::new(1_000);
+    let mut parts = Parts::new(1_000, 12);
     for number in 0..1_500 {
         parts.insert(&unit(u64::from(number) / 60, number, &mut dice), &mut words);
     }

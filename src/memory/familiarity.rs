@@ -10,29 +10,28 @@
 //!
 //! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's
 //! best sentence; the cosines of the part with its neighbours, also for the question in the first
-//! person; BM25 over the part (its words count twice) and two turns on either side, also for synonyms;
-//! who speaks; the month; features of the words. Then a share of the neighbours' scores and of the
-//! session's best is added.
+//! person; BM25 over the part (its words count twice) and the turns around it, also for synonyms; who
+//! speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of
+//! the session's best is added.
 
 use std::{cmp::Reverse, rc::Rc};
 
 use super::{
-    api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
-    asked::{AskedWords, ByTerm, NameSet, Speakers, Topics, Window, cut},
-    candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS},
+    api::{FamiliarPart, FamiliarParts, FamiliarityProbe, PartBody, estimated_tokens},
+    asked::{AskedWords, ByTerm, NameSet, Speakers, Topics, Window, told},
+    candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
+    greetings::Greetings,
     indexed_part::{IndexedPart, PartKey, Slot},
     kernel,
     parts::Parts,
-    rough::{Asked, ChosenPart, RoughScan},
+    rough::{Asked, ChosenPart, RoughScan, SCALE_PARTS, SESSION_BEST},
+    score::NameKey,
+    word_window::WordWindow,
     words::{TermKey, Words},
     work::{Allowance, PASSED_PART, SCANNED_VECTOR},
 };
-use crate::model::{FamiliarityTerms, Marks, Score, UnitId};
+use crate::model::{FamiliarityTerms, Score, UnitId};
 
-/// Turns on either side whose words count for a part.
-const WORD_REACH: usize = 2;
-/// Number of parts whose mean is the score of a session.
-const SESSION_BEST: usize = 3;
 /// Fixed-point scores end at 2; a familiarity, at most about the sum of its weights, is divided by this
 /// for comparison.
 const FAMILIARITY_SCALE: f64 = 16.0;
@@ -70,15 +69,16 @@ enum Pass {
     Start,
     /// Chooses candidates, in a large bank.
     Choose,
-    /// Takes every part, or every candidate, with the words of the question that it contains.
+    /// Takes every part, or every candidate, with the words of the question that it contains, and who is
+    /// greeted in it.
     Collect,
-    /// Counts these words in the window of each part.
+    /// Counts these words in the window of each part, and who of those who are named speaks.
     Windows,
     /// BM25 of the words and of their synonyms.
     Words,
-    /// The share of the words in the part itself, and the cosines.
+    /// The share of the topics in the part itself, and the cosines.
     Align,
-    /// The next pair, who speaks, the month, the features of the words.
+    /// The next pair, who speaks, the month, the day, the features of the words.
     Features,
     /// The shares of the neighbours, and each session's best.
     Around,
@@ -98,9 +98,14 @@ pub(super) struct FamiliarityScan {
     chosen: Vec<ChosenPart>,
     /// Parts in the bank.
     total: usize,
+    /// Their estimated tokens.
+    tokens: f64,
+    /// While fewer words lie between, a part counts with another.
+    window_words: u32,
     asked: AskedWords,
     topics: Topics,
     speakers: Speakers,
+    greetings: Greetings,
     /// The first words of the names of all who speak.
     present: NameSet,
     sessions: SessionBest,
@@ -131,8 +136,8 @@ impl FamiliarityScan {
         words: &mut Words,
         allowance: &mut Allowance,
     ) -> Option<Box<FamiliarParts>> {
-        let wanted = probe.candidates.max(probe.scale_parts);
-        let index = bank.candidates().filter(|_| probe.candidates > 0 && wanted < bank.len());
+        let wanted = probe.candidates;
+        let index = bank.candidates().filter(|_| wanted > 0 && wanted < bank.len());
         loop {
             match self.pass {
                 Pass::Start => {
@@ -140,15 +145,16 @@ impl FamiliarityScan {
                     self.topics = Topics::new(probe, words);
                     self.speakers = Speakers::new(probe);
                     self.total = bank.len();
+                    self.tokens = bank.estimated_tokens();
+                    self.window_words = bank.window_words();
                     self.rough = index.map(|index| {
-                        self.count_all(index);
+                        self.count_all(probe, index);
                         Box::default()
                     });
                 }
                 Pass::Choose => {
                     if let (Some(rough), Some(index)) = (&mut self.rough, index) {
-                        let (words, topics, speakers) = (&self.asked, &self.topics, &self.speakers);
-                        let asked = Asked { probe, words, topics, speakers, wanted };
+                        let asked = Asked { probe, words: &self.asked, speakers: &self.speakers, wanted };
                         self.chosen = rough.go_on(&asked, index, linked, allowance)?;
                     }
                 }
@@ -167,7 +173,7 @@ impl FamiliarityScan {
                         if allowance.is_spent() {
                             return None;
                         }
-                        self.collect(*key, indexed);
+                        self.collect(*key, indexed, probe);
                         allowance.spend(PASSED_PART);
                     }
                 }
@@ -188,6 +194,8 @@ impl FamiliarityScan {
                 Pass::Collect => {
                     if index.is_none() {
                         self.topics.rate(self.total);
+                        let meanings = std::mem::take(&mut self.greetings).close();
+                        self.speakers.learn(meanings, |name| self.present.contains(&name));
                     }
                     Pass::Windows
                 }
@@ -210,21 +218,28 @@ impl FamiliarityScan {
     }
 
     /// Takes the statistics of the whole bank from its index.
-    fn count_all(&mut self, index: &CandidateIndex) {
+    fn count_all(&mut self, probe: &FamiliarityProbe, index: &CandidateIndex) {
         self.topics.count_all(index);
         self.topics.rate(self.total);
+        if probe.greeted_names {
+            let meanings = index.greetings().meanings(self.speakers.names());
+            self.speakers.learn(meanings, |name| speaks(index, name));
+        }
         self.speakers.count_all(index);
         self.asked.count_all(index);
         self.asked.rate(self.total);
     }
 
     /// Takes a part of the whole bank, and counts it.
-    fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>) {
+    fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, probe: &FamiliarityProbe) {
         let follows = self.parts.last().is_some_and(|before| before.key.0 == key.0);
         self.take(key, indexed, follows);
         let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
         self.topics.count(|term| holds(part, term, place));
-        self.speakers.count(indexed.speaker);
+        if probe.greeted_names {
+            let greeted = indexed.greeted.filter(|name| self.speakers.names().contains(name));
+            self.greetings.add(key.0, indexed.speaker[0], greeted);
+        }
         self.present.insert(indexed.speaker[1]);
     }
 
@@ -234,7 +249,7 @@ impl FamiliarityScan {
         self.take(chosen.key, indexed, chosen.follows);
         // Only the names of what is scored are looked up.
         for name in indexed.names.iter().filter(|_| chosen.context.is_none()) {
-            if index.speakers_named(*name).any(|(_, [_, first])| first == *name) {
+            if speaks(index, *name) {
                 self.present.insert(*name);
             }
         }
@@ -274,9 +289,10 @@ impl FamiliarityScan {
         match pass {
             Pass::Start | Pass::Choose | Pass::Collect => {}
             Pass::Windows => {
-                let window = window(&self.parts, at);
+                let window = window(&self.parts, at, self.window_words);
                 if index.is_none() {
                     self.asked.count(&window);
+                    self.speakers.count(self.parts[at].indexed.speaker);
                 }
                 self.parts[at].window = window;
             }
@@ -288,20 +304,16 @@ impl FamiliarityScan {
                 let mut terms = self.parts[at].terms;
                 self.asked.share(probe, &mut terms);
                 let part = &self.parts[at];
-                let coverage = self.topics.share(probe, |term| holds(part, term, self.asked.place()), &mut terms);
+                let coverage = self.topics.share(|term| holds(part, term, self.asked.place()));
                 let part = &mut self.parts[at];
                 (part.terms, part.coverage) = (terms, coverage);
                 return PASSED_PART + align(probe, part) * SCANNED_VECTOR;
             }
             Pass::Features => {
                 self.trio(probe);
-                let before = at.checked_sub(1).map(|before| &self.parts[before]);
-                let before = before.filter(|before| before.run == self.parts[at].run);
-                let (opens, replies) = (before.is_none(), before.is_some_and(|before| before.marks().asks));
                 let part = &mut self.parts[at];
-                let reply = if replies { probe.weights.reply } else { 0.0 };
-                part.terms.speaker = self.speakers.share(part.indexed.speaker) * (probe.weights.speaker + reply);
-                features(probe, part, opens, &self.present);
+                part.terms.speaker = self.speakers.share(part.indexed.speaker) * probe.weights.speaker;
+                features(probe, part, &self.present);
             }
             Pass::Around => {
                 let lent = around(probe, &self.parts, at);
@@ -322,7 +334,7 @@ impl FamiliarityScan {
                 part.terms.session = probe.weights.session * mean;
                 let score = Score::from_f64((part.smooth + part.terms.session) / FAMILIARITY_SCALE);
                 self.ranked.push((Reverse(score), part.key, at));
-                let wanted = self.wanted(probe).0;
+                let wanted = self.wanted(probe);
                 if self.ranked.len() >= 2 * wanted + 64 {
                     self.ranked.select_nth_unstable(wanted);
                     self.ranked.truncate(wanted);
@@ -344,11 +356,9 @@ impl FamiliarityScan {
         PASSED_PART
     }
 
-    /// How many of the best parts are needed, and the index of the one that sets the zero.
-    fn wanted(&self, probe: &FamiliarityProbe) -> (usize, usize) {
-        let compared = self.total.min(probe.scale_parts);
-        let above = ((compared as f64 * probe.zero) as usize).min(compared.saturating_sub(1));
-        (probe.limit.max(above + 1), above)
+    /// How many of the best parts are needed, in order.
+    fn wanted(&self, probe: &FamiliarityProbe) -> usize {
+        probe.limit.max(SCALE_PARTS).min(self.total)
     }
 
     /// Adds the mean of a part's pair and the next one's.
@@ -361,11 +371,10 @@ impl FamiliarityScan {
 
     /// The best parts in order, with the zero of the scale and the number of all.
     fn answer(&mut self, probe: &FamiliarityProbe) -> FamiliarParts {
-        let (wanted, above) = self.wanted(probe);
         let mut order = std::mem::take(&mut self.ranked);
         order.sort_unstable();
-        order.truncate(wanted);
-        let zero = order.get(above).map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE);
+        order.truncate(self.wanted(probe));
+        let zero = self.zero(&order, probe.zero * self.tokens.min(probe.scale_tokens as f64));
         order.truncate(probe.limit);
         let best = order
             .into_iter()
@@ -379,6 +388,18 @@ impl FamiliarityScan {
             })
             .collect();
         FamiliarParts { best, zero, parts_total: self.total }
+    }
+
+    /// The score of the part that so many tokens lie above.
+    fn zero(&self, order: &[(Reverse<Score>, PartKey, usize)], above: f64) -> f64 {
+        let compared = order.get(..SCALE_PARTS).unwrap_or(order);
+        let mut bytes = 0;
+        let reached = compared.iter().zip(1..).find(|((_, _, at), parts)| {
+            bytes += self.parts[*at].body().bytes();
+            estimated_tokens(*parts, bytes) >= above
+        });
+        let zero = reached.map(|(part, _)| part).or(compared.last());
+        zero.map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE)
     }
 }
 
@@ -436,8 +457,8 @@ fn best(vector: &[i16], rows: &[i16]) -> Option<f64> {
     best.map(|product| Score(product).as_f64())
 }
 
-/// Adds the month and the features of the words.
-fn features(probe: &FamiliarityProbe, part: &mut Scored, opens: bool, present: &NameSet) {
+/// Adds the month, the day and the features of the words.
+fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
     let w = &probe.weights;
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
@@ -449,20 +470,25 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, opens: bool, present: &
         probe.months.iter().any(said_in)
     };
     part.terms.month = w.month * flag(month);
+    if !probe.days.is_empty() {
+        part.terms.month += w.day * told(&probe.days, day(body.said_at));
+    }
     // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
     let names = part.indexed.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
-    part.terms.marks = times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks)
-        + w.quotes * flag(body.marks.quotes)
-        + w.names * names as f64
-        + w.opener * flag(opens)
-        + w.length * cut(f64::from(1 + part.length).ln());
+    part.terms.marks =
+        times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks) + w.names * names as f64;
     part.own = part.terms.own();
 }
 
 impl Scored {
-    fn marks(&self) -> Marks {
-        self.indexed.unit.body.parts[self.key.3].marks
+    fn body(&self) -> &PartBody {
+        &self.indexed.unit.body.parts[self.key.3]
     }
+}
+
+/// Whether the first word of a speaker's name is this one.
+fn speaks(index: &CandidateIndex, name: NameKey) -> bool {
+    index.speakers_named(name).any(|(_, [_, first])| first == name)
 }
 
 /// Whether a part contains a word.
@@ -481,7 +507,7 @@ fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = us
 }
 
 /// The window of a part: how often each word of the question occurs in it, and its length.
-fn window(parts: &[Scored], at: usize) -> Window {
+fn window(parts: &[Scored], at: usize, window_words: u32) -> Window {
     let mut counts: Vec<(usize, u32)> = Vec::new();
     let mut length = 0;
     let mut add = |part: &Scored, times: u32| {
@@ -495,9 +521,13 @@ fn window(parts: &[Scored], at: usize) -> Window {
         }
     };
     add(&parts[at], OWN_WORDS);
-    for distance in 1..=WORD_REACH {
-        side(parts, at, distance).for_each(|i| add(&parts[i], 1));
-    }
+    let same = |part: &&Scored| part.run == parts[at].run;
+    let mut reach = WordWindow::new(window_words);
+    let before = parts[..at].iter().rev().take_while(same);
+    before.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
+    let mut reach = WordWindow::new(window_words);
+    let after = parts[at + 1..].iter().take_while(same);
+    after.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
     counts.sort_unstable();
     (counts, length)
 }

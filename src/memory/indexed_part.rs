@@ -12,7 +12,7 @@ use super::{
     words::{Bag, Words},
 };
 use crate::{
-    language::names::capitalised,
+    language::{greetings::greeted, names::capitalised},
     model::{UnitId, canonical_name},
 };
 
@@ -36,6 +36,8 @@ pub(super) struct IndexedPart {
     pub speaker: [NameKey; 2],
     /// Keys of the first word of every name in it: people, places, titles, brands.
     pub names: Box<[NameKey]>,
+    /// Key of the name by which it greets somebody.
+    pub greeted: Option<NameKey>,
     /// Its slot in the candidate index, where there is one.
     pub slot: Cell<Slot>,
 }
@@ -50,6 +52,7 @@ impl IndexedPart {
             words: words.count(&part.text),
             speaker: [hash64(name.as_bytes()), hash64(first.as_bytes())],
             names: names(&part.text),
+            greeted: greeted(&part.text).map(|name| hash64(canonical_name(name).as_bytes())),
             slot: Cell::new(NONE),
         }
     }

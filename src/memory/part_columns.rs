@@ -11,8 +11,6 @@ pub(super) const LIVE: u8 = 1;
 pub(super) const PAIR: u8 = 2;
 /// It ends with a question.
 pub(super) const ASKS: u8 = 4;
-/// It quotes a title.
-pub(super) const QUOTES: u8 = 8;
 /// How far the number of its expressions of time is shifted; it fits two bits.
 const TIMES: u8 = 4;
 /// The same for its names.
@@ -54,6 +52,7 @@ impl Near {
     pub(super) const NOTHING: Self = Self { before: NONE, after: NONE, second_before: NONE, second_after: NONE };
 
     /// All four.
+    #[cfg(test)]
     pub(super) fn all(self) -> [Slot; 4] {
         [self.before, self.second_before, self.after, self.second_after]
     }
@@ -70,6 +69,8 @@ pub(super) struct Features {
     pub session: u32,
     /// Months since year 0.
     pub month: i32,
+    /// Days since 1970-01-01.
+    pub day: i32,
     /// Its words, 255 at most.
     pub length: u8,
     /// What [`marks`] makes of its flags and counts.
@@ -84,6 +85,7 @@ pub(super) struct Columns {
     speaker: Vec<u32>,
     session: Vec<u32>,
     month: Vec<i32>,
+    day: Vec<i32>,
     length: Vec<u8>,
     marks: Vec<u8>,
 }
@@ -96,6 +98,7 @@ impl Columns {
         self.speaker.push(0);
         self.session.push(0);
         self.month.push(0);
+        self.day.push(0);
         self.length.push(0);
         self.marks.push(0);
     }
@@ -107,6 +110,7 @@ impl Columns {
         self.speaker[at] = features.speaker;
         self.session[at] = features.session;
         self.month[at] = features.month;
+        self.day[at] = features.day;
         self.length[at] = features.length;
         self.marks[at] = features.marks;
     }
@@ -120,6 +124,7 @@ impl Columns {
             speaker: self.speaker[at],
             session: self.session[at],
             month: self.month[at],
+            day: self.day[at],
             length: self.length[at],
             marks: self.marks[at],
         }
@@ -177,6 +182,11 @@ impl Columns {
     /// Months since year 0.
     pub(super) fn month(&self) -> &[i32] {
         &self.month
+    }
+
+    /// Days since 1970-01-01.
+    pub(super) fn day(&self) -> &[i32] {
+        &self.day
     }
 
     /// Words, 255 at most.

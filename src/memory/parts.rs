@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    api::PartBody,
+    api::{PartBody, estimated_tokens},
     candidate_index::CandidateIndex,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::LiveUnit,
@@ -24,14 +24,19 @@ pub(super) struct Parts {
     parts: BTreeMap<PartKey, Rc<IndexedPart>>,
     /// From how many parts on there are candidates.
     candidates_from: usize,
+    /// While fewer words lie between, a part counts with another.
+    window_words: u32,
+    /// Bytes of all parts.
+    bytes: u64,
     /// Kept in a large bank only.
     candidates: Option<Box<CandidateIndex>>,
 }
 
 impl Parts {
-    /// No part. A bank of `candidates_from` parts or more has candidates.
-    pub(super) fn new(candidates_from: usize) -> Self {
-        Self { candidates_from, ..Self::default() }
+    /// No part. A bank of `candidates_from` parts or more has candidates; a part counts with another while
+    /// fewer than `window_words` words lie between.
+    pub(super) fn new(candidates_from: usize, window_words: u32) -> Self {
+        Self { candidates_from, window_words, ..Self::default() }
     }
 
     /// Adds the parts of a unit.
@@ -49,6 +54,7 @@ impl Parts {
                 index.insert(key, &indexed, before, after);
             }
             self.parts.insert(key, indexed);
+            self.bytes += part.bytes();
         }
         if self.candidates.is_none() && self.parts.len() >= self.candidates_from {
             self.candidates = Some(Box::new(self.indexed()));
@@ -76,6 +82,16 @@ impl Parts {
         self.parts.len()
     }
 
+    /// While fewer words than this lie between, a part counts with another.
+    pub(super) fn window_words(&self) -> u32 {
+        self.window_words
+    }
+
+    /// The estimated tokens of all parts.
+    pub(super) fn estimated_tokens(&self) -> f64 {
+        estimated_tokens(self.parts.len(), self.bytes)
+    }
+
     /// The candidate index, where the bank is large enough.
     pub(super) fn candidates(&self) -> Option<&CandidateIndex> {
         self.candidates.as_deref().filter(|_| self.parts.len() >= self.candidates_from)
@@ -89,15 +105,16 @@ impl Parts {
     }
 
     fn remove(&mut self, key: &PartKey) {
-        let removed = self.parts.remove(key);
-        if let (Some(index), Some(removed)) = (&mut self.candidates, removed) {
+        let Some(removed) = self.parts.remove(key) else { return };
+        self.bytes -= removed.unit.body.parts[key.3].bytes();
+        if let Some(index) = &mut self.candidates {
             index.delete(removed.slot.get());
         }
     }
 
     /// The candidate index of all parts.
     fn indexed(&self) -> CandidateIndex {
-        let mut index = CandidateIndex::default();
+        let mut index = CandidateIndex::new(self.window_words);
         let mut last = (None, NONE);
         for (key, part) in &self.parts {
             let before = if last.0 == Some(key.0) { last.1 } else { NONE };

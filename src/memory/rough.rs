@@ -9,13 +9,13 @@
 
 use super::{
     api::FamiliarityProbe,
-    asked::{AskedWords, Speakers, Topics},
+    asked::{AskedWords, Speakers, told},
     bm25,
     candidate_index::{CandidateIndex, OWN_WORDS, month},
     codes::CodeQuery,
     indexed_part::{NONE, PartKey, Slot},
     kernel::BLOCK_ROWS,
-    part_columns::{ASKS, LIVE, PAIR, QUOTES, names, times},
+    part_columns::{ASKS, LIVE, PAIR, names, times},
     words::TermKey,
     work::{Allowance, COUNTED_POSTING, ROUGH_PART, SCANNED_BLOCK},
 };
@@ -26,8 +26,6 @@ const OF_A_CHANNEL: usize = 64;
 /// Most postings that are counted for the question's words, and as many for synonyms. The rarest words
 /// come first; those that no longer fit add nothing to the rough score.
 const MOST_POSTINGS: usize = 30_000;
-/// A part and the parts around it whose windows hold its words.
-const WINDOWS: usize = 5;
 /// Windows of fewer words have their damping in a table.
 const DAMPED_WORDS: u32 = 512;
 /// Slots of a step.
@@ -35,7 +33,9 @@ const SLOTS_AT_ONCE: usize = 2_048;
 /// Blocks of codes of a step.
 const BLOCKS_AT_ONCE: usize = 32;
 /// Parts of a session whose mean is the score of the session.
-const SESSION_BEST: usize = 3;
+pub(super) const SESSION_BEST: usize = 3;
+/// Most parts above the zero of the scale, and so the least candidates that edges leave.
+pub const SCALE_PARTS: usize = 1_000;
 
 /// A part that the full score reads.
 #[derive(Debug, Clone, Copy)]
@@ -88,8 +88,6 @@ pub(super) struct RoughScan {
     queries: Option<Queries>,
     /// The share of each speaker.
     speakers: Vec<f32>,
-    /// What each number of words adds.
-    lengths: Vec<f32>,
     /// What each byte of marks adds.
     marks: Vec<f32>,
     own: Vec<f32>,
@@ -121,8 +119,6 @@ pub(super) struct Asked<'q> {
     pub probe: &'q FamiliarityProbe,
     /// Its words, rated.
     pub words: &'q AskedWords,
-    /// Its topics, rated.
-    pub topics: &'q Topics,
     /// The people that it names, counted.
     pub speakers: &'q Speakers,
     /// How many parts deserve the full score.
@@ -155,7 +151,7 @@ impl RoughScan {
                     Step::Words
                 }
                 Step::Words => {
-                    self.rate_words(asked, index);
+                    self.rate_words(asked);
                     Step::Synonyms
                 }
                 Step::Synonyms => Step::Sentences,
@@ -232,6 +228,8 @@ impl RoughScan {
         let slots = index.slots();
         self.terms = asked.words.rated();
         self.counts = vec![0; slots];
+        // One place more, where a slot that is there already is written to no end.
+        self.touched = vec![NONE; slots + 1];
         self.words = vec![0.0; slots];
         self.meaning = vec![0; slots];
         self.pair = vec![0; slots];
@@ -260,13 +258,11 @@ impl RoughScan {
         for (number, keys) in asked.speakers.names().iter().flat_map(|name| index.speakers_named(*name)) {
             self.speakers[number as usize] = asked.speakers.share(keys) as f32;
         }
-        self.lengths = (0..256).map(|words| (weights.length * f64::from(1 + words).ln()) as f32).collect();
         self.damping = (0..DAMPED_WORDS).map(|words| asked.words.damping(words)).collect();
         let for_times = if asked.probe.asks_time { weights.times_asked } else { weights.times };
         let of_marks = |marks: u8| {
-            let flag = |flag: u8| f64::from(u8::from(marks & flag != 0));
-            for_times * f64::from(times(marks)) + weights.names * f64::from(names(marks)) - weights.asks * flag(ASKS)
-                + weights.quotes * flag(QUOTES)
+            let asks = f64::from(u8::from(marks & ASKS != 0));
+            for_times * f64::from(times(marks)) + weights.names * f64::from(names(marks)) - weights.asks * asks
         };
         self.marks = (0..=u8::MAX).map(|marks| of_marks(marks) as f32).collect();
     }
@@ -283,12 +279,9 @@ impl RoughScan {
         }
         self.counted += postings;
         let columns = index.columns();
-        // One place more, where a slot that is there already is written to no end.
-        self.touched.resize(self.touched.len().max(WINDOWS * postings + 1), NONE);
         let mut touched = 0;
         for (slot, count) in &stem.parts {
             let count = u32::from(*count);
-            let near = columns.near_slot(*slot);
             let mut add = |slot: Slot, count: u32| {
                 if let Some(of_slot) = self.counts.get_mut(slot as usize) {
                     self.touched[touched] = slot;
@@ -297,7 +290,9 @@ impl RoughScan {
                 }
             };
             add(*slot, OWN_WORDS * count);
-            near.all().into_iter().for_each(|slot| add(slot, count));
+            for back in [true, false] {
+                index.side(*slot, back).for_each(|near| add(near, count));
+            }
         }
         let weight = if self.step == Step::Words {
             1.0
@@ -316,20 +311,12 @@ impl RoughScan {
         postings
     }
 
-    /// Divides the gains of the question's own words by the best, and adds the topics.
-    fn rate_words(&mut self, asked: &Asked<'_>, index: &CandidateIndex) {
-        let weights = &asked.probe.weights;
+    /// Divides the gains of the question's own words by the best.
+    fn rate_words(&mut self, asked: &Asked<'_>) {
         self.most = self.words.iter().copied().fold(0.0, f32::max);
         if self.most > 0.0 {
-            let scale = weights.words as f32 / self.most;
+            let scale = asked.probe.weights.words as f32 / self.most;
             self.words.iter_mut().for_each(|words| *words *= scale);
-        }
-        if weights.own_words > 0.0 {
-            for (term, share) in asked.topics.shares() {
-                let add = (weights.own_words * share) as f32;
-                let parts = index.stems().get(term).map_or(&[][..], |stem| stem.parts.as_slice());
-                parts.iter().for_each(|(slot, _)| self.words[*slot as usize] += add);
-            }
         }
     }
 
@@ -368,8 +355,7 @@ impl RoughScan {
         let (Some(queries), Some(channels)) = (&self.queries, &mut self.best) else { return };
         let (w, columns) = (&asked.probe.weights, index.columns());
         let [meaning, pair, trio, own_pair] = [w.meaning, w.pair, w.trio, w.own_pair].map(|weight| weight as f32);
-        let [speaker, reply, month_weight, opener] =
-            [w.speaker, w.reply, w.month, w.opener].map(|weight| weight as f32);
+        let [speaker, month_weight] = [w.speaker, w.month].map(|weight| weight as f32);
         let said_in = |at: i32| {
             let named = |(year, named): &(Option<i16>, i8)| match year {
                 Some(year) => at == month(*year, *named),
@@ -398,17 +384,14 @@ impl RoughScan {
             if let Some(query) = &queries.first_person {
                 score += own_pair * if marks & PAIR != 0 { query.cosine(self.first_person[at]) } else { sentence };
             }
-            // The part before it, or nothing, which asks nothing.
-            let before = marks_of.get(near.before as usize).copied().unwrap_or_default();
-            let replies = if before & ASKS != 0 { reply } else { 0.0 };
-            score += self.speakers[columns.speaker()[at] as usize] * (speaker + replies);
+            score += self.speakers[columns.speaker()[at] as usize] * speaker;
             if names_month && said_in(columns.month()[at]) {
                 score += month_weight;
             }
-            score += self.marks[usize::from(marks)] + self.lengths[usize::from(columns.length()[at])];
-            if near.before == NONE {
-                score += opener;
+            if !asked.probe.days.is_empty() {
+                score += (w.day * told(&asked.probe.days, columns.day()[at].into())) as f32;
             }
+            score += self.marks[usize::from(marks)];
             self.own[at] = score;
             channels.meaning.add(sentence, at as Slot);
             channels.pair.add(own, at as Slot);
@@ -435,12 +418,8 @@ impl RoughScan {
                 + shares[0] * best(near.before, near.after)
                 + shares[1] * best(near.second_before, near.second_after);
             self.smooth[at] = score;
-            let best = &mut self.sessions[columns.session()[at] as usize];
-            if best[SESSION_BEST - 1].0 < score {
-                let place = best.partition_point(|(other, _)| *other >= score);
-                best[place..].rotate_right(1);
-                best[place] = (score, at as Slot);
-            }
+            let key = |slot: Slot| index.place(slot).map(|place| place.key);
+            enter(&mut self.sessions[columns.session()[at] as usize], score, at as Slot, key);
         }
     }
 
@@ -480,17 +459,18 @@ impl RoughScan {
         all.iter().chain(&linked).for_each(|slot| self.chosen[*slot as usize] = false);
         // They take the places of the last, so that there are as many candidates with edges as without.
         let mut chosen = all;
-        chosen.truncate(asked.wanted.saturating_sub(linked.len()).max(asked.probe.scale_parts));
+        chosen.truncate(asked.wanted.saturating_sub(linked.len()).max(SCALE_PARTS));
         chosen.extend(linked);
         chosen.extend([meaning, pair, words].into_iter().flat_map(|best| best.finish(key)));
         chosen.retain(|slot| !std::mem::replace(&mut self.chosen[*slot as usize], true));
         let mut context = vec![false; index.slots()];
         let mut around: Vec<Slot> = Vec::new();
         for slot in &chosen {
-            for near in index.columns().near_slot(*slot).all() {
-                let is_new = near != NONE && !self.chosen[near as usize];
-                if is_new && !std::mem::replace(&mut context[near as usize], true) {
-                    around.push(near);
+            for back in [true, false] {
+                for near in index.side(*slot, back) {
+                    if !self.chosen[near as usize] && !std::mem::replace(&mut context[near as usize], true) {
+                        around.push(near);
+                    }
                 }
             }
         }
@@ -505,6 +485,17 @@ impl RoughScan {
             parts[at].follows = before == parts[at - 1].slot;
         }
         parts
+    }
+}
+
+/// Puts a part among the best of its session where it belongs. Of equal scores the first in the order of the
+/// keys comes first, as slots depend on the history.
+fn enter<K: Ord>(best: &mut [(f32, Slot); SESSION_BEST], score: f32, slot: Slot, key: impl Fn(Slot) -> K) {
+    let before = |(other, of): &(f32, Slot)| *other > score || (*other == score && *of != NONE && key(*of) < key(slot));
+    let place = best.partition_point(before);
+    if place < SESSION_BEST {
+        best[place..].rotate_right(1);
+        best[place] = (score, slot);
     }
 }
 
@@ -554,5 +545,21 @@ impl Best {
         self.found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| key(a.1).cmp(&key(b.1))));
         self.found.truncate(self.wanted);
         self.found.into_iter().map(|(_, slot)| slot).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_parts_of_a_session_those_first_in_the_bank_are_its_best() {
+        // The greater the slot, the earlier the part in the order of the bank.
+        let key = |slot: Slot| 10 - slot;
+        for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] {
+            let mut best = [(f32::MIN, NONE); SESSION_BEST];
+            order.into_iter().for_each(|slot| enter(&mut best, 0.5, slot, key));
+            assert_eq!(best.map(|(_, slot)| slot), [4, 3, 2], "{order:?}");
+        }
     }
 }

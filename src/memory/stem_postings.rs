@@ -1,8 +1,8 @@
 //! The parts that hold a stem, and in how many windows it occurs.
 //!
 //! In: parts that are linked to or taken out of their session, with the parts around them. Out: by stem
-//! its parts with counts, and the number of windows that hold it. A window is a part with two parts on
-//! either side. Everything is a function of the set of parts.
+//! its parts with counts, and the number of windows that hold it. A window is a part with the parts around
+//! it that count with it (`word_window`). Everything is a function of the set of parts.
 
 #[cfg(test)]
 use std::collections::BTreeMap;
@@ -42,13 +42,13 @@ pub(super) enum Change {
     Delete,
 }
 
-/// How the window of another part changes when a part comes: which parts stay in it, and which one
+/// How the window of another part changes when a part comes: which parts stay in it, and which ones
 /// the newcomer pushes out. The reverse when the part goes.
 pub(super) struct OtherWindow<'b> {
     /// The words of those that stay.
     pub stay: Vec<&'b Bag>,
-    /// The words of the one that is pushed out.
-    pub pushed_out: Option<&'b Bag>,
+    /// The words of those that are pushed out.
+    pub pushed_out: Vec<&'b Bag>,
 }
 
 impl StemPostings {
@@ -87,13 +87,15 @@ impl StemPostings {
         }
         for OtherWindow { stay, pushed_out } in others {
             for (term, _) in bag.terms() {
-                if !held(stay, term) && !pushed_out.is_some_and(|out| out.count(term) > 0) {
+                if !held(stay, term) && !held(pushed_out, term) {
                     self.count(term, change == Change::Insert);
                 }
             }
-            for (term, _) in pushed_out.iter().flat_map(|out| out.terms()) {
-                if !held(stay, term) && bag.count(term) == 0 {
-                    self.count(term, change == Change::Delete);
+            for (at, out) in pushed_out.iter().enumerate() {
+                for (term, _) in out.terms() {
+                    if !held(stay, term) && !held(&pushed_out[..at], term) && bag.count(term) == 0 {
+                        self.count(term, change == Change::Delete);
+                    }
                 }
             }
         }

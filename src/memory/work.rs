@@ -19,7 +19,7 @@ pub(super) const SCANNED_VECTOR: u64 = 40;
 /// One pass over one part or unit of a long scan.
 pub(super) const PASSED_PART: u64 = 250;
 
-/// Counting a posting of a word in the five windows that it touches.
+/// Counting a posting of a word in the windows that it touches.
 pub(super) const COUNTED_POSTING: u64 = 50;
 /// Multiplying a question's vector with a block of 64 codes.
 pub(super) const SCANNED_BLOCK: u64 = 250;

@@ -172,17 +172,15 @@ pub struct FamiliarityTerms {
     pub meaning: f64,
     /// Cosine of the question and the part with the turn before it, and of the next part with this one.
     pub pair: f64,
-    /// BM25 of the question's words in the part and the turns around it, divided by the bank's best;
-    /// and the share of the words that are in the part itself.
+    /// BM25 of the question's words in the part and the turns around it, divided by the bank's best.
     pub words: f64,
     /// The same for synonyms of the question's words.
     pub synonyms: f64,
-    /// Whether a person named in the question speaks; more after a question.
+    /// Whether a person named in the question speaks.
     pub speaker: f64,
-    /// Whether it was said in a month that the question names.
+    /// Whether it was said in a month or on a day that the question names.
     pub month: f64,
-    /// Expressions of time, a title, names, the length, whether it opens its session; minus a
-    /// deduction for a part that asks.
+    /// Expressions of time and names, minus a deduction for a part that asks.
     pub marks: f64,
     /// A share of the scores of the turns around it.
     pub around: f64,

@@ -1,40 +1,49 @@
 //! Where the list of familiar parts is cut off.
 //!
 //! In: the most familiar parts in order, the zero of their scale, the type of the question. Out:
-//! the parts that an answer quotes, best first. A part is quoted while its share, 0 at the zero of
-//! the scale and 1 at the bank's best part, reaches the cutoff of the question's type. Types that
-//! one part rarely answers have a lower cutoff. Tokens are estimated from lengths: no vocabulary is
-//! loaded to answer a question.
+//! the parts that an answer quotes, best first, and the cutoff at their end. A part is quoted while
+//! its share, 0 at the zero of the scale and 1 at the bank's best part, reaches the cutoff. Types that
+//! one part rarely answers have a lower cutoff, and it rises with the tokens that are quoted already.
+//! Tokens are estimated from lengths: no vocabulary is loaded to answer a question.
 
 use std::collections::BTreeSet;
 
 use crate::{
     config::{RecallSettings, StopSettings},
     language::question::QuestionType,
-    memory::{FamiliarPart, FamiliarParts, PartBody},
+    memory::{FamiliarPart, FamiliarParts},
 };
 
-/// Bytes of English dialogue in a token of the o200k vocabulary, about.
-const BYTES_A_TOKEN: f64 = 4.2;
 /// Tokens of the heading that a day of a session costs.
 pub const HEADING_TOKENS: f64 = 14.0;
-/// Tokens of a line besides its words and its speaker.
-const LINE_TOKENS: f64 = 2.0;
+/// The tokens at which the cutoff is `recall.stop.share`.
+const USUAL_TOKENS: f64 = 1_000.0;
+/// The least tokens of which a logarithm is taken.
+const FEW_TOKENS: f64 = 50.0;
 
-/// The quoted parts: indexes in `familiar.best`, each with its share.
+/// What the first hop quotes.
+pub(super) struct QuotedParts {
+    /// Indexes in `familiar.best`, each with its share.
+    pub(super) parts: Vec<(usize, f64)>,
+    /// The cutoff after the last of them.
+    pub(super) cutoff: f64,
+}
+
+/// The parts above the cutoff.
 pub(super) fn above_cutoff(
     familiar: &FamiliarParts,
     question_type: QuestionType,
     settings: &RecallSettings,
-) -> Vec<(usize, f64)> {
+) -> QuotedParts {
     let StopSettings { least_tokens, most_tokens, .. } = settings.stop;
-    let cutoff = cutoff(question_type, &settings.stop);
-    let mut out = Vec::new();
+    let usual = cutoff(question_type, &settings.stop);
+    let mut parts = Vec::new();
     let mut units = BTreeSet::new();
     let mut headings = BTreeSet::new();
     let mut tokens = 0.0;
     for (at, part) in familiar.best.iter().enumerate() {
         let share = familiar.share(part.score);
+        let cutoff = usual + raised(tokens, &settings.stop);
         if tokens >= most_tokens as f64 || (share < cutoff && tokens >= least_tokens as f64) {
             break;
         }
@@ -46,12 +55,12 @@ pub(super) fn above_cutoff(
             tokens += HEADING_TOKENS;
         }
         tokens += cost(part);
-        out.push((at, share));
+        parts.push((at, share));
     }
-    out
+    QuotedParts { parts, cutoff: usual + raised(tokens, &settings.stop) }
 }
 
-/// The share that a part must reach for a question of this type.
+/// The share that a part must reach for a question of this type, after 1,000 tokens.
 #[must_use]
 pub fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
     let offset = match question_type {
@@ -66,12 +75,12 @@ pub fn cutoff(question_type: QuestionType, stop: &StopSettings) -> f64 {
     stop.share + offset
 }
 
-fn cost(part: &FamiliarPart) -> f64 {
-    part.unit.parts.get(part.part).map_or(LINE_TOKENS, estimated_tokens)
+/// What the tokens quoted so far add to the cutoff.
+#[must_use]
+pub fn raised(tokens: f64, stop: &StopSettings) -> f64 {
+    stop.doubling * (tokens.max(FEW_TOKENS) / USUAL_TOKENS).log2()
 }
 
-/// The tokens of a quoted part, estimated from its length.
-#[must_use]
-pub fn estimated_tokens(part: &PartBody) -> f64 {
-    LINE_TOKENS + (part.speaker.len() + part.text.len()) as f64 / BYTES_A_TOKEN
+fn cost(part: &FamiliarPart) -> f64 {
+    part.unit.parts.get(part.part).map_or(0.0, |body| body.estimated_tokens())
 }

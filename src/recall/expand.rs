@@ -15,10 +15,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Candidate, Impressions, cutoff};
+use super::{Candidate, Impressions};
 use crate::{
     config::{FirstHop, RecallSettings},
-    language::question::QuestionType,
     memory::Neighbour,
     model::{Channel, Provenance, Score, Step, UnitId},
 };
@@ -45,24 +44,18 @@ pub struct Considered {
 
 /// Chooses the support of a round.
 ///
-/// After a first hop by channels the floor is `support_floor` and the whole unit enters. After one
-/// by familiarity the floor is the cutoff of the question's type less `link_worth`, and only the
-/// parts that reach it are quoted.
+/// A unit enters whose familiarity reaches `floor`. After a first hop by channels it enters whole; after
+/// one by familiarity only its parts that reach the floor are quoted.
 #[must_use]
 pub(super) fn expand(
     neighbours: &[Neighbour],
     evidence: &BTreeSet<UnitId>,
     impressions: &Impressions,
-    question_type: QuestionType,
+    floor: f64,
     settings: &RecallSettings,
 ) -> Support {
     let fresh: Vec<&Neighbour> = neighbours.iter().filter(|n| !evidence.contains(&n.unit.id)).collect();
     let quotes = settings.first_hop == FirstHop::Familiarity;
-    let floor = if quotes {
-        cutoff::cutoff(question_type, &settings.stop) - settings.link_worth
-    } else {
-        settings.support_floor
-    };
     let channel =
         |channel, most| Channelled { channel, most, floor, quotes, bucket: settings.match_bucket, impressions };
     let considered: Vec<Considered> = [
@@ -197,8 +190,7 @@ mod tests {
         let shares: Vec<(UnitId, f64)> =
             neighbours.iter().map(|n| (n.unit.id, n.structural_match.map_or(-0.5, Score::as_f64))).collect();
         let floor = if settings.support_floor == 0.0 { 0.30 } else { settings.support_floor };
-        let settings = RecallSettings { support_floor: floor, ..settings.clone() };
-        expand(neighbours, evidence, &Impressions::from_shares(&shares), QuestionType::default(), &settings)
+        expand(neighbours, evidence, &Impressions::from_shares(&shares), floor, settings)
     }
 
     fn check(neighbours: &[Neighbour], evidence: &[u64], expected: &[(u64, bool)]) {

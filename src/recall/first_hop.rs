@@ -28,6 +28,8 @@ pub(super) struct FirstHopResult {
     pub(super) candidates: Vec<Candidate>,
     /// How familiar the bank's parts are.
     pub(super) impressions: Impressions,
+    /// Least familiarity of a unit that a round adds.
+    pub(super) floor: f64,
     /// The parts from which both were made.
     pub(super) familiar: FamiliarParts,
     /// The log offsets that it reflects.
@@ -55,9 +57,11 @@ pub(super) fn first_hop(
     let Answered { value: familiar, reflects, .. } = memory.familiar(familiarity(asked, settings))?;
     let impressions = Impressions::of(&familiar);
     if settings.first_hop == FirstHop::Familiarity {
+        let quoted = cutoff::above_cutoff(&familiar, asked.read.question_type(), settings);
         return Ok(FirstHopResult {
-            candidates: candidates(&familiar, asked.read.question_type(), settings),
+            candidates: candidates(&familiar, &quoted.parts),
             impressions,
+            floor: quoted.cutoff - settings.link_worth,
             familiar,
             reflects,
         });
@@ -65,7 +69,7 @@ pub(super) fn first_hop(
     // This probe comes later, so it reflects at least the offsets of the first.
     let Answered { value: hits, .. } = memory.first_hop(channels(asked, settings))?;
     let candidates = in_order(hits).iter().map(|hit| from_hit(hit, &impressions)).collect();
-    Ok(FirstHopResult { candidates, impressions, familiar, reflects })
+    Ok(FirstHopResult { candidates, impressions, floor: settings.support_floor, familiar, reflects })
 }
 
 /// Every part of the bank, scored as by [`first_hop`].
@@ -100,11 +104,6 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
     let of_word = |word: &str| -> Vec<(String, f64)> {
         synonyms(word).map(|(w, cosine)| (w.to_owned(), f64::from(cosine) - base)).filter(|(_, w)| *w > 0.0).collect()
     };
-    let weights = if asked.read.question_type().gathered() {
-        &settings.familiarity.gathered
-    } else {
-        &settings.familiarity.single
-    };
     FamiliarityProbe {
         bank: asked.read.question().bank.key(),
         vector: asked.vector.clone(),
@@ -116,9 +115,11 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
         subject: read.subject(persons),
         asks_time: asked.read.question_type() == QuestionType::Time,
         months: read.months().to_vec(),
-        weights: weights.clone(),
+        days: read.days().to_vec(),
+        weights: settings.familiarity.weights.clone(),
+        greeted_names: settings.familiarity.greeted_names,
         zero: settings.familiarity.zero,
-        scale_parts: settings.familiarity.scale_parts,
+        scale_tokens: settings.familiarity.scale_tokens,
         candidates: match (settings.first_hop, settings.familiarity.candidates) {
             // Here the parts choose nothing but anchors and support, for which as many count as ever.
             (FirstHop::Channels, 1..) => MOST_PARTS,
@@ -146,11 +147,11 @@ fn from_hit(hit: &Hit, impressions: &Impressions) -> Candidate {
     }
 }
 
-/// The parts above the cutoff, as one candidate a unit, in the order of its best part.
-fn candidates(familiar: &FamiliarParts, question_type: QuestionType, settings: &RecallSettings) -> Vec<Candidate> {
+/// The quoted parts, as one candidate a unit, in the order of its best part.
+fn candidates(familiar: &FamiliarParts, quoted: &[(usize, f64)]) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut index: BTreeMap<UnitId, usize> = BTreeMap::new();
-    for (at, share) in cutoff::above_cutoff(familiar, question_type, settings) {
+    for &(at, share) in quoted {
         let Some(part) = familiar.best.get(at) else { continue };
         let known = *index.entry(part.unit.id).or_insert(out.len());
         if let Some(candidate) = out.get_mut(known) {

@@ -40,7 +40,7 @@ pub use assemble::{Ranked, assemble, consolidate, rho};
 pub use candidate::Candidate;
 pub use context::{Quoted, context};
 pub use cues::{cues, read};
-pub use cutoff::{HEADING_TOKENS, cutoff, estimated_tokens};
+pub use cutoff::{HEADING_TOKENS, cutoff, raised};
 pub use error::{Failure, RecallError};
 pub use every_part::every_part;
 pub use expand::{Considered, Support};

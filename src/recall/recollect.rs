@@ -74,7 +74,7 @@ pub fn recollect(
         let probe = neighbourhood_probe(question, &plan, &target, fixed.clone(), memory::quantise(&wanted.0), settings);
         let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
         let known: BTreeSet<UnitId> = evidence.iter().map(|c| c.unit.id).collect();
-        let support = expand::expand(&answer.value, &known, &first.impressions, read.question_type(), settings);
+        let support = expand::expand(&answer.value, &known, &first.impressions, first.floor, settings);
         let ended = support.candidates.is_empty();
         evidence = assemble::consolidate(evidence.into_iter().chain(support.candidates.iter().cloned()).collect());
         rounds.push((plan, support, answer.reflects));

@@ -1,10 +1,13 @@
 //! The familiarity score by its definition, from the final set: every window, neighbour and
 //! session is looked up anew for each part.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 use ripplemem::{
-    language::names::capitalised,
+    language::{greetings::greeted, names::capitalised},
     memory::{FamiliarParts, FamiliarityProbe, LiveUnit, Words, dot_reference},
     model::{Score, UnitId},
 };
@@ -19,7 +22,8 @@ struct Part<'a> {
 }
 
 impl Reference {
-    /// The given parts are the best, in order, with the right scores, zero and count.
+    /// The given parts are the best, in order, with the right scores, zero and count: to the digit in which
+    /// scores are compared.
     pub(super) fn check_familiar(&self, probe: &FamiliarityProbe, got: &FamiliarParts) {
         let mut words = Words::default();
         let mut parts: BTreeMap<(u64, u32, UnitId, usize), Part<'_>> = BTreeMap::new();
@@ -31,27 +35,42 @@ impl Reference {
             }
         }
         let parts: Vec<Part<'_>> = parts.into_values().collect();
-        let scores = scores(probe, &parts, &mut words);
+        let scores = scores(probe, &parts, self.window_words(), &mut words);
+        let fixed = |score: f64| Score::from_f64(score / SCALE);
+        let mut best: Vec<usize> = (0..parts.len()).collect();
+        best.sort_by_key(|at| (Reverse(fixed(scores[*at])), *at));
         assert_eq!(got.parts_total, parts.len());
         assert_eq!(got.best.len(), parts.len().min(probe.limit));
-        let mut sorted = scores.clone();
-        sorted.sort_by(|a, b| b.total_cmp(a));
-        for (rank, found) in got.best.iter().enumerate() {
-            let at = parts.iter().position(|p| p.unit.id == found.unit.id && p.at == found.part).unwrap();
-            assert!((found.score - scores[at]).abs() < 1e-6, "rank {rank}: {} {}", found.score, scores[at]);
-            assert!((found.score - sorted[rank]).abs() < 1e-6, "rank {rank} is not the next best");
+        for (found, at) in got.best.iter().zip(&best) {
+            assert_eq!((found.unit.id, found.part), (parts[*at].unit.id, parts[*at].at));
+            assert_eq!(fixed(found.score), fixed(scores[*at]));
             let terms = found.terms;
-            assert!((terms.own() + terms.around + terms.session - found.score).abs() < 1e-6);
+            assert_eq!(fixed(terms.own() + terms.around + terms.session), fixed(scores[*at]));
         }
         if !parts.is_empty() {
-            let compared = parts.len().min(probe.scale_parts);
-            let above = ((compared as f64 * probe.zero) as usize).min(compared - 1);
-            assert!((got.zero - sorted[above]).abs() < 1e-6);
+            let tokens = |n: usize| -> f64 {
+                let body = |at: &usize| &parts[*at].unit.body.parts[parts[*at].at];
+                let bytes: usize = best[..n].iter().map(|at| body(at).speaker.len() + body(at).text.len()).sum();
+                2.0 * n as f64 + bytes as f64 / 4.2
+            };
+            let wanted = probe.zero * tokens(parts.len()).min(probe.scale_tokens as f64);
+            let above = (1..=parts.len()).find(|n| tokens(*n) >= wanted).unwrap_or(parts.len()).min(1_000);
+            assert_eq!(fixed(got.zero), fixed(scores[best[above - 1]]));
         }
     }
 }
 
-fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Vec<f64> {
+/// A familiarity is divided by this before it becomes a score in fixed point.
+const SCALE: f64 = 16.0;
+
+/// A logarithm as the score defines it, with 20 binary digits after the point. Exact logarithms differ in a
+/// score by more than a millionth where a word is in nearly every window: its rarity is small then, and the
+/// division by the bank's best magnifies what was rounded.
+fn ln(x: f64) -> f64 {
+    (x.ln() * f64::from(1 << 20)).round() / f64::from(1 << 20)
+}
+
+fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words: &mut Words) -> Vec<f64> {
     let asked: Vec<(u64, f64)> = words.count(&probe.words).terms().map(|(t, _)| (t, 1.0)).collect();
     let mut alike: BTreeMap<u64, f64> = BTreeMap::new();
     for (word, weight) in probe.synonyms.iter().flatten() {
@@ -61,20 +80,24 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
         }
     }
     let w = &probe.weights;
-    let word_scores = bm25(parts, &asked);
-    let synonym_scores = bm25(parts, &alike.into_iter().collect::<Vec<_>>());
+    let word_scores = bm25(parts, &asked, window_words);
+    let synonym_scores = bm25(parts, &alike.into_iter().collect::<Vec<_>>(), window_words);
     let most = word_scores.iter().copied().fold(0.0, f64::max);
     let most = if most > 0.0 { most } else { 1.0 };
-    let speaks: Vec<bool> = parts.iter().map(|p| is(&probe.names, p)).collect();
-    let acts: Vec<bool> = parts.iter().map(|p| is(probe.subject.as_slice(), p)).collect();
+    let learned = if probe.greeted_names { learned(parts) } else { HashMap::new() };
+    let meant = |names: &[String]| -> Vec<String> {
+        let of = |name: &String| {
+            learned.get(name).filter(|_| parts.iter().all(|p| !is(std::slice::from_ref(name), p))).cloned()
+        };
+        names.iter().flat_map(|name| [Some(name.clone()), of(name)]).flatten().collect()
+    };
+    let (names_meant, subject) = (meant(&probe.names), meant(probe.subject.as_slice()));
+    let speaks: Vec<bool> = parts.iter().map(|p| is(&names_meant, p)).collect();
+    let acts: Vec<bool> = parts.iter().map(|p| is(&subject, p)).collect();
     let mut whole: Vec<&str> =
         parts.iter().zip(&speaks).filter(|(_, n)| **n).map(|(p, _)| p.unit.body.parts[p.at].speaker.as_str()).collect();
     whole.sort_unstable();
     whole.dedup();
-    let topics: Vec<u64> = words.count(&probe.topics).terms().map(|(t, _)| t).collect();
-    let with = |t: &u64| parts.iter().filter(|p| p.bag.contains_key(t)).count();
-    let rarity = |t: &u64| (1.0 + parts.len() as f64 / with(t) as f64).ln();
-    let held = |keep: &dyn Fn(&u64) -> bool| topics.iter().filter(|t| with(t) > 0 && keep(t)).map(rarity).sum::<f64>();
     let cosine = |p: &Part<'_>, query: &[i16], rows: &[i16]| {
         rows.chunks(p.unit.width).map(|row| Score(dot_reference(query, row)).as_f64()).reduce(f64::max)
     };
@@ -89,7 +112,6 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
         .map(|i| {
             let p = &parts[i];
             let body = &p.unit.body.parts[p.at];
-            let before = i.checked_sub(1).filter(|j| same_session(parts, i, *j));
             let next = if same_session(parts, i, i + 1) { &parts[i + 1] } else { p };
             let speaker = match (whole.len(), speaks[i]) {
                 (0, _) => 0.5,
@@ -104,12 +126,14 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
                     }
                 }
             };
-            let reply = before.is_some_and(|j| parts[j].unit.body.parts[parts[j].at].marks.asks);
             let date = body.said_at.local().date();
             let month = probe.months.iter().any(|(y, m)| *m == date.month() && y.is_none_or(|y| y == date.year()));
-            let length: u32 = p.bag.values().sum();
-            let topics_held =
-                if held(&|_| true) > 0.0 { held(&|t| p.bag.contains_key(t)) / held(&|_| true) } else { 0.0 };
+            let epoch = jiff::civil::date(1970, 1, 1);
+            let said = i64::from(epoch.until(date).unwrap().get_days());
+            let told = |days: &(i64, i64)| {
+                let after = (0..3).find(|after| (days.0..=days.1).contains(&(said - after)));
+                after.map_or(0.0, |after| (3 - after) as f64 / 3.0)
+            };
             let first_person = probe.first_person_vector.as_ref().map_or(0.0, |v| w.own_pair * pair(p, v));
             w.meaning * meaning(p, &probe.vector)
                 + w.pair * pair(p, &probe.vector)
@@ -117,14 +141,11 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
                 + first_person
                 + w.words * word_scores[i] / most
                 + w.synonyms * synonym_scores[i] / most
-                + w.own_words * topics_held
-                + speaker * (w.speaker + w.reply * flag(reply))
+                + speaker * w.speaker
                 + w.month * flag(month)
+                + w.day * probe.days.iter().map(told).fold(0.0, f64::max)
                 + if probe.asks_time { w.times_asked } else { w.times } * f64::from(body.marks.times.min(2))
-                + w.quotes * flag(body.marks.quotes)
                 + w.names * f64::from(names(&body.text, &present))
-                + w.opener * flag(before.is_none())
-                + w.length * f64::from(1 + length).ln()
                 - w.asks * flag(body.marks.asks)
         })
         .collect();
@@ -148,6 +169,25 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], words: &mut Words) -> Ve
         .collect()
 }
 
+/// Whom the names mean by which somebody is greeted three times or more in sessions of two, four times
+/// in five the same person.
+fn learned(parts: &[Part<'_>]) -> HashMap<String, String> {
+    let speaker = |p: &Part<'_>| p.unit.body.parts[p.at].speaker.to_lowercase();
+    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for p in parts {
+        let mut others: Vec<String> = parts.iter().filter(|o| o.session == p.session).map(speaker).collect();
+        others.sort_unstable();
+        others.dedup();
+        others.retain(|name| *name != speaker(p));
+        if let ([other], Some(name)) = (&others[..], greeted(&p.unit.body.parts[p.at].text)) {
+            *counts.entry((name.to_lowercase(), other.clone())).or_default() += 1;
+        }
+    }
+    let all = |name: &String| counts.iter().filter(|((n, _), _)| n == name).map(|(_, count)| count).sum::<usize>();
+    let taught = counts.iter().filter(|((name, _), count)| **count >= 3 && 5 * **count >= 4 * all(name));
+    taught.map(|((name, other), _)| (name.clone(), other.clone())).collect()
+}
+
 /// Names in a text that begin with no name of those who are present, three at most.
 fn names(text: &str, present: &[String]) -> u8 {
     let runs = capitalised(text).into_iter().map(|run| text[run].split(' ').next().unwrap().to_lowercase());
@@ -164,13 +204,18 @@ fn is(names: &[String], part: &Part<'_>) -> bool {
 }
 
 /// Written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
-fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)]) -> Vec<f64> {
+fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)], window_words: u32) -> Vec<f64> {
+    let words = |i: usize| parts[i].bag.values().sum::<u32>().max(1);
+    let counts = |i: usize, j: usize| {
+        let between = i.min(j) + 1..i.max(j);
+        same_session(parts, i, j) && (i.abs_diff(j) <= 2 || between.map(words).sum::<u32>() < window_words)
+    };
     let windows: Vec<HashMap<u64, u32>> = (0..parts.len())
         .map(|i| {
             let mut window: HashMap<u64, u32> = HashMap::new();
-            for j in i.saturating_sub(2)..i + 3 {
-                if same_session(parts, i, j) {
-                    for (term, count) in &parts[j].bag {
+            for (j, part) in parts.iter().enumerate() {
+                if counts(i, j) {
+                    for (term, count) in &part.bag {
                         *window.entry(*term).or_default() += count * if i == j { 2 } else { 1 };
                     }
                 }
@@ -184,7 +229,7 @@ fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)]) -> Vec<f64> {
     let mut scores = vec![0.0; parts.len()];
     for (term, weight) in terms {
         let with = windows.iter().filter(|w| w.contains_key(term)).count() as f64;
-        let rarity = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+        let rarity = ln(1.0 + (all - with + 0.5) / (with + 0.5));
         for (score, window) in scores.iter_mut().zip(&windows) {
             if let Some(count) = window.get(term).map(|n| f64::from(*n)) {
                 *score += weight * rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length(window) / mean));

@@ -107,15 +107,18 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
     let sources = vec![format!("{:?}-{i}", key.turn)];
     let restatement = words(dice, 8);
     let cues = cues(dice);
+    // Only two speak in one of the sessions.
+    let speakers = if key.window.session.0 == "caller:0" { ["Ann", "cy", "cy"] } else { ["Ann", "Bo Lee", "cy"] };
     let part = |dice: &mut Dice, ordinal| {
         let count = dice.below(6) as usize;
+        let greeting = ["", "Hey Kit! "][count % 2];
         let named = ["", "", " with Ann", " in Oslo", " in Oslo and Rome with Bo"][dice.below(5) as usize];
         Part {
             turn: sources[0].clone(),
             ordinal,
-            speaker: ["Ann", "Bo Lee", "cy"][dice.below(3) as usize].into(),
+            speaker: speakers[dice.below(3) as usize].into(),
             said_at,
-            text: words(dice, count) + named,
+            text: greeting.to_owned() + &words(dice, count) + named,
             marks: Marks { times: dice.below(4) as u8, asks: dice.below(3) == 0, quotes: dice.below(4) == 0 },
             vectors: (0..1 + dice.below(2)).map(|_| Vector(vector(dice).into())).collect(),
             pair: (dice.below(2) == 0).then(|| Vector(vector(dice).into())),

@@ -44,6 +44,7 @@ fn pipeline() -> Pipeline {
     pipeline.memory.cue_neighbours = 3;
     pipeline.memory.fan_out = 5;
     pipeline.memory.candidates_from_parts = 20;
+    pipeline.memory.window_words = 9;
     pipeline
 }
 
@@ -70,6 +71,10 @@ fn probes(banks: &[Bank], dice: &mut Dice) -> Vec<FirstHopProbe> {
 
 /// The familiarity probe of the same question.
 fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
+    // Kit is a name that only greetings know.
+    let ann = if probe.words.len().is_multiple_of(3) { "ann" } else { "kit" };
+    let known = |p: &String| p.replace("bo", "bo lee").replace("ann", ann);
+    let names = probe.cues.participants.iter().map(known);
     FamiliarityProbe {
         bank: probe.bank,
         vector: probe.vector.clone(),
@@ -78,16 +83,18 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
             vec![("choirs".into(), 0.5), ("rain".into(), 0.25)],
             vec![("rain".into(), 0.125), ("kayak".into(), 0.1)],
         ],
-        names: probe.cues.participants.iter().map(|p| p.replace("bo", "bo lee")).collect(),
+        names: names.collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
         first_person_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
         topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
-        subject: probe.cues.participants.last().map(|p| p.replace("bo", "bo lee")),
+        subject: probe.cues.participants.last().map(known),
         asks_time: probe.words.len().is_multiple_of(2),
-        weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.gathered,
+        days: probe.cues.time.map(|t| (t.start_ms / 86_400_000, t.start_ms / 86_400_000)).into_iter().collect(),
+        weights: Pipeline::parse("version = 1").unwrap().recall.familiarity.weights,
+        greeted_names: true,
         zero: 0.7,
+        scale_tokens: 200,
         limit: 9,
-        scale_parts: 12,
         candidates: 0,
         linked_units: 0,
     }

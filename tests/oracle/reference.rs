@@ -27,6 +27,10 @@ pub(super) struct Reference {
 type Expected = Vec<(Score, Score, UnitId)>;
 
 impl Reference {
+    pub(super) fn window_words(&self) -> u32 {
+        self.pipeline.memory.window_words
+    }
+
     pub(super) fn new(live: &BTreeMap<MemoryKey, MemoryRecord>, pipeline: &Pipeline, threshold: Score) -> Self {
         let closed: BTreeSet<_> = live
             .iter()

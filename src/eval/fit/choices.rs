@@ -15,42 +15,34 @@ pub(super) enum Search {
     Cutoff,
     /// Seven terms with fixed weights; the cutoff is chosen.
     SevenTerms,
-    /// The same weights for every question, drawn.
-    OneSet,
-    /// Weights for each of the two forms of question, drawn.
-    TwoSets,
+    /// Weights, drawn.
+    Drawn,
 }
 
 impl Search {
-    pub(super) const ALL: [Self; 5] = [Self::AsItIs, Self::Cutoff, Self::SevenTerms, Self::OneSet, Self::TwoSets];
+    pub(super) const ALL: [Self; 4] = [Self::AsItIs, Self::Cutoff, Self::SevenTerms, Self::Drawn];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::AsItIs => "as it is",
             Self::Cutoff => "as it is, cutoff chosen",
             Self::SevenTerms => "seven terms, cutoff chosen",
-            Self::OneSet => "one set of weights",
-            Self::TwoSets => "two sets of weights",
+            Self::Drawn => "weights and cutoff chosen",
         }
     }
 
     /// The choices that the search compares.
     pub(super) fn choices(self, as_it_is: &Choice, draws: usize, seed: u64) -> Vec<Choice> {
         let mut random = Random(seed);
-        let around = |random: &mut Random| {
-            let single = drawn(random);
-            let gathered = if self == Self::TwoSets { drawn(random) } else { single.clone() };
-            Choice {
-                single,
-                gathered,
-                time_offset: random.hundredths(-5, 10),
-                gathered_offset: random.hundredths(-15, 5),
-            }
+        let around = |random: &mut Random| Choice {
+            weights: drawn(random),
+            time_offset: random.hundredths(0, 20),
+            gathered_offset: random.hundredths(-15, 0),
         };
         match self {
             Self::AsItIs | Self::Cutoff => vec![as_it_is.clone()],
             Self::SevenTerms => vec![seven_terms()],
-            Self::OneSet | Self::TwoSets => {
+            Self::Drawn => {
                 let mut choices = vec![seven_terms()];
                 choices.extend((0..draws).map(|_| around(&mut random)));
                 choices
@@ -61,8 +53,7 @@ impl Search {
 
 /// A score of seven terms and their smoothing, with the same weights for every question.
 fn seven_terms() -> Choice {
-    let weights = SEVEN;
-    Choice { single: weights.clone(), gathered: weights, time_offset: 0.0, gathered_offset: 0.0 }
+    Choice { weights: SEVEN, time_offset: 0.0, gathered_offset: 0.0 }
 }
 
 const SEVEN: FamiliarityWeights = FamiliarityWeights {
@@ -72,17 +63,13 @@ const SEVEN: FamiliarityWeights = FamiliarityWeights {
     own_pair: 0.0,
     words: 0.9,
     synonyms: 0.0,
-    own_words: 0.0,
     speaker: 0.4,
-    reply: 0.0,
     month: 0.4,
+    day: 0.0,
     times: 0.0,
     times_asked: 0.1,
     asks: 0.1,
-    opener: 0.0,
-    quotes: 0.0,
     names: 0.0,
-    length: 0.0,
     next_turn: 0.2,
     second_turn: 0.1,
     session: 0.3,
@@ -106,16 +93,12 @@ fn drawn(random: &mut Random) -> FamiliarityWeights {
         *weight *= random.factor();
     }
     for (weight, usual) in [
-        (&mut w.trio, 0.8),
-        (&mut w.own_pair, 0.5),
-        (&mut w.synonyms, 0.4),
-        (&mut w.own_words, 0.2),
-        (&mut w.reply, 0.2),
+        (&mut w.trio, 0.5),
+        (&mut w.own_pair, 0.8),
+        (&mut w.synonyms, 0.3),
+        (&mut w.day, 0.6),
         (&mut w.times, 0.1),
-        (&mut w.opener, 0.2),
-        (&mut w.quotes, 0.2),
-        (&mut w.names, 0.15),
-        (&mut w.length, 0.1),
+        (&mut w.names, 0.1),
     ] {
         let factor = random.factor();
         *weight = if random.unit() < 0.5 { usual * factor } else { 0.0 };
@@ -149,8 +132,7 @@ pub(super) fn mean(choices: &[&Choice]) -> Option<Choice> {
     let number = choices.len() as f64;
     let of = |read: fn(&Choice) -> f64| choices.iter().map(|c| read(c)).sum::<f64>() / number;
     Some(Choice {
-        single: mean_weights(choices.iter().map(|c| &c.single)).unwrap_or_else(|| first.single.clone()),
-        gathered: mean_weights(choices.iter().map(|c| &c.gathered)).unwrap_or_else(|| first.gathered.clone()),
+        weights: mean_weights(choices.iter().map(|c| &c.weights)).unwrap_or_else(|| first.weights.clone()),
         time_offset: of(|c| c.time_offset),
         gathered_offset: of(|c| c.gathered_offset),
     })
@@ -168,17 +150,13 @@ fn mean_weights<'w>(all: impl Iterator<Item = &'w FamiliarityWeights>) -> Option
             &mut w.own_pair,
             &mut w.words,
             &mut w.synonyms,
-            &mut w.own_words,
             &mut w.speaker,
-            &mut w.reply,
             &mut w.month,
+            &mut w.day,
             &mut w.times,
             &mut w.times_asked,
             &mut w.asks,
-            &mut w.opener,
-            &mut w.quotes,
             &mut w.names,
-            &mut w.length,
             &mut w.next_turn,
             &mut w.second_turn,
             &mut w.session,
@@ -202,24 +180,21 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_weights_and_another_seed_others() {
-        let drawn = |seed| Search::TwoSets.choices(&seven_terms(), 5, seed);
+        let drawn = |seed| Search::Drawn.choices(&seven_terms(), 5, seed);
         assert_eq!(drawn(1).len(), 6);
         assert_eq!(format!("{:?}", drawn(1)), format!("{:?}", drawn(1)));
         assert_ne!(format!("{:?}", drawn(1)), format!("{:?}", drawn(2)));
-        let one = Search::OneSet.choices(&seven_terms(), 5, 1);
-        assert!(one.iter().all(|c| c.single == c.gathered));
     }
 
     #[test]
     fn a_mean_is_taken_of_every_weight() {
         let with = |x: f64| Choice {
-            single: FamiliarityWeights { meaning: x, session: 2.0 * x, ..SEVEN },
-            gathered: FamiliarityWeights { length: x, ..SEVEN },
+            weights: FamiliarityWeights { meaning: x, session: 2.0 * x, ..SEVEN },
             time_offset: x,
             gathered_offset: -x,
         };
         let mean = mean(&[&with(1.0), &with(3.0)]).unwrap();
-        assert_eq!((mean.single.meaning, mean.single.session, mean.single.pair), (2.0, 4.0, 1.0));
-        assert_eq!((mean.gathered.length, mean.time_offset, mean.gathered_offset), (2.0, 2.0, -2.0));
+        assert_eq!((mean.weights.meaning, mean.weights.session, mean.weights.pair), (2.0, 4.0, 1.0));
+        assert_eq!((mean.time_offset, mean.gathered_offset), (2.0, -2.0));
     }
 }

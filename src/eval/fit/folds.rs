@@ -13,6 +13,8 @@ use crate::config::RecallSettings;
 
 /// A mean of this many of the best choices is taken: the best one alone is mostly luck.
 const BEST: usize = 16;
+/// A choice keeps to this share of the tokens, as a dialogue that it was not made on costs up to 3 % more.
+const OF_TOKENS: f64 = 0.97;
 
 /// The questions, and what a choice has to keep to.
 pub(super) struct Field<'f> {
@@ -64,7 +66,7 @@ impl Field<'_> {
         let mut best = (f64::MIN, 0);
         for cutoff in 0..CUTOFFS.len() {
             let sets = self.by_set(outcomes, cutoff, without);
-            if sets.iter().any(|s| s.tokens > self.tokens * s.questions) {
+            if sets.iter().any(|s| s.tokens > OF_TOKENS * self.tokens * s.questions) {
                 break;
             }
             let worth = sets.iter().map(|s| (s.recall + s.full) / (2.0 * s.questions)).sum::<f64>() / sets.len() as f64;
@@ -92,5 +94,26 @@ impl Field<'_> {
     /// The sums of each dialogue under a choice.
     pub(super) fn measured(&self, chosen: &Chosen) -> Vec<Sums> {
         self.outcomes(&chosen.choice).iter().map(|of_dialogue| of_dialogue[chosen.cutoff]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Pipeline;
+
+    #[test]
+    fn a_cutoff_leaves_tokens_for_the_dialogue_that_is_left_out() {
+        let settings = Pipeline::parse("version = 1").unwrap().recall;
+        // One token more at each cutoff, and more recall with it.
+        let of_dialogue: [Sums; CUTOFFS.len()] = std::array::from_fn(|at| Sums {
+            questions: 1.0,
+            recall: at as f64 / 100.0,
+            full: 0.0,
+            tokens: 950.0 + at as f64,
+        });
+        let field = Field { questions: &[], sets: &[0, 0], settings: &settings, tokens: 1_000.0 };
+        let (_, cutoff) = field.best_cutoff(&vec![of_dialogue; 2], Some(1));
+        assert_eq!(of_dialogue[cutoff].tokens, 970.0);
     }
 }

@@ -8,7 +8,8 @@
 use super::{terms::QuestionTerms, weigh::scores};
 use crate::{
     config::{FamiliarityWeights, RecallSettings},
-    recall::{HEADING_TOKENS, cutoff},
+    memory::SCALE_PARTS,
+    recall::{HEADING_TOKENS, cutoff, raised},
 };
 
 /// Cutoffs that are measured: hundredths of the share, from the highest down.
@@ -22,11 +23,10 @@ pub(super) const CUTOFFS: [f64; 61] = {
     cutoffs
 };
 
-/// Weights for both forms of question, and what the form adds to the cutoff.
+/// Weights, and what the form of a question adds to the cutoff.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
-    pub(super) single: FamiliarityWeights,
-    pub(super) gathered: FamiliarityWeights,
+    pub(super) weights: FamiliarityWeights,
     pub(super) time_offset: f64,
     pub(super) gathered_offset: f64,
 }
@@ -70,13 +70,17 @@ pub(super) fn outcomes(
 }
 
 fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSettings) -> [Sums; CUTOFFS.len()] {
-    let gathered = question.question_type.gathered();
-    let scores = scores(question, if gathered { &choice.gathered } else { &choice.single });
+    let scores = scores(question, &choice.weights);
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-    let compared = order.len().min(settings.familiarity.scale_parts);
-    let above = ((compared as f64 * settings.familiarity.zero) as usize).min(compared.saturating_sub(1));
-    let zero = order.get(above).map_or(0.0, |at| scores[*at]);
+    let all: f64 = question.parts.iter().map(|part| part.estimated).sum();
+    let mut above = 0.0;
+    let compared = order.get(..SCALE_PARTS).unwrap_or(&order);
+    let reached = |at: &&usize| {
+        above += question.parts[**at].estimated;
+        above >= settings.familiarity.zero * all.min(settings.familiarity.scale_tokens as f64)
+    };
+    let zero = compared.iter().find(reached).or(compared.last()).map_or(0.0, |at| scores[*at]);
     let width = order.first().map_or(0.0, |at| scores[*at] - zero);
     // The product adds the form's offset to the share.
     let stop = crate::config::StopSettings {
@@ -93,7 +97,7 @@ fn of_question(question: &QuestionTerms, choice: &Choice, settings: &RecallSetti
     for at in order {
         let share = if width > 0.0 { (scores[at] - zero) / width } else { 1.0 };
         while next < CUTOFFS.len()
-            && share < CUTOFFS[next] + offset
+            && share < CUTOFFS[next] + offset + raised(quoted.estimated, &settings.stop)
             && quoted.estimated >= settings.stop.least_tokens as f64
         {
             found[next] = quoted.sums();
@@ -184,9 +188,10 @@ mod tests {
     #[test]
     fn a_lower_cutoff_quotes_more_and_never_less_than_the_least_tokens() {
         let weights = FamiliarityWeights { meaning: 1.0, ..FamiliarityWeights::default() };
-        let choice = Choice { single: weights.clone(), gathered: weights, time_offset: 0.0, gathered_offset: 0.0 };
+        let choice = Choice { weights, time_offset: 0.0, gathered_offset: 0.0 };
         let mut settings = crate::config::Pipeline::parse("version = 1").unwrap().recall;
-        (settings.familiarity.zero, settings.stop.least_tokens, settings.stop.most_tokens) = (1.0, 300, 900);
+        settings.familiarity.zero = 1.0;
+        (settings.stop.doubling, settings.stop.least_tokens, settings.stop.most_tokens) = (0.0, 300, 900);
         // Shares 1, 0.7, 0.5, 0.3, 0.
         let asked = question(&[0.3, 1.0, 0.7, 0.0, 0.5], &[2, 0]);
         let found = &outcomes(&[asked], 1, &choice, &settings)[0];

@@ -24,9 +24,8 @@ pub struct FitRow {
     pub left_out: Vec<FitFigures>,
     /// The same dialogues under what was chosen on all of them.
     pub in_sample: Vec<FitFigures>,
-    /// What was chosen on all dialogues: weights for one part's questions, for gathered ones, and the
-    /// stop.
-    pub chosen: (FamiliarityWeights, FamiliarityWeights, StopSettings),
+    /// What was chosen on all dialogues.
+    pub chosen: (FamiliarityWeights, StopSettings),
 }
 
 /// Figures over the questions of a set.

@@ -75,8 +75,7 @@ fn read_set(
 fn row(field: &Field<'_>, search: Search, request: &FitRequest) -> Option<FitRow> {
     let stop = &field.settings.stop;
     let as_it_is = Choice {
-        single: field.settings.familiarity.single.clone(),
-        gathered: field.settings.familiarity.gathered.clone(),
+        weights: field.settings.familiarity.weights.clone(),
         time_offset: stop.time_offset,
         gathered_offset: stop.gathered_offset,
     };
@@ -112,10 +111,7 @@ fn nearest(share: f64) -> usize {
     (0..CUTOFFS.len()).min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or_default()
 }
 
-fn chosen(
-    on_all: Chosen,
-    settings: &RecallSettings,
-) -> (crate::config::FamiliarityWeights, crate::config::FamiliarityWeights, StopSettings) {
+fn chosen(on_all: Chosen, settings: &RecallSettings) -> (crate::config::FamiliarityWeights, StopSettings) {
     let Chosen { choice, cutoff } = on_all;
     let stop = StopSettings {
         share: CUTOFFS[cutoff],
@@ -123,7 +119,7 @@ fn chosen(
         gathered_offset: choice.gathered_offset,
         ..settings.stop.clone()
     };
-    (choice.single, choice.gathered, stop)
+    (choice.weights, stop)
 }
 
 /// Figures of each set from the sums of its dialogues.

@@ -37,13 +37,12 @@ pub fn fit_table(fit: &Fit) -> String {
         out.push('\n');
     }
     for row in &fit.rows {
-        let (single, gathered, stop) = &row.chosen;
+        let (weights, stop) = &row.chosen;
         let _ = writeln!(
             out,
-            "# {}, chosen on all dialogues\n{}{}{}",
+            "# {}, chosen on all dialogues\n{}{}",
             row.name,
-            toml("familiarity.single", single),
-            toml("familiarity.gathered", gathered),
+            toml("familiarity.weights", weights),
             toml("stop", stop)
         );
     }

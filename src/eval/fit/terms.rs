@@ -14,11 +14,10 @@ use crate::{
     memory::{FamiliarParts, PartBody},
     model::{FamiliarityTerms, UnitId},
     pipeline::{Answerer, PipelineError},
-    recall::estimated_tokens,
 };
 
 /// Number of terms.
-pub(super) const TERMS: usize = 16;
+pub(super) const TERMS: usize = 12;
 
 /// The weights of the terms, in their order; a subtracted term has a negative weight.
 pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS] {
@@ -29,16 +28,12 @@ pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS
         w.own_pair,
         w.words,
         w.synonyms,
-        w.own_words,
         w.speaker,
-        w.reply,
         w.month,
+        w.day,
         if asks_time { w.times_asked } else { w.times },
         -w.asks,
-        w.opener,
-        w.quotes,
         w.names,
-        w.length,
     ]
 }
 
@@ -94,7 +89,7 @@ pub(super) fn terms_of(
         session: numbers.of(format!("session {session}")),
         unit: numbers.of(format!("unit {unit}")),
         heading: numbers.of(format!("day {session} {}", body.said_at.local().date())),
-        estimated: estimated_tokens(body),
+        estimated: body.estimated_tokens(),
         tokens: tokens::count(&format!("{}: {}\n", body.speaker, body.text)) as f64,
         piece: asked.evidence.iter().position(|turn| *turn == body.turn),
     });
@@ -131,7 +126,7 @@ struct Look {
 }
 
 /// Looks that together let every term through.
-const LOOKS: [Look; 6] = [
+const LOOKS: [Look; 3] = [
     Look {
         open: |w| {
             (w.meaning, w.pair, w.words, w.synonyms) = (1.0, 1.0, 1.0, 1.0);
@@ -142,19 +137,16 @@ const LOOKS: [Look; 6] = [
             (1, |t| t.pair),
             (4, |t| t.words),
             (5, |t| t.synonyms),
-            (7, |t| t.speaker),
-            (9, |t| t.month),
-            (10, |t| t.marks),
+            (6, |t| t.speaker),
+            (7, |t| t.month),
+            (9, |t| t.marks),
         ],
     },
     Look {
-        open: |w| (w.trio, w.own_words, w.reply, w.asks) = (1.0, 1.0, 1.0, 1.0),
-        read: &[(2, |t| t.pair), (6, |t| t.words), (8, |t| t.speaker), (11, |t| -t.marks)],
+        open: |w| (w.trio, w.day, w.asks) = (1.0, 1.0, 1.0),
+        read: &[(2, |t| t.pair), (8, |t| t.month), (10, |t| -t.marks)],
     },
-    Look { open: |w| (w.own_pair, w.opener) = (1.0, 1.0), read: &[(3, |t| t.pair), (12, |t| t.marks)] },
-    Look { open: |w| w.quotes = 1.0, read: &[(13, |t| t.marks)] },
-    Look { open: |w| w.names = 1.0, read: &[(14, |t| t.marks)] },
-    Look { open: |w| w.length = 1.0, read: &[(15, |t| t.marks)] },
+    Look { open: |w| (w.own_pair, w.names) = (1.0, 1.0), read: &[(3, |t| t.pair), (11, |t| t.marks)] },
 ];
 
 impl Look {
@@ -162,7 +154,7 @@ impl Look {
         let mut weights = FamiliarityWeights::default();
         (self.open)(&mut weights);
         let mut settings = settings.clone();
-        (settings.familiarity.single, settings.familiarity.gathered) = (weights.clone(), weights);
+        settings.familiarity.weights = weights;
         settings
     }
 

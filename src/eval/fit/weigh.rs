@@ -103,8 +103,7 @@ mod tests {
         let recall = &pipeline.recall;
         for asked in &bench.dataset.questions {
             let terms = terms_of(answerer, &mut *embedder, asked, 0, recall).unwrap();
-            let gathered = terms.question_type.gathered();
-            let weights = if gathered { &recall.familiarity.gathered } else { &recall.familiarity.single };
+            let weights = &recall.familiarity.weights;
             let mut embed = |texts: &[&str]| {
                 let vectors: Result<Vec<_>, _> = texts.iter().map(|text| embedder.embed_query(text)).collect();
                 vectors.map_err(Into::into)

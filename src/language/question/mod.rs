@@ -7,6 +7,7 @@
 //! `read` makes the value. `words`, `quotes`, `names`, `keywords`, `persons`, `question_type`,
 //! `statement` and `inflection` each read one thing.
 
+mod days;
 mod inflection;
 mod keywords;
 mod names;

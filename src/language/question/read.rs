@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::{
     QuestionType,
+    days::{Days, days},
     keywords::keywords,
     names::{NameClass, name_runs, names},
     persons,
@@ -32,6 +33,7 @@ pub struct ReadQuestion<'q> {
     keywords: Vec<String>,
     cues: Cues,
     months: Vec<Month>,
+    days: Vec<Days>,
     clause: Option<Clause<'q>>,
 }
 
@@ -56,6 +58,7 @@ impl<'q> ReadQuestion<'q> {
                 time: hull(times.iter().map(|t| t.interval)),
             },
             months: months(text),
+            days: days(text, &times),
             clause: Clause::of(text),
             words,
         }
@@ -106,6 +109,12 @@ impl<'q> ReadQuestion<'q> {
     #[must_use]
     pub fn months(&self) -> &[Month] {
         &self.months
+    }
+
+    /// The days that it names, first and last, as days since 1970-01-01.
+    #[must_use]
+    pub fn days(&self) -> &[Days] {
+        &self.days
     }
 
     /// Which of the persons acts, canonical; absent where fewer than two are named, where two act
