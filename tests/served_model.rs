@@ -107,7 +107,7 @@ fn a_declined_text_is_shortened_or_a_dead_letter_of_its_window_and_the_others_ar
     assert!(letters[0].reason.contains("filtered") && letters[0].payload.contains("forbidden"), "{letters:?}");
     assert!(service.take_warnings().iter().any(|warning| warning.contains("a dead letter")));
     assert_eq!(census(&service).units, 4, "all but the forbidden one");
-    assert_eq!(ask(&service, "b", "Where is the red kayak stored?").units[0].sources, ["1"]);
+    assert!(ask(&service, "b", "Where is the red kayak stored?").units.iter().any(|unit| unit.sources == ["1"]));
     assert!(ask(&service, "b", "Who plays the bassoon?").context.contains("bassoon"));
 }
 
