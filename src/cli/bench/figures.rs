@@ -1,7 +1,7 @@
 //! The results of the bench, and their table.
 //!
 //! In: what each step measured. Out: figures with their ratios, as JSON or as a table. A figure that
-//! this system does not tell is left out. Ratios are of one run, so that they hold on a busy machine too.
+//! this system does not tell is left out.
 
 use serde::Serialize;
 
