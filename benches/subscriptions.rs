@@ -40,6 +40,9 @@ const RUN: Duration = Duration::from_secs(30);
 /// Those who write, for this long, are not measured yet.
 const WARM: Duration = Duration::from_secs(5);
 
+/// How long after the end of the run the last turn of each bank is written, which ends its reader.
+const LAST: Duration = Duration::from_secs(1);
+
 fn main() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let service = Service::start(home.path());
@@ -115,6 +118,11 @@ fn main() {
                 })
             })
             .collect();
+        // A reader whose last progress came before the end waits for one more.
+        scope.spawn(|| {
+            std::thread::sleep(RUN + LAST);
+            (0..HOT).for_each(|bank| drop(service.put(&json!({"turns": [turn(bank, "last", TURNS)]}))));
+        });
         readers.into_iter().flat_map(|reader| reader.join().expect("no panic")).collect()
     });
     let rate = written.load(Ordering::Relaxed) as f64 / RUN.as_secs_f64();
