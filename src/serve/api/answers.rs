@@ -6,8 +6,7 @@
 //! begun goes on until the model's timeout, also where nobody waits any more, as its reply is paid and cached.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -26,7 +25,7 @@ use crate::{
     llm::{Llm, LlmError, Streamed},
     model::Evidence,
     recall::{self, Answer},
-    sync,
+    serve::subscriptions::{Limits, Places, Refusals},
 };
 
 /// Answers that may be awaited at once, for each that may be generated at once.
@@ -69,59 +68,23 @@ pub struct Answers {
     time: Duration,
     /// One place for each answer that is generated.
     generated: Arc<Semaphore>,
-    awaited: Arc<Awaited>,
+    /// One for each that is generated or waits for that; a token has half of them at most.
+    awaited: Arc<Places>,
 }
 
-/// The answers that are generated or wait for that.
-struct Awaited {
-    limit: usize,
-    /// By the name of a token, where one is asked for.
-    by_token: Mutex<HashMap<Option<String>, usize>>,
-}
-
-/// An answer that counts as awaited until this is dropped.
-struct Place {
-    awaited: Arc<Awaited>,
-    token: Option<String>,
-}
-
-impl Awaited {
-    /// A place for one more answer. A token has half of them at most.
-    fn take(self: &Arc<Self>, token: Option<&str>) -> Result<Place, Problem> {
-        let mut by_token = sync::lock(&self.by_token);
-        let token = token.map(str::to_owned);
-        let (all, of_token) = (by_token.values().sum::<usize>(), by_token.get(&token).copied().unwrap_or_default());
-        let (whose, limit) = match &token {
-            Some(_) if of_token >= self.limit / 2 => (" of this token", self.limit / 2),
-            _ if all >= self.limit => ("", self.limit),
-            _ => {
-                *by_token.entry(token.clone()).or_default() += 1;
-                return Ok(Place { awaited: Arc::clone(self), token });
-            }
-        };
-        let detail = format!("{limit} answers in words{whose} are awaited already; ask again in a moment");
-        Err(Problem::new(Code::Busy, detail))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut by_token = sync::lock(&self.awaited.by_token);
-        if let Some(count) = by_token.get_mut(&self.token) {
-            *count -= 1;
-            if *count == 0 {
-                by_token.remove(&self.token);
-            }
-        }
-    }
-}
+/// What is said where too many are awaited.
+const REFUSALS: Refusals = Refusals {
+    all: "answers in words are awaited already; ask again in a moment",
+    of_token: "answers in words of this token are awaited already; ask again in a moment",
+};
 
 impl Answers {
     /// Answers by a model within a time.
     #[must_use]
     pub fn new(llm: Option<Arc<Llm>>, time: Duration) -> Self {
         let at_once = llm.as_ref().map_or(1, |llm| llm.settings().in_flight);
-        let awaited = Awaited { limit: AWAITED * at_once, by_token: Mutex::default() };
+        let all = AWAITED * at_once;
+        let awaited = Places::new(Limits { all, of_token: all / 2 }, REFUSALS);
         Self { llm, time, generated: Arc::new(Semaphore::new(at_once)), awaited: Arc::new(awaited) }
     }
 

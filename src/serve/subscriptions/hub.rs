@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     live_question::{Asking, LiveQuestion, SlotLimits},
-    places::{Limits, Place, Places},
+    places::{Limits, Place, Places, SUBSCRIPTIONS},
     subscriber::Subscriber,
 };
 use crate::{
@@ -72,7 +72,7 @@ impl Hub {
     pub fn new(memory: Arc<Memory>, deadline: Duration, limits: Limits) -> Self {
         let asking = Asking { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
         let shared = Arc::new(Shared { asking, questions: Mutex::default() });
-        let (places, closing) = (Arc::new(Places::new(limits)), watch::Sender::new(false));
+        let (places, closing) = (Arc::new(Places::new(limits, SUBSCRIPTIONS)), watch::Sender::new(false));
         Self { shared, places, closing, running: Mutex::default() }
     }
 

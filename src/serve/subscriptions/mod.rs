@@ -24,5 +24,5 @@ mod version;
 
 pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, Updated};
 pub use hub::Hub;
-pub use places::{Limits, Place};
+pub use places::{Limits, Place, Places, Refusals};
 pub use subscriber::{Event, Subscriber};

@@ -1,7 +1,7 @@
-//! How many may follow questions, in all and by token.
+//! How many may do what takes long, in all and by token: follow a question, or await an answer in words.
 //!
-//! In: the name of who wants to follow. Out: a place, which is free again when it is dropped, or a problem
-//! that names the setting.
+//! In: the name of who wants to. Out: a place, which is free again when it is dropped, or a problem that says
+//! what to do.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use crate::{
     sync,
 };
 
-/// Most subscriptions.
+/// Most places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// In all.
@@ -31,9 +31,25 @@ impl Limits {
     }
 }
 
+/// What is said, behind the limit, where no place is free.
+pub struct Refusals {
+    /// In all.
+    pub all: &'static str,
+    /// For one token.
+    pub of_token: &'static str,
+}
+
+/// What is said of subscriptions.
+pub(super) const SUBSCRIPTIONS: Refusals = Refusals {
+    all: "subscriptions are open already; end one, or raise http.subscriptions and the system's limit on open files",
+    of_token: "subscriptions of this token are open already; end one, or raise http.subscriptions_of_token and the \
+               system's limit on open files",
+};
+
 /// All places.
-pub(super) struct Places {
+pub struct Places {
     limits: Limits,
+    refusals: Refusals,
     taken: Mutex<Taken>,
 }
 
@@ -50,8 +66,10 @@ pub struct Place {
 }
 
 impl Places {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, taken: Mutex::default() }
+    /// Places within limits; `refusals` is what is said where none is free.
+    #[must_use]
+    pub fn new(limits: Limits, refusals: Refusals) -> Self {
+        Self { limits, refusals, taken: Mutex::default() }
     }
 
     /// The limits.
@@ -60,22 +78,20 @@ impl Places {
     }
 
     /// Takes a place; `token` is the name of a token, where one is asked for.
-    pub(super) fn take(self: &Arc<Self>, token: Option<&str>) -> Result<Place, Problem> {
+    ///
+    /// # Errors
+    /// [`Code::Busy`] where none is free.
+    pub fn take(self: &Arc<Self>, token: Option<&str>) -> Result<Place, Problem> {
         let Limits { all, of_token } = self.limits;
         let mut taken = sync::lock(&self.taken);
-        let full = |whose: &str, most: usize, key: &str| {
-            let detail = format!(
-                "{most} subscriptions {whose} already; end one, or raise {key} and the system's limit on open files"
-            );
-            Err(Problem::new(Code::Busy, detail))
-        };
+        let full = |most: usize, why: &str| Err(Problem::new(Code::Busy, format!("{most} {why}")));
         if taken.all >= all {
-            return full("are open", all, "http.subscriptions");
+            return full(all, self.refusals.all);
         }
         if let Some(token) = token {
             let mine = taken.by_token.entry(token.to_owned()).or_default();
             if *mine >= of_token {
-                return full("of this token are open", of_token, "http.subscriptions_of_token");
+                return full(of_token, self.refusals.of_token);
             }
             *mine += 1;
         }
@@ -112,7 +128,7 @@ mod tests {
 
     #[test]
     fn places_are_counted_in_all_and_by_token_and_become_free() {
-        let places = Arc::new(Places::new(Limits { all: 3, of_token: 2 }));
+        let places = Arc::new(Places::new(Limits { all: 3, of_token: 2 }, SUBSCRIPTIONS));
         let detail = |refused: Result<Place, Problem>| refused.err().expect("refused").detail;
         let (one, two) = (places.take(Some("a")).unwrap(), places.take(Some("a")).unwrap());
         assert!(detail(places.take(Some("a"))).contains("http.subscriptions_of_token"));
