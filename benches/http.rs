@@ -30,6 +30,9 @@ use serde_json::{Value, json};
 mod figures;
 use figures::{median, percentile};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const BANKS: usize = 100;
 /// Questions asked at the same time.
 const AT_ONCE: usize = 16;

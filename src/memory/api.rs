@@ -219,6 +219,12 @@ pub struct FamiliarPart {
     pub unit: Arc<UnitBody>,
     /// Its index among the unit's parts.
     pub part: usize,
+    /// The keys of its speaker's whole name and of the first word of it ([`crate::memory::name_key`]).
+    pub speaker: [u64; 2],
+    /// Whether it ends with a question.
+    pub asks: bool,
+    /// Whether it repeats the unit's restatement, not the words of a turn.
+    pub restated: bool,
     /// The sum of the terms, rounded to fixed point.
     pub score: f64,
     /// Cosine of the question and the part's best sentence.

@@ -14,7 +14,7 @@ use super::{
     bm25,
     candidate_index::CandidateIndex,
     live::IdHasher,
-    score::{NameKey, hash64},
+    score::{NameKey, name_key},
     words::{TermKey, Words},
 };
 use crate::model::FamiliarityTerms;
@@ -37,8 +37,8 @@ pub(super) type ByTerm<V> = HashMap<TermKey, V, BuildHasherDefault<IdHasher>>;
 /// A set of names.
 pub(super) type NameSet = HashSet<NameKey, BuildHasherDefault<IdHasher>>;
 
-/// Words of the question with their counts, by their index in it, and a length.
-pub(super) type Window = (Vec<(usize, u32)>, u32);
+/// A word of the question, by its index in it, and how often it was found.
+pub(super) type AskedWord = (usize, u32);
 
 /// The words of the question and their synonyms.
 #[derive(Default)]
@@ -106,9 +106,9 @@ impl AskedWords {
     }
 
     /// Counts the words of a window.
-    pub(super) fn count(&mut self, (counts, length): &Window) {
+    pub(super) fn count(&mut self, counts: &[AskedWord], length: u32) {
         counts.iter().for_each(|(term, _)| self.with[*term] += 1);
-        self.length += f64::from(*length);
+        self.length += f64::from(length);
     }
 
     /// Takes the counts of all windows from the index.
@@ -151,9 +151,9 @@ impl AskedWords {
     }
 
     /// Adds BM25 of the words and of the synonyms in a part's window.
-    pub(super) fn gain(&mut self, (counts, length): Window, terms: &mut FamiliarityTerms) {
+    pub(super) fn gain(&mut self, counts: &[AskedWord], length: u32, terms: &mut FamiliarityTerms) {
         let damping = self.damping(length);
-        for (term, count) in counts {
+        for &(term, count) in counts {
             let gain = bm25::gain(self.rarity[term], f64::from(count), damping) * self.wanted[term];
             if term < self.own { terms.words += gain } else { terms.synonyms += gain }
         }
@@ -235,8 +235,8 @@ pub(super) struct Speakers {
 impl Speakers {
     /// Reads the probe.
     pub(super) fn new(probe: &FamiliarityProbe) -> Self {
-        let names = probe.names.iter().map(|n| hash64(n.as_bytes())).collect();
-        let subject = probe.subject.as_ref().map(|n| hash64(n.as_bytes()));
+        let names = probe.names.iter().map(|name| name_key(name)).collect();
+        let subject = probe.subject.as_deref().map(name_key);
         Self { names, subject, named: NameSet::default(), acts: false }
     }
 

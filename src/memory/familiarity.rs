@@ -14,11 +14,11 @@
 //! speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of
 //! the session's best is added.
 
-use std::{cmp::Reverse, rc::Rc};
+use std::{cmp::Reverse, ops::Range, rc::Rc};
 
 use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe, PartBody, estimated_tokens},
-    asked::{AskedWords, ByTerm, NameSet, Speakers, Topics, Window, told},
+    asked::{AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, told},
     candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
     greetings::Greetings,
     indexed_part::{IndexedPart, PartKey, Slot},
@@ -44,12 +44,12 @@ struct Scored {
     /// Whether it is read for the parts around it only.
     context: bool,
     indexed: Rc<IndexedPart>,
-    /// Words of the question that it contains: index in the question, count.
-    words: Vec<(usize, u32)>,
+    /// Where [`Found`] has the words of the question that it contains.
+    words: Range<usize>,
     length: u32,
-    /// How often each word of the question occurs in its window, in the order of the words, and the
-    /// window's length.
-    window: Window,
+    /// Where [`Found`] has those of its window, in the order of the question, and the window's length.
+    window: Range<usize>,
+    window_length: u32,
     /// Cosine of the question and its best sentence.
     cosine: f64,
     /// Cosine of the question and the part with the turn before it.
@@ -59,6 +59,14 @@ struct Scored {
     terms: FamiliarityTerms,
     own: f64,
     smooth: f64,
+}
+
+/// Words of the question with their counts, by their index in it: of all parts, one after the other, so that a
+/// part allocates nothing.
+#[derive(Default)]
+struct Found {
+    in_parts: Vec<AskedWord>,
+    in_windows: Vec<AskedWord>,
 }
 
 /// The passes over the bank, in order. Each needs what the one before it found of all parts.
@@ -93,6 +101,7 @@ pub(super) struct FamiliarityScan {
     /// The next part of the pass.
     at: usize,
     parts: Vec<Scored>,
+    found: Found,
     /// In a large bank, what the candidates are chosen by.
     rough: Option<Box<RoughScan>>,
     chosen: Vec<ChosenPart>,
@@ -235,7 +244,7 @@ impl FamiliarityScan {
         let follows = self.parts.last().is_some_and(|before| before.key.0 == key.0);
         self.take(key, indexed, follows);
         let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
-        self.topics.count(|term| holds(part, term, place));
+        self.topics.count(|term| self.found.holds(part, term, place));
         if probe.greeted_names {
             let greeted = indexed.greeted.filter(|name| self.speakers.names().contains(name));
             self.greetings.add(key.0, indexed.speaker[0], greeted);
@@ -261,16 +270,19 @@ impl FamiliarityScan {
     }
 
     fn take(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, follows: bool) {
-        let found = indexed.words.terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
+        let first = self.found.in_parts.len();
+        let words = indexed.words.terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
+        self.found.in_parts.extend(words);
         let run = self.parts.last().map_or(0, |before| before.run + u32::from(!follows));
         self.parts.push(Scored {
             key,
             run,
             context: false,
             indexed: Rc::clone(indexed),
-            words: found.collect(),
+            words: first..self.found.in_parts.len(),
             length: indexed.words.length(),
-            window: (Vec::new(), 0),
+            window: 0..0,
+            window_length: 0,
             cosine: 0.0,
             pair: 0.0,
             coverage: 0.0,
@@ -289,22 +301,24 @@ impl FamiliarityScan {
         match pass {
             Pass::Start | Pass::Choose | Pass::Collect => {}
             Pass::Windows => {
-                let window = window(&self.parts, at, self.window_words);
+                let (window, length) = self.found.window(&self.parts, at, self.window_words);
                 if index.is_none() {
-                    self.asked.count(&window);
+                    self.asked.count(&self.found.in_windows[window.clone()], length);
                     self.speakers.count(self.parts[at].indexed.speaker);
                 }
-                self.parts[at].window = window;
+                let part = &mut self.parts[at];
+                (part.window, part.window_length) = (window, length);
             }
             Pass::Words => {
                 let part = &mut self.parts[at];
-                self.asked.gain(std::mem::take(&mut part.window), &mut part.terms);
+                let window = &self.found.in_windows[part.window.clone()];
+                self.asked.gain(window, part.window_length, &mut part.terms);
             }
             Pass::Align => {
                 let mut terms = self.parts[at].terms;
                 self.asked.share(probe, &mut terms);
                 let part = &self.parts[at];
-                let coverage = self.topics.share(|term| holds(part, term, self.asked.place()));
+                let coverage = self.topics.share(|term| self.found.holds(part, term, self.asked.place()));
                 let part = &mut self.parts[at];
                 (part.terms, part.coverage) = (terms, coverage);
                 return PASSED_PART + align(probe, part) * SCANNED_VECTOR;
@@ -376,17 +390,21 @@ impl FamiliarityScan {
         order.truncate(self.wanted(probe));
         let zero = self.zero(&order, probe.zero * self.tokens.min(probe.scale_tokens as f64));
         order.truncate(probe.limit);
-        let best = order
-            .into_iter()
-            .map(|(score, key, at)| FamiliarPart {
-                unit: self.parts[at].indexed.unit.body.clone(),
+        let of_part = |(score, key, at): (Reverse<Score>, PartKey, usize)| {
+            let Scored { indexed, cosine, coverage, terms, .. } = &self.parts[at];
+            FamiliarPart {
+                unit: indexed.unit.body.clone(),
                 part: key.3,
+                speaker: indexed.speaker,
+                asks: indexed.marks.asks,
+                restated: indexed.restated,
                 score: score.0.as_f64() * FAMILIARITY_SCALE,
-                cosine: Score::from_f64(self.parts[at].cosine),
-                coverage: self.parts[at].coverage,
-                terms: self.parts[at].terms,
-            })
-            .collect();
+                cosine: Score::from_f64(*cosine),
+                coverage: *coverage,
+                terms: *terms,
+            }
+        };
+        let best = order.into_iter().map(of_part).collect();
         FamiliarParts { best, zero, parts_total: self.total }
     }
 
@@ -400,6 +418,43 @@ impl FamiliarityScan {
         });
         let zero = reached.map(|(part, _)| part).or(compared.last());
         zero.map_or(0.0, |(score, ..)| score.0.as_f64() * FAMILIARITY_SCALE)
+    }
+}
+
+impl Found {
+    /// Whether a part contains a word.
+    fn holds(&self, part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
+        match place.get(&term) {
+            Some(at) => self.in_parts[part.words.clone()].iter().any(|(word, _)| word == at),
+            None => part.indexed.words.count(term) > 0,
+        }
+    }
+
+    /// The window of a part: how often each word of the question occurs in it, and its length.
+    fn window(&mut self, parts: &[Scored], at: usize, window_words: u32) -> (Range<usize>, u32) {
+        let Self { in_parts, in_windows } = self;
+        let first = in_windows.len();
+        let mut length = 0;
+        let mut add = |part: &Scored, times: u32| {
+            length += times * part.length;
+            for (term, count) in &in_parts[part.words.clone()] {
+                // A window holds few words of a question.
+                match in_windows[first..].iter_mut().find(|(other, _)| other == term) {
+                    Some((_, of_term)) => *of_term += times * count,
+                    None => in_windows.push((*term, times * count)),
+                }
+            }
+        };
+        add(&parts[at], OWN_WORDS);
+        let same = |part: &&Scored| part.run == parts[at].run;
+        let mut reach = WordWindow::new(window_words);
+        let before = parts[..at].iter().rev().take_while(same);
+        before.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
+        let mut reach = WordWindow::new(window_words);
+        let after = parts[at + 1..].iter().take_while(same);
+        after.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
+        in_windows[first..].sort_unstable();
+        (first..in_windows.len(), length)
     }
 }
 
@@ -462,21 +517,22 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
     let w = &probe.weights;
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
-    let body = &part.indexed.unit.body.parts[part.key.3];
+    let said_at = || part.indexed.unit.body.parts[part.key.3].said_at;
     let month = !probe.months.is_empty() && {
-        let date = body.said_at.local().date();
+        let date = said_at().local().date();
         let said_in =
             |&(year, month): &(Option<i16>, i8)| month == date.month() && year.is_none_or(|y| y == date.year());
         probe.months.iter().any(said_in)
     };
     part.terms.month = w.month * flag(month);
     if !probe.days.is_empty() {
-        part.terms.month += w.day * told(&probe.days, day(body.said_at));
+        part.terms.month += w.day * told(&probe.days, day(said_at()));
     }
+    let marks = part.indexed.marks;
     // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
     let names = part.indexed.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
     part.terms.marks =
-        times * f64::from(body.marks.times.min(MOST_TIMES)) - w.asks * flag(body.marks.asks) + w.names * names as f64;
+        times * f64::from(marks.times.min(MOST_TIMES)) - w.asks * flag(marks.asks) + w.names * names as f64;
     part.own = part.terms.own();
 }
 
@@ -491,45 +547,11 @@ fn speaks(index: &CandidateIndex, name: NameKey) -> bool {
     index.speakers_named(name).any(|(_, [_, first])| first == name)
 }
 
-/// Whether a part contains a word.
-fn holds(part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
-    match place.get(&term) {
-        Some(at) => part.words.iter().any(|(word, _)| word == at),
-        None => part.indexed.words.count(term) > 0,
-    }
-}
-
 /// The parts at a distance on either side of `at`, in the same session.
 fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = usize> {
     let run = parts[at].run;
     let same = move |i: &usize| parts.get(*i).is_some_and(|p| p.run == run);
     [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
-}
-
-/// The window of a part: how often each word of the question occurs in it, and its length.
-fn window(parts: &[Scored], at: usize, window_words: u32) -> Window {
-    let mut counts: Vec<(usize, u32)> = Vec::new();
-    let mut length = 0;
-    let mut add = |part: &Scored, times: u32| {
-        length += times * part.length;
-        for (term, count) in &part.words {
-            // A window holds few words of a question.
-            match counts.iter_mut().find(|(other, _)| other == term) {
-                Some((_, of_term)) => *of_term += times * count,
-                None => counts.push((*term, times * count)),
-            }
-        }
-    };
-    add(&parts[at], OWN_WORDS);
-    let same = |part: &&Scored| part.run == parts[at].run;
-    let mut reach = WordWindow::new(window_words);
-    let before = parts[..at].iter().rev().take_while(same);
-    before.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
-    let mut reach = WordWindow::new(window_words);
-    let after = parts[at + 1..].iter().take_while(same);
-    after.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
-    counts.sort_unstable();
-    (counts, length)
 }
 
 /// A share of the better neighbour's score, at a distance of one turn and of two.

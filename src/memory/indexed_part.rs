@@ -8,12 +8,12 @@ use std::{cell::Cell, ops::Range, sync::Arc};
 use super::{
     api::PartBody,
     live::LiveUnit,
-    score::{NameKey, hash64},
+    score::{NameKey, name_key},
     words::{Bag, Words},
 };
 use crate::{
     language::{greetings::greeted, names::capitalised},
-    model::{UnitId, canonical_name},
+    model::{Marks, UnitId, canonical_name},
 };
 
 /// Session, ordinal of the turn, unit, index in the unit.
@@ -38,6 +38,10 @@ pub(super) struct IndexedPart {
     pub names: Box<[NameKey]>,
     /// Key of the name by which it greets somebody.
     pub greeted: Option<NameKey>,
+    /// Features of its words.
+    pub marks: Marks,
+    /// Whether it repeats its unit's restatement, not the words of a turn.
+    pub restated: bool,
     /// Its slot in the candidate index, where there is one.
     pub slot: Cell<Slot>,
 }
@@ -50,9 +54,11 @@ impl IndexedPart {
         Self {
             unit: unit.clone(),
             words: words.count(&part.text),
-            speaker: [hash64(name.as_bytes()), hash64(first.as_bytes())],
+            speaker: [name_key(&name), name_key(first)],
             names: names(&part.text),
-            greeted: greeted(&part.text).map(|name| hash64(canonical_name(name).as_bytes())),
+            greeted: greeted(&part.text).map(|name| name_key(&canonical_name(name))),
+            marks: part.marks,
+            restated: unit.body.is_restated(),
             slot: Cell::new(NONE),
         }
     }
@@ -61,5 +67,5 @@ impl IndexedPart {
 /// The first word of every name in a text.
 fn names(text: &str) -> Box<[NameKey]> {
     let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
-    capitalised(text).into_iter().filter_map(first).map(|word| hash64(canonical_name(word).as_bytes())).collect()
+    capitalised(text).into_iter().filter_map(first).map(|word| name_key(&canonical_name(word))).collect()
 }

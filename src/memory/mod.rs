@@ -65,6 +65,6 @@ pub use kernel::{dot_reference, quantise};
 pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey, best_part};
 pub use load::{ChoiceChanges, EdgeChanges, Listeners, Load};
 pub use rough::SCALE_PARTS;
-pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition};
+pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition, name_key};
 pub use threads::MemoryThreads;
 pub use words::Words;

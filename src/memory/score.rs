@@ -30,7 +30,7 @@ pub struct CueSet {
 impl From<&Cues> for CueSet {
     fn from(cues: &Cues) -> Self {
         let keys = |names: &[String]| {
-            let mut keys: Vec<NameKey> = names.iter().map(|n| hash64(n.as_bytes())).collect();
+            let mut keys: Vec<NameKey> = names.iter().map(|name| name_key(name)).collect();
             keys.sort_unstable();
             keys.dedup();
             keys
@@ -41,6 +41,12 @@ impl From<&Cues> for CueSet {
             time: cues.time.map(|t| (t.start_ms, t.end_ms)),
         }
     }
+}
+
+/// A canonical name in fixed size.
+#[must_use]
+pub fn name_key(name: &str) -> u64 {
+    hash64(name.as_bytes())
 }
 
 /// 64 bits of BLAKE3.

@@ -11,12 +11,9 @@
 //! questions against the others. `docs/evaluation.md` says how good it is on a dialogue that was left
 //! out.
 
-use std::collections::BTreeSet;
-
 use crate::{
     language::question::{QuestionType, ReadQuestion},
-    memory::{FamiliarPart, FamiliarParts, UnitBody},
-    model::canonical_name,
+    memory::{FamiliarPart, FamiliarParts, name_key},
 };
 
 /// What a closeness of 1 adds to a statement's fit, beside its share of the topics.
@@ -61,13 +58,13 @@ pub(super) fn agreement(
         let fit = fit(part);
         all.push(fit);
         // A question among the parts counts for the background, for neither side.
-        let Some(body) = part.unit.parts.get(part.part).filter(|body| !body.marks.asks) else { continue };
         match &named {
+            _ if part.asks => {}
             None => {
                 own.add(part.coverage, fit);
                 others.add(part.coverage, fit);
             }
-            Some(named) if named.tells(&part.unit, &body.speaker) => own.add(part.coverage, fit),
+            Some(named) if named.tells(part) => own.add(part.coverage, fit),
             Some(_) => others.add(part.coverage, fit),
         }
     }
@@ -90,45 +87,36 @@ pub(super) fn agreement(
     1.0 / (1.0 + (-sum).exp())
 }
 
-/// The person whom the question asks about, where it is one of the speakers.
-struct Named<'p> {
-    /// The canonical names.
-    names: Vec<String>,
-    /// Each spelling of them in the bank.
-    spellings: BTreeSet<&'p str>,
-}
+/// The person whom the question asks about, where it is one of the speakers: the keys of each name, whole and
+/// the first word.
+struct Named(Vec<[u64; 2]>);
 
-impl<'p> Named<'p> {
+impl Named {
     /// The only speaker that the question names, or the one of several who acts.
-    fn of(question: &ReadQuestion<'_>, persons: &[String], familiar: &'p FamiliarParts) -> Option<Self> {
-        let bodies = familiar.best.iter().filter_map(|part| part.unit.parts.get(part.part));
-        let spellings: BTreeSet<&str> = bodies.map(|body| body.speaker.as_str()).collect();
-        let speakers: BTreeSet<String> = spellings.iter().map(|name| canonical_name(name)).collect();
-        let words: Vec<&str> = question.words().chain(persons.iter().map(String::as_str)).collect();
-        let is = |speaker: &String, name: &str| speaker == name || first(speaker) == name;
-        let mut names: Vec<String> =
-            speakers.into_iter().filter(|speaker| words.iter().any(|word| is(speaker, word))).collect();
-        if names.len() != 1 {
-            let subject = question.subject(persons)?;
-            names.retain(|speaker| is(speaker, &subject));
+    fn of(question: &ReadQuestion<'_>, persons: &[String], familiar: &FamiliarParts) -> Option<Self> {
+        let words: Vec<u64> = question.words().chain(persons.iter().map(String::as_str)).map(name_key).collect();
+        let is_named = |speaker: &[u64; 2]| speaker.iter().any(|key| words.contains(key));
+        let mut names: Vec<[u64; 2]> = Vec::new();
+        for speaker in familiar.best.iter().map(|part| part.speaker).filter(is_named) {
+            if !names.contains(&speaker) {
+                names.push(speaker);
+            }
         }
-        let spellings: BTreeSet<&str> =
-            spellings.into_iter().filter(|name| names.contains(&canonical_name(name))).collect();
-        (!names.is_empty()).then_some(Self { names, spellings })
+        if names.len() != 1 {
+            let subject = name_key(&question.subject(persons)?);
+            names.retain(|speaker| speaker.contains(&subject));
+        }
+        (!names.is_empty()).then_some(Self(names))
     }
 
     /// Whether a part is a statement of this person, or a restatement that tells of them.
-    fn tells(&self, unit: &UnitBody, speaker: &str) -> bool {
-        if !unit.is_restated() {
-            return self.spellings.contains(speaker);
+    fn tells(&self, part: &FamiliarPart) -> bool {
+        if !part.restated {
+            return self.0.contains(&part.speaker);
         }
-        let told = &unit.cues.participants;
-        self.names.iter().any(|name| told.iter().any(|person| person == name || person == first(name)))
+        let told = &part.unit.cues.participants;
+        told.iter().map(|person| name_key(person)).any(|person| self.0.iter().any(|name| name.contains(&person)))
     }
-}
-
-fn first(name: &str) -> &str {
-    name.split(' ').next().unwrap_or_default()
 }
 
 /// The statements of one side.
@@ -164,8 +152,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        memory::PartBody,
-        model::{Bank, FamiliarityTerms, Marks, Question, Score},
+        memory::{PartBody, UnitBody},
+        model::{Bank, FamiliarityTerms, Marks, Question, Score, canonical_name},
         recall::{cues::read, tests::candidate},
     };
 
@@ -183,7 +171,10 @@ mod tests {
         };
         body.parts = vec![one];
         let (unit, terms) = (Arc::new(body), FamiliarityTerms::default());
-        FamiliarPart { unit, part: 0, score: cosine, cosine: Score::from_f64(cosine), coverage, terms }
+        let speaker = [name_key(&canonical_name(speaker)); 2];
+        let cosine = Score::from_f64(cosine);
+        let score = cosine.as_f64();
+        FamiliarPart { unit, part: 0, speaker, asks, restated: false, score, cosine, coverage, terms }
     }
 
     fn of(text: &str, parts: &[FamiliarPart]) -> f64 {
@@ -208,6 +199,7 @@ mod tests {
     fn a_restatement_is_a_statement_of_the_person_whom_it_tells_of() {
         let told_by_paul = |person: &str| {
             let mut told = part(1, "Paul", false, 0.9, 0.9);
+            told.restated = true;
             let unit = Arc::make_mut(&mut told.unit);
             unit.restatement = unit.parts[0].text.clone();
             unit.cues.participants = vec![person.to_owned()];

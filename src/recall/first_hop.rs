@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Parts that a familiarity probe returns, at most: more than any answer or expansion uses.
-const MOST_PARTS: usize = 2_048;
+const MOST_PARTS: usize = 1_024;
 
 /// The result of the first hop.
 pub(super) struct FirstHopResult {

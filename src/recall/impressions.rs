@@ -3,8 +3,6 @@
 //! In: the answer of a familiarity probe. Out: for each unit, the parts that the probe returned,
 //! each with its share: 0 at the zero of the scale, 1 at the bank's best part.
 
-use std::collections::BTreeMap;
-
 use crate::{memory::FamiliarParts, model::UnitId};
 
 /// The share of a unit of which the probe returned no part: below every other.
@@ -13,26 +11,31 @@ const UNKNOWN: f64 = -1.0;
 /// Shares by unit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impressions {
-    parts: BTreeMap<UnitId, Vec<(usize, f64)>>,
+    /// Sorted by unit.
+    units: Vec<UnitId>,
+    /// For each of them a part with its share; of one unit the best first.
+    parts: Vec<(usize, f64)>,
 }
 
 impl Impressions {
     /// Reads the answer of a probe.
     #[must_use]
     pub fn of(familiar: &FamiliarParts) -> Self {
-        let mut parts: BTreeMap<UnitId, Vec<(usize, f64)>> = BTreeMap::new();
-        for part in &familiar.best {
-            parts.entry(part.unit.id).or_default().push((part.part, familiar.share(part.score)));
-        }
-        Self { parts }
+        Self::sorted(familiar.best.iter().map(|part| (part.unit.id, (part.part, familiar.share(part.score)))))
     }
 
     /// One part a unit, for tests.
     #[cfg(test)]
     pub(super) fn from_shares(shares: &[(UnitId, f64)]) -> Self {
-        let mut parts: BTreeMap<UnitId, Vec<(usize, f64)>> = BTreeMap::new();
-        shares.iter().for_each(|(id, share)| parts.entry(*id).or_default().push((0, *share)));
-        Self { parts }
+        Self::sorted(shares.iter().map(|(id, share)| (*id, (0, *share))))
+    }
+
+    fn sorted(parts: impl Iterator<Item = (UnitId, (usize, f64))>) -> Self {
+        let mut parts: Vec<_> = parts.collect();
+        // Stable: the parts of a unit stay best first.
+        parts.sort_by_key(|(id, _)| *id);
+        let (units, parts) = parts.into_iter().unzip();
+        Self { units, parts }
     }
 
     /// The share of the unit's best part.
@@ -44,6 +47,8 @@ impl Impressions {
     /// The unit's parts, best first.
     #[must_use]
     pub fn parts(&self, id: UnitId) -> &[(usize, f64)] {
-        self.parts.get(&id).map_or(&[], Vec::as_slice)
+        let first = self.units.partition_point(|unit| *unit < id);
+        let count = self.units[first..].partition_point(|unit| *unit == id);
+        &self.parts[first..first + count]
     }
 }

@@ -79,6 +79,9 @@ impl Memory for ScriptedMemory {
             .map(|(unit, cosine)| FamiliarPart {
                 unit: unit.clone(),
                 part: 0,
+                speaker: [0, 0],
+                asks: false,
+                restated: unit.is_restated(),
                 score: cosine.as_f64(),
                 cosine,
                 coverage: 1.0,
