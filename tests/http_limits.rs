@@ -147,6 +147,29 @@ fn streams_of_one_token_leave_connections_to_the_others() {
 }
 
 #[test]
+fn questions_of_one_token_that_wait_leave_connections_to_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let reader = bearer(&add(home.path(), "reader", "a", &["read"]));
+    let writer = bearer(&add(home.path(), "writer", "b", &["read", "write"]));
+    // 64 connections, so 32 requests of a token.
+    let service = HttpService::limited(home.path(), 128);
+    // For a turn that nobody writes.
+    let ask = json!({"bank": "a", "text": "x", "after": "0:999999", "timeout_ms": 600_000}).to_string();
+    let waiting: Vec<TcpStream> =
+        (0..32).map(|_| begin(&service, "/v1/ask", &reader, ask.len(), ask.as_bytes())).collect();
+    refused_soon(|| service.send("GET", "/v1/status", &reader, b"").0);
+    assert_eq!(put(&service, &writer, 1), 200);
+    drop(waiting);
+    let begun = Instant::now();
+    while service.send("GET", "/v1/status", &reader, b"").0 == 429 {
+        assert!(begun.elapsed() < Duration::from_secs(15), "who left keeps no place");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(service.stop());
+}
+
+#[test]
 fn dead_letters_are_an_administrators_and_as_short_as_our_own() {
     let home = tempfile::tempdir().unwrap();
     pipeline_file(home.path(), TOKENS);

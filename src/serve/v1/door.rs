@@ -1,6 +1,6 @@
 //! Who may send requests, and where each is noted.
 //!
-//! In: a request. Out: its caller, or why it is refused; a line of the audit log once it has ended, also where
+//! In: a request. Out: its caller and a place until it is answered, or why it is refused; a line of the audit log once it has ended, also where
 //! its client does not wait for the response, since what it asked for is done all the same. What a caller may
 //! do is the call's to decide.
 
@@ -12,7 +12,11 @@ use axum::{
 };
 use crossbeam_channel::Sender;
 
-use crate::serve::access::{AskedRight, Audit, AuditEntry, Caller, Denied, Gate};
+use crate::serve::{
+    access::{AskedRight, Audit, AuditEntry, Caller, Denied, Gate},
+    api::Problem,
+    subscriptions::{Limits, Place, Places, Refusals},
+};
 
 /// The schemes under which a token is shown: the usual one, and that of Mem0's client.
 const SCHEMES: [&str; 2] = ["bearer", "token"];
@@ -20,19 +24,34 @@ const SCHEMES: [&str; 2] = ["bearer", "token"];
 /// The status that is noted of a request whose client left before the response.
 const LEFT: u16 = 499;
 
+/// What is said where too many requests are being answered.
+const REFUSALS: Refusals = Refusals {
+    all: "requests are being answered already; send it again in a moment",
+    of_token: "requests of this token are being answered already; wait for some of them",
+};
+
 /// Who may send requests, and where each is noted.
 pub(super) struct Door {
     /// Checks tokens, where they are asked for.
     gate: Option<Gate>,
     /// Notes requests, where that is asked for.
     audit: Option<Audit>,
+    /// One for each request that is being answered: one token leaves connections to the others.
+    answering: Arc<Places>,
     /// Takes messages for people.
     say: Sender<String>,
 }
 
 impl Door {
-    pub(super) fn new(gate: Option<Gate>, audit: Option<Audit>, say: Sender<String>) -> Self {
-        Self { gate, audit, say }
+    /// `connections` are the most at once.
+    pub(super) fn new(gate: Option<Gate>, audit: Option<Audit>, connections: usize, say: Sender<String>) -> Self {
+        let limits = Limits { all: connections, of_token: connections / 2 };
+        Self { gate, audit, answering: Arc::new(Places::new(limits, REFUSALS)), say }
+    }
+
+    /// A place for a request of a caller, until it is answered.
+    pub(super) fn enter(&self, caller: &Caller) -> Result<Place, Problem> {
+        self.answering.take(caller.name())
     }
 
     /// Who sends a request.

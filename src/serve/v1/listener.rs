@@ -47,7 +47,7 @@ pub(in crate::serve) struct Listening {
 }
 
 /// Listens on an address, and serves the routes that `routes` makes for it, behind TLS where `tls` is given.
-/// `key` names the setting.
+/// At most so many `connections` are open at once. `key` names the setting.
 ///
 /// # Errors
 /// [`ServeError::Listen`] when the address is taken or not of this machine.
@@ -55,6 +55,7 @@ pub(in crate::serve) fn listen(
     key: &'static str,
     listen: &str,
     tls: Option<TlsAcceptor>,
+    connections: usize,
     routes: impl FnOnce(SocketAddr) -> Router,
 ) -> Result<Listening, ServeError> {
     let failed = |e: io::Error| ServeError::cannot_listen(key, listen, &e);
@@ -67,7 +68,7 @@ pub(in crate::serve) fn listen(
     let (router, (stop, stopped)) = (routes(address), watch::channel(()));
     let serving = move || {
         runtime.block_on(async move {
-            serve(listener, tls, router, stopped).await;
+            serve(listener, tls, router, Places::of(connections), stopped).await;
         });
         // A blocking call that still runs is left to itself.
         runtime.shutdown_background();
@@ -103,8 +104,13 @@ impl Drop for Listening {
 }
 
 /// Serves until the other end of `stopped` is dropped.
-async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, stopped: watch::Receiver<()>) {
-    let places = Places::new();
+async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    places: Arc<Places>,
+    stopped: watch::Receiver<()>,
+) {
     let mut ended = stopped.clone();
     let mut stop = pin!(async move { while ended.changed().await.is_ok() {} });
     loop {

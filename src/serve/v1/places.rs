@@ -23,7 +23,7 @@ use crate::sync;
 /// Most connections at once.
 const MOST: usize = 8_192;
 /// Fewest, whatever the system's limit.
-const FEWEST: usize = 64;
+pub(super) const FEWEST: usize = 64;
 
 /// All places of a listener.
 pub(super) struct Places {
@@ -55,12 +55,8 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// As many places as [`most`].
-    pub(super) fn new() -> Arc<Self> {
-        Self::of(most())
-    }
-
-    fn of(most: usize) -> Arc<Self> {
+    /// So many places.
+    pub(super) fn of(most: usize) -> Arc<Self> {
         Arc::new(Self { most, taken: Mutex::default(), freed: Notify::new() })
     }
 

@@ -90,6 +90,14 @@ async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Re
         }
     };
     noted.is_by(&caller);
+    let _place = match v1.door.enter(&caller) {
+        Ok(place) => place,
+        Err(problem) => {
+            let response = Answer::<()>::Problem(problem).into_response();
+            noted.end(response.status());
+            return response;
+        }
+    };
     request.extensions_mut().insert(caller);
     let target = request.uri().path_and_query().map_or_else(String::new, ToString::to_string);
     let mut response = match tokio::time::timeout(TIMEOUT, next.run(request)).await {

@@ -12,7 +12,7 @@ use super::{
     body::Bodies,
     door::Door,
     listener::{Listening, listen},
-    places::most,
+    places::{FEWEST, most},
     routes::routes,
 };
 #[cfg(feature = "mcp")]
@@ -129,7 +129,7 @@ pub(in crate::serve) fn start(
     // While nobody listens, what has been said is enough.
     let tell = move |problem| drop(told.try_send(format!("the audit log: {problem}")));
     let audit = pipeline.access.audit_file.as_deref().map(|path| Audit::open(path, tell)).transpose()?;
-    let door = Arc::new(Door::new(gate, audit, say));
+    let door = Arc::new(Door::new(gate, audit, places, say));
     let tls = certificate.as_ref().zip(key.as_ref()).map(|(certificate, key)| tls::acceptor(certificate, key));
     let tls = tls.transpose().map_err(ServeError::Tls)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -140,10 +140,10 @@ pub(in crate::serve) fn start(
         let checked = if is_mem0 { checked.layer(from_fn(mem0::problems_as_json)) } else { checked };
         checked.merge(open.clone())
     };
-    let listening = listen(KEY, address, tls, routes)?;
+    let listening = listen(KEY, address, tls, places, routes)?;
     // The commands of this machine neither know the certificate nor another address.
     let is_beside = is_plain && listening.address.ip().is_loopback();
-    let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, routes)?) };
+    let beside = if is_beside { None } else { Some(listen(KEY, BESIDE, None, FEWEST, routes)?) };
     let url = format!("{scheme}://{}/v1", listening.address);
     let advertised = pipeline.http.advertised(scheme, listening.address);
     Ok((Arc::clone(&api), Serving { api, listening, beside, local, url, advertised, messages }))
