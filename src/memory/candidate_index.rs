@@ -83,13 +83,13 @@ impl CandidateIndex {
             self.first_row.push(NONE);
         }
         indexed.slot.set(slot);
-        let own = indexed.unit.vectors_of(key.3);
+        let own = indexed.vectors();
         let (session, _) = self.sessions.enter(key.0);
         let speaker = self.enter_speaker(indexed.speaker);
         self.greetings.insert(key.0, indexed.speaker[0], indexed.greeted);
         self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
         self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
-        for sentence in own.sentences.chunks_exact(indexed.unit.width.max(1)) {
+        for sentence in own.sentences.in_16_bits() {
             let row = self.free_rows.pop().unwrap_or(self.row_slot.len() as u32);
             if row as usize == self.row_slot.len() {
                 self.row_slot.push(NONE);
@@ -98,10 +98,10 @@ impl CandidateIndex {
             self.row_slot[row as usize] = slot;
             self.next_row[row as usize] = self.first_row[at];
             self.first_row[at] = row;
-            self.sentences.set(row as usize, sentence);
+            self.sentences.set(row as usize, &sentence);
         }
-        if !own.pair.is_empty() {
-            self.pairs.set(at, own.pair);
+        for pair in own.pair.in_16_bits() {
+            self.pairs.set(at, &pair);
         }
         let (second_before, second_after) =
             (self.columns.near_slot(before).before, self.columns.near_slot(after).after);
@@ -117,18 +117,18 @@ impl CandidateIndex {
         let Near { before, after, second_before, second_after } = self.columns.near_slot(slot);
         self.columns.link(&[second_before, before, after, second_after]);
         self.columns.unlink(slot);
-        let own = indexed.unit.vectors_of(key.3);
+        let own = indexed.vectors();
         let mut row = std::mem::replace(&mut self.first_row[at], NONE);
         // Rows were put in front of one another.
-        for sentence in own.sentences.chunks_exact(indexed.unit.width.max(1)).rev() {
+        for sentence in own.sentences.in_16_bits().rev() {
             let Some(next) = self.next_row.get(row as usize).copied() else { break };
-            self.sentences.clear(row as usize, sentence);
+            self.sentences.clear(row as usize, &sentence);
             self.row_slot[row as usize] = NONE;
             self.free_rows.push(row);
             row = next;
         }
-        if !own.pair.is_empty() {
-            self.pairs.clear(at, own.pair);
+        for pair in own.pair.in_16_bits() {
+            self.pairs.clear(at, &pair);
         }
         self.sessions.leave(key.0);
         self.leave_speaker(indexed.speaker);
@@ -312,7 +312,7 @@ impl Features {
     fn of(key: PartKey, indexed: &IndexedPart) -> Self {
         let body = &indexed.unit.body.parts[key.3];
         let date = body.said_at.local().date();
-        let pair = !indexed.unit.vectors_of(key.3).pair.is_empty();
+        let pair = !indexed.vectors().pair.is_empty();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = LIVE | flag(pair, PAIR) | flag(body.marks.asks, ASKS);
         let names = indexed.names.len().min(MOST_NAMES.into()) as u8;

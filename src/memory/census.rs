@@ -85,7 +85,7 @@ impl Census {
     /// Counts one unit.
     pub fn unit(&mut self, key: &UnitKey, unit: &LiveUnit, listing: bool) {
         self.units += 1;
-        let hash = hash(&(key, unit));
+        let hash = hash(&(key, unit.hashed_form()));
         self.hash = self.hash.wrapping_add(hash);
         self.units_hash = self.units_hash.wrapping_add(hash);
         if listing {

@@ -22,9 +22,9 @@ use super::{
     candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
     greetings::Greetings,
     indexed_part::{IndexedPart, PartKey, Slot},
-    kernel,
     parts::Parts,
     rough::{Asked, ChosenPart, RoughScan, SCALE_PARTS, SESSION_BEST},
+    rows::VectorRows,
     score::NameKey,
     word_window::WordWindow,
     words::{TermKey, Words},
@@ -365,8 +365,8 @@ impl FamiliarityScan {
             return 1;
         }
         let part = &mut self.parts[at];
-        let own = part.indexed.unit.vectors_of(part.key.3);
-        part.pair = best(&probe.vector, own.pair).or_else(|| best(&probe.vector, own.sentences)).unwrap_or_default();
+        let own = part.indexed.vectors();
+        part.pair = best(&probe.vector, &own.pair).or_else(|| best(&probe.vector, &own.sentences)).unwrap_or_default();
         PASSED_PART
     }
 
@@ -494,22 +494,20 @@ impl SessionBest {
 /// Adds the cosines of the sentences and of the pair; returns how many vectors were multiplied.
 fn align(probe: &FamiliarityProbe, part: &mut Scored) -> u64 {
     let w = &probe.weights;
-    let own = part.indexed.unit.vectors_of(part.key.3);
-    part.cosine = best(&probe.vector, own.sentences).unwrap_or_default();
+    let own = part.indexed.vectors();
+    part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
     // A part without a turn before it has no pair: its best sentence counts instead.
-    part.pair = best(&probe.vector, own.pair).unwrap_or(part.cosine);
+    part.pair = best(&probe.vector, &own.pair).unwrap_or(part.cosine);
     let first_person = probe.first_person_vector.as_ref().filter(|_| w.own_pair > 0.0);
-    let own_pair = first_person.and_then(|v| best(v, own.pair).or_else(|| best(v, own.sentences)));
+    let own_pair = first_person.and_then(|v| best(v, &own.pair).or_else(|| best(v, &own.sentences)));
     part.terms.meaning = w.meaning * part.cosine;
     part.terms.pair = w.pair * part.pair + w.own_pair * own_pair.unwrap_or_default();
-    ((own.sentences.len() + 2 * own.pair.len()) / part.indexed.unit.width.max(1)) as u64
+    (own.sentences.len() + 2 * own.pair.len()) as u64
 }
 
 /// The best cosine of a vector and rows; none if there is no row.
-fn best(vector: &[i16], rows: &[i16]) -> Option<f64> {
-    let mut best = None;
-    kernel::scan(&[vector], rows, i32::MIN, &mut |_, _, product| best = best.max(Some(product)));
-    best.map(|product| Score(product).as_f64())
+fn best(vector: &[i16], rows: &VectorRows<'_>) -> Option<f64> {
+    rows.best(vector).map(Score::as_f64)
 }
 
 /// Adds the month, the day and the features of the words.

@@ -7,7 +7,7 @@ use std::{cell::Cell, ops::Range, sync::Arc};
 
 use super::{
     api::PartBody,
-    live::LiveUnit,
+    live::{LiveUnit, PartVectors, SharedRows},
     score::{NameKey, name_key},
     words::{Bag, Words},
 };
@@ -30,6 +30,7 @@ pub(super) const NONE: Slot = Slot::MAX;
 pub(super) struct IndexedPart {
     /// The unit that holds it.
     pub unit: Arc<LiveUnit>,
+    rows: SharedRows,
     /// Its words.
     pub words: Bag,
     /// Keys of the speaker's whole name and of its first word.
@@ -47,12 +48,13 @@ pub(super) struct IndexedPart {
 }
 
 impl IndexedPart {
-    /// A part of a unit.
-    pub(super) fn new(unit: &Arc<LiveUnit>, part: &PartBody, words: &mut Words) -> Self {
+    /// The part of a unit at an index.
+    pub(super) fn new(unit: &Arc<LiveUnit>, at: usize, part: &PartBody, words: &mut Words) -> Self {
         let name = canonical_name(&part.speaker);
         let first = name.split(' ').next().unwrap_or_default();
         Self {
             unit: unit.clone(),
+            rows: unit.share_rows(at),
             words: words.count(&part.text),
             speaker: [name_key(&name), name_key(first)],
             names: names(&part.text),
@@ -61,6 +63,11 @@ impl IndexedPart {
             restated: unit.body.is_restated(),
             slot: Cell::new(NONE),
         }
+    }
+
+    /// Its vectors.
+    pub(super) fn vectors(&self) -> PartVectors<'_> {
+        self.rows.vectors(&self.unit)
     }
 }
 

@@ -1,11 +1,13 @@
-//! The vector kernel: integer dot products of 16-bit vectors and of codes of their signs, and nothing else.
+//! The vector kernel: integer dot products of 16-bit vectors with such vectors, with rows of bytes and
+//! with codes of their signs, and nothing else.
 //!
-//! In: vectors made by [`quantise`], all of one padded width. Out: exact 32-bit products, and sums of
-//! signs, the same on every processor. This is the only file with `unsafe` code: the wide
-//! versions are compared with [`dot_reference`] by a test, and are chosen at run time.
+//! In: vectors made by [`quantise`] and rows of bytes, all of one padded width. Out: exact 32-bit
+//! products, and sums of signs, the same on every processor. This is the only file with `unsafe` code:
+//! the wide versions are compared with plain ones by tests, and are chosen at run time.
 //!
 //! No sum overflows: a quantised vector is no longer than 32,767, so every partial sum of
-//! a product is at most 32,767² < 2³¹ (Cauchy-Schwarz on the components summed so far).
+//! a product is at most 32,767² < 2³¹ (Cauchy-Schwarz on the components summed so far). A row of at most
+//! [`WIDEST_BYTES`] bytes is no longer than 32,768, so the same holds for its products.
 #![allow(unsafe_code)]
 
 use crate::memory::FixedVector;
@@ -13,14 +15,22 @@ use crate::memory::FixedVector;
 /// Components of a quantised vector are a multiple of this; the rest is zero.
 pub(super) const LANES: usize = 32;
 
+/// Components that a row of bytes has at most.
+pub(super) const WIDEST_BYTES: usize = 65_536;
+
 /// A vector scaled to length 32,767 and cut toward zero, padded to a multiple of 32 components.
 /// The zero vector stays zero.
 #[must_use]
 pub fn quantise(vector: &[f32]) -> FixedVector {
-    let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    quantised(vector.iter().copied()).collect()
+}
+
+/// The components of [`quantise`].
+pub(super) fn quantised(vector: impl ExactSizeIterator<Item = f32> + Clone) -> impl Iterator<Item = i16> {
+    let norm = vector.clone().map(|x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     let scale = if norm > 0.0 && norm.is_finite() { 32_767.0 / norm } else { 0.0 };
-    let padded = vector.len().next_multiple_of(LANES);
-    vector.iter().map(|x| (f64::from(*x) * scale) as i16).chain(std::iter::repeat_n(0, padded - vector.len())).collect()
+    let filled = vector.len().next_multiple_of(LANES) - vector.len();
+    vector.map(move |x| (f64::from(x) * scale) as i16).chain(std::iter::repeat_n(0, filled))
 }
 
 /// The product of two vectors, one component after the other: what the fast versions must equal.
@@ -241,6 +251,37 @@ pub(super) fn scan(queries: &[&[i16]], rows: &[i16], threshold: i32, hit: &mut i
     }
 }
 
+/// Calls `each(row, product, square)` for every row of bytes: its product with the query, and with itself.
+///
+/// `rows` holds rows of the query's width one after the other. Rows of another width are left out.
+pub(super) fn scan_bytes(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize, i32, i32)) {
+    let width = query.len();
+    if width == 0 || width > WIDEST_BYTES || !width.is_multiple_of(LANES) || !rows.len().is_multiple_of(width) {
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw") {
+            // SAFETY: the features were detected; the query has the width of a row, a multiple of LANES,
+            // and `rows` holds whole rows.
+            return unsafe { wide::signed_avx512(query, rows, each) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { wide::signed_avx2(query, rows, each) };
+        }
+    }
+    scan_bytes_reference(query, rows, each);
+}
+
+/// The same, one component after the other: what the fast versions must equal.
+fn scan_bytes_reference(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize, i32, i32)) {
+    for (r, row) in rows.chunks_exact(query.len()).enumerate() {
+        let product = query.iter().zip(row).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum();
+        each(r, product, row.iter().map(|y| i32::from(*y) * i32::from(*y)).sum());
+    }
+}
+
 fn rows_of<const Q: usize>(queries: [&[i16]; Q], rows: &[i16], found: &mut impl FnMut(usize, usize, i32)) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -288,6 +329,54 @@ mod wide {
             for (q, sum) in sums.into_iter().enumerate() {
                 found(q, r, _mm512_reduce_add_epi32(sum));
             }
+        }
+    }
+
+    /// # Safety
+    /// The processor has the features; the query is as long as a row, a multiple of 32.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) unsafe fn signed_avx512(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize, i32, i32)) {
+        for (r, row) in rows.chunks_exact(query.len()).enumerate() {
+            let (mut product, mut square) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+            for k in (0..row.len()).step_by(32) {
+                // SAFETY: k + 32 ≤ the length of the row and of the query.
+                let (x, y) = unsafe {
+                    (
+                        _mm512_loadu_si512(query.as_ptr().add(k).cast()),
+                        _mm512_cvtepi8_epi16(_mm256_loadu_si256(row.as_ptr().add(k).cast())),
+                    )
+                };
+                product = _mm512_dpwssd_epi32(product, x, y);
+                square = _mm512_dpwssd_epi32(square, y, y);
+            }
+            each(r, _mm512_reduce_add_epi32(product), _mm512_reduce_add_epi32(square));
+        }
+    }
+
+    /// # Safety
+    /// The processor has the feature; the query is as long as a row, a multiple of 32.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn signed_avx2(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize, i32, i32)) {
+        for (r, row) in rows.chunks_exact(query.len()).enumerate() {
+            let (mut product, mut square) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+            for k in (0..row.len()).step_by(16) {
+                // SAFETY: k + 16 ≤ the length of the row and of the query.
+                let (x, y) = unsafe {
+                    (
+                        _mm256_loadu_si256(query.as_ptr().add(k).cast()),
+                        _mm256_cvtepi8_epi16(_mm_loadu_si128(row.as_ptr().add(k).cast())),
+                    )
+                };
+                product = _mm256_add_epi32(product, _mm256_madd_epi16(x, y));
+                square = _mm256_add_epi32(square, _mm256_madd_epi16(y, y));
+            }
+            let sum = |lanes: __m256i| {
+                let mut each = [0i32; 8];
+                // SAFETY: eight 32-bit lanes fit the array.
+                unsafe { _mm256_storeu_si256(each.as_mut_ptr().cast(), lanes) };
+                each.into_iter().fold(0, i32::wrapping_add)
+            };
+            each(r, sum(product), sum(square));
         }
     }
 
@@ -433,6 +522,21 @@ mod wide {
         }
 
         #[test]
+        fn narrow_registers_equal_the_reference_for_bytes() {
+            if !is_x86_feature_detected!("avx2") {
+                return;
+            }
+            for width in [32, 64, 384, 3072] {
+                let (query, rows) = super::super::tests::bytes(width);
+                let (mut got, mut expected) = (Vec::new(), Vec::new());
+                // SAFETY: the feature was detected, the widths are equal.
+                unsafe { super::signed_avx2(&query, &rows, &mut |r, p, s| got.push((r, p, s))) };
+                super::super::scan_bytes_reference(&query, &rows, &mut |r, p, s| expected.push((r, p, s)));
+                assert_eq!(got, expected);
+            }
+        }
+
+        #[test]
         fn narrow_registers_equal_the_reference_for_signs() {
             if !is_x86_feature_detected!("avx2") {
                 return;
@@ -458,6 +562,13 @@ mod tests {
             quantise(&(0..width).map(|i| (((i * 31 + seed * 977) % 201) as f32) - 100.0).collect::<Vec<_>>())
         };
         ((0..queries).map(make).collect(), (100..100 + rows).map(make).collect())
+    }
+
+    /// A question, and seven rows of bytes: two have the greatest and the least everywhere.
+    pub(super) fn bytes(width: usize) -> (FixedVector, Vec<i8>) {
+        let made = (0..5 * width).map(|i| ((i * i / 3 + i * 29) % 255) as i8);
+        let rows = made.chain(std::iter::repeat_n(127, width)).chain(std::iter::repeat_n(-128, width));
+        (vectors(width, 1, 0).0.remove(0), rows.collect())
     }
 
     /// A question's table, and a block of codes.
@@ -487,6 +598,26 @@ mod tests {
                 assert!((table.product(sum) - product).abs() <= most, "{width}: {product}");
             }
         }
+    }
+
+    #[test]
+    fn rows_of_bytes_equal_the_reference() {
+        for width in [32, 64, 384, 1024, WIDEST_BYTES] {
+            let (query, rows) = bytes(width);
+            let (mut got, mut expected) = (Vec::new(), Vec::new());
+            scan_bytes(&query, &rows, &mut |r, p, s| got.push((r, p, s)));
+            scan_bytes_reference(&query, &rows, &mut |r, p, s| expected.push((r, p, s)));
+            assert_eq!(got, expected);
+            assert_eq!(got.len(), 7);
+        }
+        // The longest row and question: the sums are exact to the bound.
+        let longest = vec![-128; WIDEST_BYTES];
+        let question = quantise(&vec![-1.0; WIDEST_BYTES]);
+        let exact: i64 = question.iter().map(|x| -128 * i64::from(*x)).sum();
+        scan_bytes(&question, &longest, &mut |_, product, square| {
+            assert_eq!((i64::from(product), square), (exact, 128 * 128 * 65_536));
+        });
+        scan_bytes(&question, &longest[1..], &mut |_, _, _| panic!("a row of another width"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! that a bank lies together in every arrangement.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
     sync::Arc,
@@ -13,10 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     api::{FixedVector, UnitBody},
-    kernel::{self, quantise},
+    kernel::quantise,
+    rows::{Rows, VectorRows},
     score::{CueSet, TimelinePosition},
 };
-use crate::model::{BankKey, MemoryKey, MemoryRecord, Score, Unit, UnitId, WindowState};
+use crate::model::{BankKey, MemoryKey, MemoryRecord, Part, Score, Unit, UnitId, WindowState};
 
 /// A unit of a bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,35 +95,28 @@ pub struct LiveUnit {
     /// Which unit.
     pub id: UnitId,
     /// Where it is in time and in its session.
-    #[serde(rename = "place")]
     pub position: TimelinePosition,
     /// What it is cued by.
     pub cues: CueSet,
-    /// Its vector, then those of each part in turn; all of one width.
-    pub vectors: FixedVector,
+    vector: FixedVector,
+    /// The vectors of each part in turn, all as wide as the unit's.
+    rows: Rows,
     /// How many vectors each part has: its sentences', and one with the turn before it.
-    layout: Vec<(usize, usize)>,
-    /// Components of one vector.
-    pub width: usize,
+    layout: Box<[(u32, u32)]>,
     /// What it says.
     pub body: Arc<UnitBody>,
 }
 
 impl LiveUnit {
     fn new(unit: &Unit, session: &str) -> Self {
-        let mut vectors = quantise(&unit.vector.0).to_vec();
-        let width = vectors.len();
-        let layout = unit.parts.iter().map(|p| (p.vectors.len(), usize::from(p.pair.is_some()))).collect();
-        for part in &unit.parts {
-            vectors.extend(part.vectors.iter().chain(&part.pair).flat_map(|v| quantise(&v.0).to_vec()));
-        }
+        let layout = |part: &Part| (part.vectors.len() as u32, u32::from(part.pair.is_some()));
         Self {
             id: unit.id,
             position: TimelinePosition::new(session, unit.ordinal, unit.cues.time, unit.said_at),
             cues: CueSet::from(&unit.cues),
-            vectors: vectors.into(),
-            layout,
-            width,
+            vector: quantise(&unit.vector.0),
+            rows: Rows::of(unit.vector.0.len(), unit.parts.iter().flat_map(|p| p.vectors.iter().chain(&p.pair))),
+            layout: unit.parts.iter().map(layout).collect(),
             body: Arc::new(UnitBody::of(unit, session)),
         }
     }
@@ -129,39 +124,109 @@ impl LiveUnit {
     /// The vector that edges compare.
     #[must_use]
     pub fn vector(&self) -> &[i16] {
-        &self.vectors[..self.width]
+        &self.vector
+    }
+
+    /// The vectors of all parts.
+    #[must_use]
+    pub fn part_vectors(&self) -> VectorRows<'_> {
+        self.rows.all()
     }
 
     /// The vectors of one part; the unit's vector if the part has none.
     #[must_use]
     pub fn vectors_of(&self, part: usize) -> PartVectors<'_> {
-        let before: usize = self.layout.iter().take(part).map(|(own, pair)| own + pair).sum();
-        let (own, pair) = self.layout.get(part).copied().unwrap_or_default();
-        let start = (1 + before) * self.width;
-        let middle = start + own * self.width;
-        let sentences = if own == 0 { self.vector() } else { &self.vectors[start..middle] };
-        PartVectors { sentences, pair: &self.vectors[middle..middle + pair * self.width] }
+        self.rows_of(part).vectors(&self.rows, self)
+    }
+
+    /// The vectors of all parts to hold, and where those of one part lie.
+    pub(super) fn share_rows(&self, part: usize) -> SharedRows {
+        SharedRows { rows: self.rows.clone(), of_part: self.rows_of(part) }
+    }
+
+    /// The best cosine of a question's vector with the unit's or one of its parts'; none where they are
+    /// of another width.
+    pub(super) fn best(&self, question: &[i16]) -> Option<Score> {
+        VectorRows::one(&self.vector).best(question).max(self.rows.all().best(question))
+    }
+
+    /// The form of which a [census](super::census) takes the hash. It is the same whatever rows are held
+    /// in, and as in earlier builds, so that a bank's digest stays what an export states.
+    pub(super) fn hashed_form(&self) -> impl Serialize + '_ {
+        let rows = self.rows.all().in_16_bits();
+        HashedForm {
+            id: self.id,
+            place: &self.position,
+            cues: &self.cues,
+            vectors: std::iter::once(Cow::Borrowed(self.vector())).chain(rows).collect::<Vec<_>>().concat(),
+            layout: &self.layout,
+            width: self.vector.len(),
+            body: &self.body,
+        }
+    }
+
+    fn rows_of(&self, part: usize) -> RowsOfPart {
+        let before = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
+        let (sentences, pair) = self.layout.get(part).copied().unwrap_or_default();
+        RowsOfPart { before, sentences, pair }
+    }
+}
+
+/// A unit as it is hashed: its vector is the first of all, and each has so many components.
+#[derive(Serialize)]
+struct HashedForm<'u> {
+    id: UnitId,
+    place: &'u TimelinePosition,
+    cues: &'u CueSet,
+    vectors: Vec<i16>,
+    layout: &'u [(u32, u32)],
+    width: usize,
+    body: &'u UnitBody,
+}
+
+/// Where the vectors of a part lie among those of its unit's parts.
+#[derive(Debug, Clone, Copy)]
+struct RowsOfPart {
+    before: u32,
+    sentences: u32,
+    pair: u32,
+}
+
+impl RowsOfPart {
+    fn vectors<'u>(self, rows: &'u Rows, unit: &'u LiveUnit) -> PartVectors<'u> {
+        let pair = self.before + self.sentences;
+        let sentences = if self.sentences == 0 { VectorRows::one(&unit.vector) } else { rows.range(self.before..pair) };
+        PartVectors { sentences, pair: rows.range(pair..pair + self.pair) }
+    }
+}
+
+/// The vectors of a unit's parts, and where those of one part lie: a shorter way than by the unit.
+#[derive(Debug)]
+pub(super) struct SharedRows {
+    rows: Rows,
+    of_part: RowsOfPart,
+}
+
+impl SharedRows {
+    /// The vectors of the part; those of its unit if the part has none.
+    pub(super) fn vectors<'u>(&'u self, unit: &'u LiveUnit) -> PartVectors<'u> {
+        self.of_part.vectors(&self.rows, unit)
     }
 }
 
 /// The best cosine of the query with the unit's vector or one of its parts'.
 #[must_use]
 pub fn best_part(query: &[i16], unit: &LiveUnit) -> Score {
-    if query.is_empty() {
-        return Score::ZERO;
-    }
-    let mut best = i32::MIN;
-    kernel::scan(&[query], &unit.vectors, i32::MIN, &mut |_, _, score| best = best.max(score));
-    if best == i32::MIN { Score::ZERO } else { Score(best) }
+    unit.best(query).unwrap_or_default()
 }
 
-/// The vectors of a part, one after the other.
+/// The vectors of a part.
 #[derive(Debug, Clone, Copy)]
 pub struct PartVectors<'u> {
     /// Of its sentences, or of the whole part.
-    pub sentences: &'u [i16],
-    /// Of the part with the turn before it; empty where there is none.
-    pub pair: &'u [i16],
+    pub sentences: VectorRows<'u>,
+    /// Of the part with the turn before it; none where there is no such turn.
+    pub pair: VectorRows<'u>,
 }
 
 /// The units of one memory record.
@@ -195,5 +260,86 @@ impl Extraction {
         units.sort_by_key(|u| u.id);
         units.dedup_by_key(|u| u.id);
         Ok(Self { closes: record.state == WindowState::Final, units })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Cues, EventTime, Marks, Vector};
+
+    fn vector(seed: usize) -> Vector {
+        Vector((0..40).map(|i| ((i * 7 + seed * 31) % 23) as f32 / 100.0 - 0.1).collect())
+    }
+
+    fn unit(kept: fn(Vector) -> Vector) -> Unit {
+        let said_at = EventTime::parse("2024-01-01T00:00:00Z").expect("a time");
+        let part = |ordinal: u32, vectors: Vec<Vector>, pair: Option<Vector>| Part {
+            turn: ordinal.to_string(),
+            ordinal,
+            speaker: "Ann".to_owned(),
+            said_at,
+            text: "kayaks".to_owned(),
+            marks: Marks::default(),
+            vectors: vectors.into_iter().map(kept).collect(),
+            pair: pair.map(kept),
+        };
+        let parts = vec![
+            part(0, vec![vector(1), vector(2)], None),
+            part(1, vec![vector(3)], Some(vector(4))),
+            part(2, Vec::new(), None),
+        ];
+        Unit {
+            id: UnitId(7),
+            restatement: "kayaks".to_owned(),
+            vector: kept(vector(0)),
+            cues: Cues::default(),
+            said_at,
+            sources: vec!["0".to_owned()],
+            ordinal: 0,
+            parts,
+        }
+    }
+
+    fn json(value: &impl Serialize) -> String {
+        serde_json::to_string(value).expect("JSON")
+    }
+
+    #[test]
+    fn a_unit_is_hashed_as_its_vectors_in_16_bits_whatever_they_are_held_in() {
+        for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
+            let made = unit(kept);
+            let live = LiveUnit::new(&made, "s");
+            let rows = made.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
+            let vectors: Vec<i16> =
+                std::iter::once(&made.vector).chain(rows).flat_map(|vector| quantise(&vector.0).to_vec()).collect();
+            let expected = format!(
+                r#"{{"id":{},"place":{},"cues":{},"vectors":{},"layout":[[2,0],[1,1],[0,0]],"width":64,"body":{}}}"#,
+                json(&live.id),
+                json(&live.position),
+                json(&live.cues),
+                json(&vectors),
+                json(&live.body)
+            );
+            assert_eq!(json(&live.hashed_form()), expected);
+        }
+    }
+
+    #[test]
+    fn the_vectors_of_a_part_are_the_same_by_the_unit_and_by_the_part() {
+        for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
+            let made = unit(kept);
+            let live = LiveUnit::new(&made, "s");
+            for (at, part) in made.parts.iter().enumerate() {
+                let fixed = |vectors: &[Vector]| vectors.iter().map(|v| quantise(&v.0).to_vec()).collect::<Vec<_>>();
+                let read = |rows: VectorRows<'_>| rows.in_16_bits().map(Cow::into_owned).collect::<Vec<_>>();
+                let shared = live.share_rows(at);
+                let own = if part.vectors.is_empty() { std::slice::from_ref(&made.vector) } else { &part.vectors };
+                for vectors in [live.vectors_of(at), shared.vectors(&live)] {
+                    assert_eq!(read(vectors.sentences), fixed(own));
+                    assert_eq!(read(vectors.pair), fixed(part.pair.as_slice()));
+                }
+            }
+        }
     }
 }

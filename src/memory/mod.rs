@@ -11,7 +11,7 @@
 //! in `banks` (`semantic` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
 //! words, `familiarity` scores `parts`, each an `indexed_part`, by what is `asked`; in a large bank only those that `rough` chooses
 //! from a `candidate_index` of `part_columns`, `codes`, `stem_postings` and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
-//! with `lookup`, `census` counts. `live` holds units, `score` compares them, `kernel` multiplies vectors.
+//! with `lookup`, `census` counts. `live` holds units and `rows` the vectors of their parts, `score` compares them, `kernel` multiplies vectors.
 
 mod api;
 mod asked;
@@ -39,6 +39,7 @@ mod part_columns;
 mod parts;
 mod postings;
 mod rough;
+mod rows;
 mod scan;
 mod schedule;
 mod score;
@@ -65,6 +66,7 @@ pub use kernel::{dot_reference, quantise};
 pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey, best_part};
 pub use load::{ChoiceChanges, EdgeChanges, Listeners, Load};
 pub use rough::SCALE_PARTS;
+pub use rows::VectorRows;
 pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition, name_key};
 pub use threads::MemoryThreads;
 pub use words::Words;

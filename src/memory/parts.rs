@@ -42,7 +42,7 @@ impl Parts {
     /// Adds the parts of a unit.
     pub(super) fn insert(&mut self, unit: &Arc<LiveUnit>, words: &mut Words) {
         for (at, part) in unit.body.parts.iter().enumerate() {
-            let indexed = Rc::new(IndexedPart::new(unit, part, words));
+            let indexed = Rc::new(IndexedPart::new(unit, at, part, words));
             let key = (unit.position.session, part.ordinal, unit.id, at);
             self.remove(&key);
             if let Some(index) = &mut self.candidates {

@@ -124,10 +124,9 @@ impl SemanticIndex {
     pub(super) fn align(&self, query: &[i16], tile: usize, aligned: &mut Vec<(Arc<LiveUnit>, Score)>) -> u64 {
         let mut vectors = 0;
         for slot in self.slots.iter().skip(tile * TILE_ROWS).take(TILE_ROWS) {
-            let (unit, mut best) = (&slot.unit, i32::MIN);
-            kernel::scan(&[query], &unit.vectors, best, &mut |_, _, score| best = best.max(score));
-            vectors += (unit.vectors.len() / unit.width.max(1)) as u64;
-            aligned.push((Arc::clone(unit), Score(best)));
+            let unit = &slot.unit;
+            vectors += 1 + unit.part_vectors().len() as u64;
+            aligned.push((Arc::clone(unit), unit.best(query).unwrap_or(Score(i32::MIN))));
         }
         vectors
     }

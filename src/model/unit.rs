@@ -29,14 +29,21 @@ impl Vector {
         Self(self.0.iter().map(|x| f32::from(step(*x, steps)) / f32::from(steps)).collect())
     }
 
-    fn as_bytes(&self) -> Option<Vec<u8>> {
-        let steps = steps(self.0.len());
-        let whole = |x: &f32| {
-            let step = step(*x, steps);
-            let same = (f32::from(step) / f32::from(steps)).to_bits() == x.to_bits();
-            same.then(|| step.to_le_bytes()[0])
-        };
-        self.0.iter().map(whole).collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty())
+    /// Its components as whole numbers of steps, where each is exactly that and there is one.
+    #[must_use]
+    pub fn as_steps(&self) -> Option<Vec<i8>> {
+        let steps = f32::from(steps(self.0.len()));
+        // The nearest number, but for a fraction of a half, which is no whole number anyway.
+        let near = |x: f32| (x * steps + 0.5_f32.copysign(x)).clamp(-127.0, 127.0) as i8;
+        let bytes: Vec<i8> = self.0.iter().map(|x| near(*x)).collect();
+        let same = |(step, x): (&i8, &f32)| (f32::from(*step) / steps).to_bits() == x.to_bits();
+        (!bytes.is_empty() && bytes.iter().zip(self.0.iter()).all(same)).then_some(bytes)
+    }
+
+    /// The components of the vector of which [`Self::as_steps`] gives these numbers of steps.
+    pub fn components_of_steps(bytes: &[i8]) -> impl ExactSizeIterator<Item = f32> + Clone {
+        let steps = f32::from(steps(bytes.len()));
+        bytes.iter().map(move |step| f32::from(*step) / steps)
     }
 }
 
@@ -53,8 +60,11 @@ fn step(x: f32, steps: u16) -> i8 {
 
 impl Serialize for Vector {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self.as_bytes() {
-            Some(bytes) => s.serialize_str(&format!("{BYTES}{}:{}", steps(self.0.len()), BASE64.encode(bytes))),
+        match self.as_steps() {
+            Some(bytes) => {
+                let bytes: Vec<u8> = bytes.iter().map(|step| step.to_le_bytes()[0]).collect();
+                s.serialize_str(&format!("{BYTES}{}:{}", steps(self.0.len()), BASE64.encode(bytes)))
+            }
             None => {
                 let bytes: Vec<u8> = self.0.iter().flat_map(|x| x.to_le_bytes()).collect();
                 s.serialize_str(&BASE64.encode(bytes))

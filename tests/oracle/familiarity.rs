@@ -8,11 +8,11 @@ use std::{
 
 use ripplemem::{
     language::{greetings::greeted, names::capitalised},
-    memory::{FamiliarParts, FamiliarityProbe, LiveUnit, Words, dot_reference},
+    memory::{FamiliarParts, FamiliarityProbe, LiveUnit, VectorRows, Words},
     model::{Score, UnitId},
 };
 
-use super::reference::Reference;
+use super::reference::{Reference, cosine};
 
 struct Part<'a> {
     session: u64,
@@ -98,13 +98,10 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
         parts.iter().zip(&speaks).filter(|(_, n)| **n).map(|(p, _)| p.unit.body.parts[p.at].speaker.as_str()).collect();
     whole.sort_unstable();
     whole.dedup();
-    let cosine = |p: &Part<'_>, query: &[i16], rows: &[i16]| {
-        rows.chunks(p.unit.width).map(|row| Score(dot_reference(query, row)).as_f64()).reduce(f64::max)
-    };
-    let meaning = |p: &Part<'_>, query: &[i16]| cosine(p, query, p.unit.vectors_of(p.at).sentences).unwrap();
-    let pair = |p: &Part<'_>, query: &[i16]| {
-        cosine(p, query, p.unit.vectors_of(p.at).pair).unwrap_or_else(|| meaning(p, query))
-    };
+    let best = |query: &[i16], rows: VectorRows<'_>| cosine(query, rows).map(Score::as_f64);
+    let meaning = |p: &Part<'_>, query: &[i16]| best(query, p.unit.vectors_of(p.at).sentences).unwrap();
+    let pair =
+        |p: &Part<'_>, query: &[i16]| best(query, p.unit.vectors_of(p.at).pair).unwrap_or_else(|| meaning(p, query));
     let flag = |set: bool| f64::from(u8::from(set));
     let first = |name: &str| name.split(' ').next().unwrap().to_lowercase();
     let present: Vec<String> = parts.iter().map(|p| first(&p.unit.body.parts[p.at].speaker)).collect();

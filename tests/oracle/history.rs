@@ -125,10 +125,13 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
         }
     };
     let first = key.window.start + i;
-    let parts = match dice.below(3) {
+    let mut parts = match dice.below(3) {
         0 => vec![part(dice, first), part(dice, first + 1), part(dice, first + 2)],
         _ => vec![Part { vectors: Vec::new(), pair: None, ..part(dice, first) }],
     };
+    if dice.below(2) == 0 {
+        parts.iter_mut().flat_map(|p| p.vectors.iter_mut().chain(&mut p.pair)).for_each(in_steps);
+    }
     Unit {
         id: UnitId::of(&key.bank, &key.window, &sources, &restatement, &cues),
         restatement,
@@ -139,6 +142,12 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
         sources,
         parts,
     }
+}
+
+/// Stores a vector in 8 bits.
+fn in_steps(vector: &mut Vector) {
+    let length = vector.0.iter().map(|x| x * x).sum::<f32>().sqrt();
+    *vector = Vector(vector.0.iter().map(|x| x / length).collect()).in_steps();
 }
 
 fn time(dice: &mut Dice) -> EventTime {

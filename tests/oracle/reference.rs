@@ -9,7 +9,7 @@ use ripplemem::{
     config::Pipeline,
     memory::{
         Census, Choice, CueSet, Extraction, FirstHopProbe, GraphEdge, Hit, LiveUnit, Neighbour, NeighbourhoodProbe,
-        PathStep, Structural, UnitKey, Words, dot_reference,
+        PathStep, Structural, UnitKey, VectorRows, Words, dot_reference,
     },
     model::{BankKey, Channel, MemoryKey, MemoryRecord, Score, UnitId, WindowState},
 };
@@ -25,6 +25,19 @@ pub(super) struct Reference {
 }
 
 type Expected = Vec<(Score, Score, UnitId)>;
+
+/// The best cosine of a question with vectors of parts, each as it is held; none where there is no vector.
+pub(super) fn cosine(query: &[i16], rows: VectorRows<'_>) -> Option<Score> {
+    let Some(bytes) = rows.in_bytes() else {
+        return rows.in_16_bits().map(|row| Score(dot_reference(query, &row))).max();
+    };
+    let of_row = |row: &[i8]| {
+        let product: i64 = query.iter().zip(row).map(|(x, y)| i64::from(*x) * i64::from(*y)).sum();
+        let square: i64 = row.iter().map(|y| i64::from(*y) * i64::from(*y)).sum();
+        Score((product as f64 * 32_767.0 / (square.max(1) as f64).sqrt()) as i32)
+    };
+    bytes.map(of_row).max()
+}
 
 impl Reference {
     pub(super) fn window_words(&self) -> u32 {
@@ -112,7 +125,8 @@ impl Reference {
     }
 
     fn alignment(&self, query: &[i16], unit: &LiveUnit) -> Score {
-        Score(unit.vectors.chunks(unit.width).map(|v| dot_reference(query, v)).max().unwrap())
+        let own = Score(dot_reference(query, unit.vector()));
+        cosine(query, unit.part_vectors()).map_or(own, |of_parts| of_parts.max(own))
     }
 
     pub(super) fn first_hop(&self, probe: &FirstHopProbe) -> Vec<(Channel, Expected)> {

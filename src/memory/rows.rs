@@ -1,0 +1,229 @@
+//! The vectors of a unit's parts: in bytes where they are stored so, else in 16 bits.
+//!
+//! In: vectors of one width. Out: their cosines with a question's vector, the same on every processor,
+//! and their 16-bit forms. A cosine with a row of bytes is the exact product over the exact length of the
+//! row; nothing of the row is lost.
+
+use std::{borrow::Cow, ops::Range, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    api::FixedVector,
+    kernel::{self, LANES, WIDEST_BYTES, quantise, quantised},
+};
+use crate::model::{Score, Vector};
+
+/// Vectors of one width, one after the other. Shared, never copied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Rows {
+    /// Components of a vector, without those that fill it up to whole lanes.
+    components: u32,
+    stored: Stored,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+enum Stored {
+    /// In steps of which [`Vector::components_of_steps`] makes the vector.
+    Bytes(Arc<[i8]>),
+    /// As [`quantise`] makes them.
+    Fixed(FixedVector),
+}
+
+/// Some of the vectors of a unit, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct VectorRows<'u> {
+    components: usize,
+    stored: StoredSlice<'u>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum StoredSlice<'u> {
+    Bytes(&'u [i8]),
+    Fixed(&'u [i16]),
+}
+
+impl Rows {
+    /// Rows of these vectors, which all have so many components.
+    pub(super) fn of<'v>(components: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Self {
+        let width = components.next_multiple_of(LANES);
+        let stored = match steps(width, vectors.clone()) {
+            Some(rows) => Stored::Bytes(rows.into()),
+            None => Stored::Fixed(vectors.flat_map(|vector| quantise(&vector.0).to_vec()).collect()),
+        };
+        // A vector has at most some thousand components.
+        Self { components: components as u32, stored }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> VectorRows<'_> {
+        let stored = match &self.stored {
+            Stored::Bytes(rows) => StoredSlice::Bytes(rows),
+            Stored::Fixed(rows) => StoredSlice::Fixed(rows),
+        };
+        VectorRows { components: self.components as usize, stored }
+    }
+
+    /// Some of them; none where there are not so many.
+    pub(super) fn range(&self, rows: Range<u32>) -> VectorRows<'_> {
+        self.all().range(rows.start as usize..rows.end as usize)
+    }
+}
+
+impl<'u> VectorRows<'u> {
+    /// One vector in 16 bits.
+    pub(super) fn one(vector: &'u [i16]) -> Self {
+        Self { components: vector.len(), stored: StoredSlice::Fixed(vector) }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let components = match self.stored {
+            StoredSlice::Bytes(rows) => rows.len(),
+            StoredSlice::Fixed(rows) => rows.len(),
+        };
+        components / self.width().max(1)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The best cosine with a question's vector; none where there is no row, or rows of another width.
+    #[must_use]
+    pub fn best(&self, question: &[i16]) -> Option<Score> {
+        let mut best = None;
+        if question.len() != self.width() {
+            return None;
+        }
+        match self.stored {
+            StoredSlice::Bytes(rows) => kernel::scan_bytes(question, rows, &mut |_, product, square| {
+                best = best.max(Some(cosine(product, square)));
+            }),
+            StoredSlice::Fixed(rows) => kernel::scan(&[question], rows, i32::MIN, &mut |_, _, product| {
+                best = best.max(Some(Score(product)));
+            }),
+        }
+        best
+    }
+
+    /// The vectors in bytes, where they are held so.
+    #[must_use]
+    pub fn in_bytes(&self) -> Option<impl Iterator<Item = &'u [i8]> + use<'u>> {
+        match self.stored {
+            StoredSlice::Bytes(rows) => Some(rows.chunks_exact(self.width().max(1))),
+            StoredSlice::Fixed(_) => None,
+        }
+    }
+
+    /// The vectors as [`quantise`] makes them.
+    pub fn in_16_bits(&self) -> impl DoubleEndedIterator<Item = Cow<'u, [i16]>> + use<'u> {
+        let Self { components, stored } = *self;
+        let width = self.width();
+        (0..self.len()).map(move |row| match stored {
+            StoredSlice::Bytes(rows) => {
+                let row = &rows[row * width..][..components];
+                Cow::Owned(quantised(Vector::components_of_steps(row)).collect())
+            }
+            StoredSlice::Fixed(rows) => Cow::Borrowed(&rows[row * width..][..width]),
+        })
+    }
+
+    fn range(self, rows: Range<usize>) -> Self {
+        let width = self.width();
+        let components = rows.start * width..rows.end * width;
+        let stored = match self.stored {
+            StoredSlice::Bytes(rows) => StoredSlice::Bytes(rows.get(components).unwrap_or_default()),
+            StoredSlice::Fixed(rows) => StoredSlice::Fixed(rows.get(components).unwrap_or_default()),
+        };
+        Self { stored, ..self }
+    }
+
+    fn width(&self) -> usize {
+        self.components.next_multiple_of(LANES)
+    }
+}
+
+/// The rows in bytes, where all vectors are stored so.
+fn steps<'v>(width: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Option<Vec<i8>> {
+    let mut rows = Vec::with_capacity(vectors.clone().count() * width);
+    for vector in vectors {
+        rows.extend(vector.as_steps().filter(|_| width <= WIDEST_BYTES)?);
+        rows.resize(rows.len().next_multiple_of(width), 0);
+    }
+    Some(rows)
+}
+
+/// The cosine from a quantised vector's product with a row, and the row's product with itself; cut
+/// toward zero. Exact sums, one root and one division: the same on every processor.
+fn cosine(product: i32, square: i32) -> Score {
+    if square == 0 {
+        return Score::ZERO;
+    }
+    Score((f64::from(product) * 32_767.0 / f64::from(square).sqrt()) as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(components: usize, seed: usize) -> Vector {
+        let raw: Vec<f32> = (0..components).map(|i| ((i * i * 7 + i * seed) % 97) as f32 - 48.0).collect();
+        let length = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
+        Vector(raw.iter().map(|x| x / length).collect())
+    }
+
+    #[test]
+    fn steps_are_held_in_bytes_and_read_back_as_the_same_16_bits() {
+        for components in [8, 32, 40, 384] {
+            let vectors: Vec<Vector> = (1..6).map(|seed| vector(components, seed).in_steps()).collect();
+            let rows = Rows::of(components, vectors.iter());
+            assert_eq!(rows.all().in_bytes().expect("bytes").count(), 5);
+            let fixed: Vec<Vec<i16>> = vectors.iter().map(|v| quantise(&v.0).to_vec()).collect();
+            let read: Vec<Vec<i16>> = rows.all().in_16_bits().map(Cow::into_owned).collect();
+            assert_eq!(read, fixed);
+            let middle: Vec<Vec<i16>> = rows.range(1..3).in_16_bits().map(Cow::into_owned).collect();
+            assert_eq!(middle, fixed[1..3]);
+            assert!(rows.range(4..6).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_vector_of_full_precision_keeps_all_rows_in_16_bits() {
+        let vectors = [vector(384, 1).in_steps(), vector(384, 2)];
+        let rows = Rows::of(384, vectors.iter());
+        assert!(rows.all().in_bytes().is_none());
+        let question = quantise(&vector(384, 9).0);
+        let expected = vectors.iter().map(|v| kernel::dot_reference(&question, &quantise(&v.0))).max();
+        assert_eq!(rows.all().best(&question).map(|score| score.0), expected);
+    }
+
+    #[test]
+    fn the_cosine_of_bytes_is_that_of_the_stored_vector() {
+        let question = vector(384, 3);
+        for seed in 1..40 {
+            let stored = vector(384, seed).in_steps();
+            let rows = Rows::of(384, std::iter::once(&stored));
+            let fixed = quantise(&question.0);
+            let got = rows.all().best(&fixed).expect("a row").as_f64();
+            let product: f64 = fixed.iter().zip(stored.0.iter()).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
+            let length = stored.0.iter().map(|y| f64::from(*y) * f64::from(*y)).sum::<f64>().sqrt();
+            assert!((got - product / length / 32_767.0).abs() < 1e-8, "{seed}: {got}");
+            let cut = f64::from(kernel::dot_reference(&fixed, &quantise(&stored.0))) / f64::from(Score::ONE.0);
+            assert!((got - cut).abs() < 1e-3, "{seed}: {got} {cut}");
+        }
+    }
+
+    #[test]
+    fn rows_of_another_width_have_no_cosine_and_zeros_have_the_cosine_zero() {
+        let rows = Rows::of(384, std::iter::once(&vector(384, 1).in_steps()));
+        assert_eq!(rows.all().best(&quantise(&vector(32, 1).0)), None);
+        assert_eq!(rows.all().best(&[]), None);
+        let nothing = Vector([0.0; 384].into());
+        assert_eq!(Rows::of(384, std::iter::once(&nothing)).all().best(&[100; 384]), Some(Score::ZERO));
+        assert_eq!(Rows::of(384, std::iter::empty()).all().best(&[100; 384]), None);
+    }
+}
