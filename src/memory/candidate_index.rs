@@ -5,7 +5,11 @@
 //! with the number of windows that hold the stem, and who speaks. What can be read here is a function of
 //! the set of parts; only the numbers of slots, rows, sessions and speakers depend on its history.
 
-use std::{collections::HashMap, hash::BuildHasherDefault, rc::Rc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::BuildHasherDefault,
+    rc::Rc,
+};
 
 use super::{
     codes::Codes,
@@ -13,7 +17,7 @@ use super::{
     greetings::GreetingPostings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::IdHasher,
-    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, marks},
+    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, Reach, marks},
     score::NameKey,
     stem_postings::{Change, OtherWindow, StemPostings},
     word_window::WordWindow,
@@ -46,7 +50,7 @@ pub(super) struct CandidateIndex {
     reach_words: u32,
     places: Vec<Option<Place>>,
     columns: Columns,
-    free: Vec<Slot>,
+    free: BTreeSet<Slot>,
     /// The first sentence row of each slot.
     first_row: Vec<u32>,
     /// The slot of each sentence row, [`NONE`] where no part has it.
@@ -75,7 +79,7 @@ impl CandidateIndex {
 
     /// Adds a part between two others of its session.
     pub(super) fn insert(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, before: Slot, after: Slot) {
-        let slot = self.free.pop().unwrap_or(self.places.len() as Slot);
+        let slot = self.free_slot(before, after);
         let at = slot as usize;
         if at == self.places.len() {
             self.places.push(None);
@@ -107,6 +111,7 @@ impl CandidateIndex {
             (self.columns.near_slot(before).before, self.columns.near_slot(after).after);
         self.columns.link(&[second_before, before, slot, after, second_after]);
         self.change(Change::Insert, slot);
+        self.set_reach(&self.window(slot));
     }
 
     /// Removes a part.
@@ -114,9 +119,13 @@ impl CandidateIndex {
         let at = slot as usize;
         let Some(Place { key, indexed }) = self.places.get(at).cloned().flatten() else { return };
         self.change(Change::Delete, slot);
+        let mut window = self.window(slot);
+        window.retain(|other| *other != slot);
         let Near { before, after, second_before, second_after } = self.columns.near_slot(slot);
         self.columns.link(&[second_before, before, after, second_after]);
         self.columns.unlink(slot);
+        self.columns.set_reach(slot, Reach::BROKEN);
+        self.set_reach(&window);
         let own = indexed.vectors();
         let mut row = std::mem::replace(&mut self.first_row[at], NONE);
         // Rows were put in front of one another.
@@ -135,7 +144,17 @@ impl CandidateIndex {
         self.greetings.delete(key.0, indexed.speaker[0], indexed.greeted);
         self.columns.set(slot, Features::default());
         self.places[at] = None;
-        self.free.push(slot);
+        self.free.insert(slot);
+    }
+
+    /// A slot for a part between two others: next to one of them if possible, so that the parts of a
+    /// window lie in slots that follow one another.
+    fn free_slot(&mut self, before: Slot, after: Slot) -> Slot {
+        let next_to = [before.checked_add(1), after.checked_sub(1)].into_iter().flatten();
+        let free = next_to.chain(self.free.first().copied()).find(|slot| self.free.contains(slot));
+        let slot = free.unwrap_or(self.places.len() as Slot);
+        self.free.remove(&slot);
+        slot
     }
 
     /// One more than the greatest slot.
@@ -204,6 +223,32 @@ impl CandidateIndex {
         self.side_without(of, back, NONE)
     }
 
+    /// A part and those whose words count with it.
+    fn window(&self, of: Slot) -> Vec<Slot> {
+        [true, false].into_iter().flat_map(|back| self.side(of, back)).chain([of]).collect()
+    }
+
+    /// How far the window of a part reaches, if it lies in slots that follow one another.
+    fn reach(&self, of: Slot) -> Reach {
+        let run = |back: bool| {
+            let mut length = 0;
+            for (near, distance) in self.side(of, back).zip(1..) {
+                let next = if back { of.checked_sub(distance) } else { of.checked_add(distance) };
+                length += 1;
+                if next != Some(near) {
+                    return None;
+                }
+            }
+            Some(length)
+        };
+        run(true).zip(run(false)).map_or(Reach::BROKEN, |(before, after)| Reach::of(before, after))
+    }
+
+    /// Says how far the windows of these parts reach.
+    fn set_reach(&mut self, slots: &[Slot]) {
+        slots.iter().for_each(|slot| self.columns.set_reach(*slot, self.reach(*slot)));
+    }
+
     /// The same as if another part were not there.
     fn side_without(&self, of: Slot, back: bool, without: Slot) -> impl Iterator<Item = Slot> {
         let step = move |slot: Slot| {
@@ -229,6 +274,7 @@ impl CandidateIndex {
         let mut parts: Vec<_> = (0..self.slots() as Slot)
             .filter_map(|slot| {
                 let (place, f, near) = (self.place(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
+                assert_eq!(self.columns.reach()[slot as usize], self.reach(slot), "every change is seen");
                 let codes = |codes: &Codes, row: u32| codes.code(row as usize);
                 let rows = std::iter::successors(Some(self.first_row[slot as usize]), |row| {
                     self.next_row.get(*row as usize).copied()

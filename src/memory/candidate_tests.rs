@@ -3,8 +3,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    FamiliarParts, FamiliarityProbe, LiveUnit, Words, candidate_index::CandidateIndex, familiarity::FamiliarityScan,
-    indexed_part::Slot, live::Extraction, parts::Parts, quantise, work::Allowance,
+    FamiliarParts, FamiliarityProbe, LiveUnit, Words, bm25,
+    candidate_index::{CandidateIndex, OWN_WORDS},
+    familiarity::FamiliarityScan,
+    indexed_part::Slot,
+    live::Extraction,
+    parts::Parts,
+    quantise,
+    word_gains::{Damping, WordGains},
+    work::Allowance,
 };
 use crate::{
     config::Pipeline,
@@ -164,6 +171,38 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
         }
         live.values().for_each(|unit| parts.delete(unit));
         assert!(parts.candidates().is_none(), "nothing is left of what was deleted");
+    }
+}
+
+#[test]
+fn words_gain_in_every_window_what_their_counts_say() {
+    let (mut dice, mut words) = (Dice(3), Words::default());
+    let mut parts = Parts::new(1, 12);
+    let units: Vec<_> = (0..60).map(|number| unit(number / 20, number as u32, &mut dice)).collect();
+    units.iter().for_each(|unit| parts.insert(unit, &mut words));
+    // Their slots are taken by parts of other sessions, so that some windows are no runs of slots.
+    units.iter().step_by(8).for_each(|unit| parts.delete(unit));
+    (60..80).for_each(|number| parts.insert(&unit(number % 2, number as u32, &mut dice), &mut words));
+    let index = parts.candidates().expect("an index");
+    let runs = index.columns().reach().iter().filter(|reach| reach.run().is_some()).count();
+    assert!(runs > 20 && runs < index.slots() - 20, "both ways are tested: {runs} of {}", index.slots());
+    for word in ["common1", "common2", "topic3w1", "rare7"] {
+        let term = words.count(word).terms().next().expect("a word").0;
+        let Some(stem) = index.stems().get(term) else { continue };
+        let mut gains = WordGains::new(index.slots());
+        let damping = Damping { least: 0.5, step: 0.25 };
+        gains.add(index, &stem.parts, 3.0, damping);
+        let mut expected = vec![0; index.slots()];
+        for (slot, count) in &stem.parts {
+            expected[*slot as usize] += OWN_WORDS * u32::from(*count);
+            for near in [true, false].into_iter().flat_map(|back| index.side(*slot, back)) {
+                expected[near as usize] += u32::from(*count);
+            }
+        }
+        for ((gain, count), length) in gains.gains().iter().zip(expected).zip(index.columns().window()) {
+            let expected = bm25::gain(3.0, f64::from(count), 0.5 + 0.25 * f64::from(*length));
+            assert!((f64::from(*gain) - expected).abs() < 1e-5, "{word}: {gain} {expected}");
+        }
     }
 }
 

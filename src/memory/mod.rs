@@ -47,6 +47,7 @@ mod semantic;
 mod shard;
 mod stem_postings;
 mod threads;
+mod word_gains;
 mod word_window;
 mod words;
 mod work;

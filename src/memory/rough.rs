@@ -7,15 +7,17 @@
 //! that `familiarity` gives it. Ties are broken by the order of the bank, so the candidates are a
 //! function of the set of parts. The work can pause at every step.
 
+use std::ops::Range;
+
 use super::{
     api::FamiliarityProbe,
     asked::{AskedWords, Speakers, told},
-    bm25,
-    candidate_index::{CandidateIndex, OWN_WORDS, month},
+    candidate_index::{CandidateIndex, month},
     codes::CodeQuery,
     indexed_part::{NONE, PartKey, Slot},
     kernel::BLOCK_ROWS,
     part_columns::{ASKS, LIVE, PAIR, names, times},
+    word_gains::{Damping, WordGains},
     words::TermKey,
     work::{Allowance, COUNTED_POSTING, ROUGH_PART, SCANNED_BLOCK},
 };
@@ -26,10 +28,10 @@ const OF_A_CHANNEL: usize = 64;
 /// Most postings that are counted for the question's words, and as many for synonyms. The rarest words
 /// come first; those that no longer fit add nothing to the rough score.
 const MOST_POSTINGS: usize = 30_000;
-/// Windows of fewer words have their damping in a table.
-const DAMPED_WORDS: u32 = 512;
 /// Slots of a step.
 const SLOTS_AT_ONCE: usize = 2_048;
+/// Slots whose best decides whether any of them is among the best of a channel.
+const SLOTS_OF_A_CHUNK: usize = 64;
 /// Blocks of codes of a step.
 const BLOCKS_AT_ONCE: usize = 32;
 /// Parts of a session whose mean is the score of the session.
@@ -59,6 +61,7 @@ enum Step {
     Sentences,
     Pairs,
     Own,
+    Next,
     Around,
     Rank,
 }
@@ -72,13 +75,10 @@ pub(super) struct RoughScan {
     terms: Vec<(TermKey, bool, f64)>,
     /// Postings that were counted in this step.
     counted: usize,
-    /// The windows that hold the term, and for their slots how often.
-    touched: Vec<Slot>,
-    counts: Vec<u32>,
     /// What the words add, by slot.
-    words: Vec<f32>,
-    /// How much a window is damped, by its words.
-    damping: Vec<f64>,
+    words: WordGains,
+    /// How much a window is damped by its words.
+    damping: Damping,
     /// The greatest BM25 of the question's own words.
     most: f32,
     /// Sums of codes, by slot.
@@ -90,7 +90,9 @@ pub(super) struct RoughScan {
     speakers: Vec<f32>,
     /// What each byte of marks adds.
     marks: Vec<f32>,
+    /// The score without the shares of neighbours and session. The last place stands for no part.
     own: Vec<f32>,
+    /// The cosine of the pair, then the score with the shares of the neighbours.
     smooth: Vec<f32>,
     /// The best parts of each session.
     sessions: Vec<[(f32, Slot); SESSION_BEST]>,
@@ -151,13 +153,18 @@ impl RoughScan {
                     Step::Words
                 }
                 Step::Words => {
-                    self.rate_words(asked);
+                    self.most = self.words.most();
+                    // The question's own words, divided by the best.
+                    if self.most > 0.0 {
+                        self.words.scale(asked.probe.weights.words as f32 / self.most);
+                    }
                     Step::Synonyms
                 }
                 Step::Synonyms => Step::Sentences,
                 Step::Sentences => Step::Pairs,
                 Step::Pairs => Step::Own,
-                Step::Own => Step::Around,
+                Step::Own => Step::Next,
+                Step::Next => Step::Around,
                 Step::Around => {
                     self.session_shares = self.sessions.iter().map(|best| session_share(asked.probe, best)).collect();
                     Step::Rank
@@ -184,7 +191,7 @@ impl RoughScan {
             Step::Synonyms => 0,
             Step::Sentences => index.sentences().0.blocks(),
             Step::Pairs => index.pairs().blocks(),
-            Step::Own | Step::Around | Step::Rank => index.slots(),
+            Step::Own | Step::Next | Step::Around | Step::Rank => index.slots(),
         }
     }
 
@@ -211,11 +218,12 @@ impl RoughScan {
                 self.scan_pairs(index, blocks);
                 work
             }
-            Step::Own | Step::Around | Step::Rank => {
+            Step::Own | Step::Next | Step::Around | Step::Rank => {
                 let work = ROUGH_PART * slots.len() as u64;
                 self.at = slots.end;
                 match self.step {
                     Step::Own => self.own(asked, index, slots),
+                    Step::Next => self.next(asked, index, slots),
                     Step::Around => self.around(asked, index, slots),
                     _ => self.rank(index, slots),
                 }
@@ -227,10 +235,7 @@ impl RoughScan {
     fn prepare(&mut self, asked: &Asked<'_>, index: &CandidateIndex) {
         let slots = index.slots();
         self.terms = asked.words.rated();
-        self.counts = vec![0; slots];
-        // One place more, where a slot that is there already is written to no end.
-        self.touched = vec![NONE; slots + 1];
-        self.words = vec![0.0; slots];
+        self.words = WordGains::new(slots);
         self.meaning = vec![0; slots];
         self.pair = vec![0; slots];
         let FamiliarityProbe { vector, first_person_vector, weights, .. } = asked.probe;
@@ -242,15 +247,15 @@ impl RoughScan {
         };
         self.first_person = if queries.first_person.is_some() { vec![0; slots] } else { Vec::new() };
         self.queries = Some(queries);
-        self.own = vec![f32::MIN; slots];
-        self.smooth = vec![f32::MIN; slots];
-        self.sessions = vec![[(f32::MIN, NONE); SESSION_BEST]; index.sessions()];
+        self.own = vec![NO_SCORE; slots + 1];
+        self.smooth = vec![NO_SCORE; slots];
+        self.sessions = vec![[(NO_SCORE, NONE); SESSION_BEST]; index.sessions()];
         self.chosen = vec![false; slots];
         self.best = Some(Channels {
             all: Best::new(asked.wanted),
             meaning: Best::new(OF_A_CHANNEL),
             pair: Best::new(OF_A_CHANNEL),
-            words: Best::new(OF_A_CHANNEL),
+            words: Best { least: f32::MIN_POSITIVE, ..Best::new(OF_A_CHANNEL) },
         });
         // Without a named speaker everyone has the same share.
         let nobody = asked.speakers.share([0, 0]) as f32;
@@ -258,13 +263,15 @@ impl RoughScan {
         for (number, keys) in asked.speakers.names().iter().flat_map(|name| index.speakers_named(*name)) {
             self.speakers[number as usize] = asked.speakers.share(keys) as f32;
         }
-        self.damping = (0..DAMPED_WORDS).map(|words| asked.words.damping(words)).collect();
+        let [least, next] = [0, 1].map(|words| asked.words.damping(words));
+        self.damping = Damping { least: least as f32, step: (next - least) as f32 };
         let for_times = if asked.probe.asks_time { weights.times_asked } else { weights.times };
         let of_marks = |marks: u8| {
             let asks = f64::from(u8::from(marks & ASKS != 0));
             for_times * f64::from(times(marks)) + weights.names * f64::from(names(marks)) - weights.asks * asks
         };
-        self.marks = (0..=u8::MAX).map(|marks| of_marks(marks) as f32).collect();
+        let of_marks = |marks: u8| if marks & LIVE == 0 { NO_SCORE } else { of_marks(marks) as f32 };
+        self.marks = (0..=u8::MAX).map(of_marks).collect();
     }
 
     /// Adds the gains of one term to the windows that hold it; returns how many postings it has.
@@ -278,49 +285,16 @@ impl RoughScan {
             return 0;
         }
         self.counted += postings;
-        let columns = index.columns();
-        let mut touched = 0;
-        for (slot, count) in &stem.parts {
-            let count = u32::from(*count);
-            let mut add = |slot: Slot, count: u32| {
-                if let Some(of_slot) = self.counts.get_mut(slot as usize) {
-                    self.touched[touched] = slot;
-                    touched += usize::from(*of_slot == 0);
-                    *of_slot += count;
-                }
-            };
-            add(*slot, OWN_WORDS * count);
-            for back in [true, false] {
-                index.side(*slot, back).for_each(|near| add(near, count));
-            }
-        }
         let weight = if self.step == Step::Words {
             1.0
         } else {
             asked.probe.weights.synonyms / f64::from(if self.most > 0.0 { self.most } else { 1.0 })
         };
-        let window = columns.window();
-        for slot in &self.touched[..touched] {
-            let at = *slot as usize;
-            let count = std::mem::take(&mut self.counts[at]);
-            let length = window[at];
-            let damping = self.damping.get(length as usize).copied();
-            let damping = damping.unwrap_or_else(|| asked.words.damping(length));
-            self.words[at] += (weight * bm25::gain(worth, f64::from(count), damping)) as f32;
-        }
+        self.words.add(index, &stem.parts, weight * worth, self.damping);
         postings
     }
 
-    /// Divides the gains of the question's own words by the best.
-    fn rate_words(&mut self, asked: &Asked<'_>) {
-        self.most = self.words.iter().copied().fold(0.0, f32::max);
-        if self.most > 0.0 {
-            let scale = asked.probe.weights.words as f32 / self.most;
-            self.words.iter_mut().for_each(|words| *words *= scale);
-        }
-    }
-
-    fn scan_sentences(&mut self, index: &CandidateIndex, blocks: std::ops::Range<usize>) {
+    fn scan_sentences(&mut self, index: &CandidateIndex, blocks: Range<usize>) {
         let Some(queries) = &self.queries else { return };
         let (codes, slots) = index.sentences();
         let mut sums = [0; BLOCK_ROWS];
@@ -334,7 +308,7 @@ impl RoughScan {
         }
     }
 
-    fn scan_pairs(&mut self, index: &CandidateIndex, blocks: std::ops::Range<usize>) {
+    fn scan_pairs(&mut self, index: &CandidateIndex, blocks: Range<usize>) {
         let Some(queries) = &self.queries else { return };
         let codes = index.pairs();
         let mut sums = [0; BLOCK_ROWS];
@@ -351,86 +325,117 @@ impl RoughScan {
         }
     }
 
-    fn own(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: std::ops::Range<usize>) {
+    /// The score of each part alone, but for the pair of the next one.
+    fn own(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: Range<usize>) {
         let (Some(queries), Some(channels)) = (&self.queries, &mut self.best) else { return };
         let (w, columns) = (&asked.probe.weights, index.columns());
         let [meaning, pair, trio, own_pair] = [w.meaning, w.pair, w.trio, w.own_pair].map(|weight| weight as f32);
         let [speaker, month_weight] = [w.speaker, w.month].map(|weight| weight as f32);
-        let said_in = |at: i32| {
-            let named = |(year, named): &(Option<i16>, i8)| match year {
-                Some(year) => at == month(*year, *named),
-                None => at.rem_euclid(12) + 1 == i32::from(*named),
+        let marks = &columns.marks()[slots.clone()];
+        let own = &mut self.own[slots.clone()];
+        let pairs = &mut self.smooth[slots.clone()];
+        let words = &self.words.gains()[slots.clone()];
+        let sums = &self.meaning[slots.clone()];
+        let mut sentences = [0.0; SLOTS_AT_ONCE];
+        let sentences = &mut sentences[..slots.len()];
+        for (sentence, sum) in sentences.iter_mut().zip(sums) {
+            *sentence = queries.sentences.cosine(*sum);
+        }
+        let or_sentence = |marks: u8, pair: f32, sentence: f32| if marks & PAIR != 0 { pair } else { sentence };
+        let sums = self.pair[slots.clone()].iter().zip(marks);
+        for ((of_pair, (sum, marks)), sentence) in pairs.iter_mut().zip(sums).zip(&*sentences) {
+            *of_pair = or_sentence(*marks, queries.pairs.cosine(*sum), *sentence);
+        }
+        for (((own, of_pair), sentence), words) in own.iter_mut().zip(&*pairs).zip(&*sentences).zip(words) {
+            *own = meaning * sentence + (pair + trio / 2.0) * of_pair + words;
+        }
+        if let Some(query) = &queries.first_person {
+            let sums = self.first_person[slots.clone()].iter().zip(marks);
+            for ((own, (sum, marks)), sentence) in own.iter_mut().zip(sums).zip(&*sentences) {
+                *own += own_pair * or_sentence(*marks, query.cosine(*sum), *sentence);
+            }
+        }
+        // Where nobody is named, all speakers have one share.
+        if asked.speakers.names().is_empty() {
+            let share = speaker * asked.speakers.share([0, 0]) as f32;
+            own.iter_mut().for_each(|own| *own += share);
+        } else {
+            for (own, number) in own.iter_mut().zip(&columns.speaker()[slots.clone()]) {
+                *own += speaker * self.speakers.get(*number as usize).copied().unwrap_or_default();
+            }
+        }
+        if !asked.probe.months.is_empty() {
+            let said_in = |at: i32| {
+                let named = |(year, named): &(Option<i16>, i8)| match year {
+                    Some(year) => at == month(*year, *named),
+                    None => at.rem_euclid(12) + 1 == i32::from(*named),
+                };
+                asked.probe.months.iter().any(named)
             };
-            asked.probe.months.iter().any(named)
-        };
-        let names_month = !asked.probe.months.is_empty();
-        let marks_of = columns.marks();
-        for at in slots {
-            let marks = marks_of[at];
-            if marks & LIVE == 0 {
-                continue;
+            for (own, at) in own.iter_mut().zip(&columns.month()[slots.clone()]) {
+                *own += if said_in(*at) { month_weight } else { 0.0 };
             }
-            let near = columns.near()[at];
-            let sentence = queries.sentences.cosine(self.meaning[at]);
-            let own = if marks & PAIR != 0 { queries.pairs.cosine(self.pair[at]) } else { sentence };
-            let after = near.after as usize;
-            let after = match marks_of.get(after) {
-                Some(marks) if marks & PAIR != 0 => queries.pairs.cosine(self.pair[after]),
-                Some(_) => queries.sentences.cosine(self.meaning[after]),
-                None => own,
-            };
-            let words = self.words[at];
-            let mut score = meaning * sentence + pair * own + trio * (own + after) / 2.0 + words;
-            if let Some(query) = &queries.first_person {
-                score += own_pair * if marks & PAIR != 0 { query.cosine(self.first_person[at]) } else { sentence };
+        }
+        if !asked.probe.days.is_empty() {
+            for (own, at) in own.iter_mut().zip(&columns.day()[slots.clone()]) {
+                *own += (w.day * told(&asked.probe.days, (*at).into())) as f32;
             }
-            score += self.speakers[columns.speaker()[at] as usize] * speaker;
-            if names_month && said_in(columns.month()[at]) {
-                score += month_weight;
-            }
-            if !asked.probe.days.is_empty() {
-                score += (w.day * told(&asked.probe.days, columns.day()[at].into())) as f32;
-            }
-            score += self.marks[usize::from(marks)];
-            self.own[at] = score;
-            channels.meaning.add(sentence, at as Slot);
-            channels.pair.add(own, at as Slot);
-            if words > 0.0 {
-                channels.words.add(words, at as Slot);
-            }
+        }
+        // What holds no part gets no score here.
+        for (own, marks) in own.iter_mut().zip(marks) {
+            *own += self.marks[usize::from(*marks)];
+        }
+        channels.meaning.add_live(sentences, marks, slots.start);
+        channels.pair.add_live(pairs, marks, slots.start);
+        channels.words.add_live(words, marks, slots.start);
+    }
+
+    /// Adds the share of the pair of the next part.
+    fn next(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: Range<usize>) {
+        let half = asked.probe.weights.trio as f32 / 2.0;
+        let pairs = &self.smooth;
+        let near = &index.columns().near()[slots.clone()];
+        for ((own, near), pair) in self.own[slots.clone()].iter_mut().zip(near).zip(&pairs[slots]) {
+            *own += half * pairs.get(near.after as usize).unwrap_or(pair);
         }
     }
 
-    fn around(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: std::ops::Range<usize>) {
+    /// Adds the shares of the neighbours.
+    fn around(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: Range<usize>) {
         let columns = index.columns();
         let shares = [asked.probe.weights.next_turn as f32, asked.probe.weights.second_turn as f32];
-        for at in slots {
-            if columns.marks()[at] & LIVE == 0 {
-                continue;
-            }
-            let near = columns.near()[at];
-            let of = |slot: Slot| self.own.get(slot as usize).copied().unwrap_or(f32::MIN);
-            let best = |one: Slot, other: Slot| {
-                let best = of(one).max(of(other));
-                if best > f32::MIN { best } else { 0.0 }
-            };
-            let score = self.own[at]
+        let (own, nothing) = (&self.own[..], index.slots());
+        let of = |slot: Slot| own.get((slot as usize).min(nothing)).copied().unwrap_or(NO_SCORE);
+        let best = |one: Slot, other: Slot| {
+            let (one, other) = (of(one), of(other));
+            let best = if one > other { one } else { other };
+            if best > NO_SCORE { best } else { 0.0 }
+        };
+        for (at, (smooth, near)) in
+            slots.clone().zip(self.smooth[slots.clone()].iter_mut().zip(&columns.near()[slots.clone()]))
+        {
+            *smooth = own[at]
                 + shares[0] * best(near.before, near.after)
                 + shares[1] * best(near.second_before, near.second_after);
-            self.smooth[at] = score;
-            let key = |slot: Slot| index.place(slot).map(|place| place.key);
-            enter(&mut self.sessions[columns.session()[at] as usize], score, at as Slot, key);
+        }
+        let key = |slot: Slot| index.place(slot).map(|place| place.key);
+        for ((at, score), session) in slots.clone().zip(&self.smooth[slots.clone()]).zip(&columns.session()[slots]) {
+            let best = &mut self.sessions[*session as usize];
+            if *score >= best[SESSION_BEST - 1].0 && *score > NO_SCORE {
+                enter(best, *score, at as Slot, key);
+            }
         }
     }
 
-    fn rank(&mut self, index: &CandidateIndex, slots: std::ops::Range<usize>) {
+    fn rank(&mut self, index: &CandidateIndex, slots: Range<usize>) {
         let Some(channels) = &mut self.best else { return };
-        let (marks, session) = (index.columns().marks(), index.columns().session());
-        for at in slots {
-            if marks[at] & LIVE != 0 {
-                channels.all.add(self.smooth[at] + self.session_shares[session[at] as usize], at as Slot);
-            }
+        let (marks, sessions) = (&index.columns().marks()[slots.clone()], &index.columns().session()[slots.clone()]);
+        let mut scores = [NO_SCORE; SLOTS_AT_ONCE];
+        let scores = &mut scores[..slots.len()];
+        for ((score, smooth), session) in scores.iter_mut().zip(&self.smooth[slots.clone()]).zip(sessions) {
+            *score = smooth + self.session_shares.get(*session as usize).copied().unwrap_or_default();
         }
+        channels.all.add_live(scores, marks, slots.start);
     }
 
     /// The best by the whole score and by each channel, what the edges of the very best lead to, and the
@@ -463,30 +468,37 @@ impl RoughScan {
         chosen.extend(linked);
         chosen.extend([meaning, pair, words].into_iter().flat_map(|best| best.finish(key)));
         chosen.retain(|slot| !std::mem::replace(&mut self.chosen[*slot as usize], true));
-        let mut context = vec![false; index.slots()];
-        let mut around: Vec<Slot> = Vec::new();
-        for slot in &chosen {
-            for back in [true, false] {
-                for near in index.side(*slot, back) {
-                    if !self.chosen[near as usize] && !std::mem::replace(&mut context[near as usize], true) {
-                        around.push(near);
-                    }
+        // The windows of parts in order follow one another, too: what counts with a part and lies before
+        // the part before it counts with that one.
+        let mut chosen: Vec<(PartKey, Slot)> = chosen.into_iter().filter_map(|slot| Some((key(slot)?, slot))).collect();
+        chosen.sort_unstable();
+        let mut listed = vec![false; index.slots()];
+        let mut parts: Vec<ChosenPart> = Vec::new();
+        let mut window = Vec::new();
+        for (_, slot) in chosen {
+            window.clear();
+            window.extend(index.side(slot, true));
+            window.reverse();
+            window.push(slot);
+            window.extend(index.side(slot, false));
+            for near in window.iter().copied() {
+                if std::mem::replace(&mut listed[near as usize], true) {
+                    continue;
                 }
+                let Some(key) = key(near) else { continue };
+                let context = (!self.chosen[near as usize]).then(|| f64::from(self.own[near as usize]));
+                let before = index.columns().near_slot(near).before;
+                let follows = parts.last().is_some_and(|last: &ChosenPart| last.slot == before);
+                parts.push(ChosenPart { key, slot: near, follows, context });
             }
         }
-        let part =
-            |slot: Slot, context: Option<f64>| Some(ChosenPart { key: key(slot)?, slot, follows: false, context });
-        let of_context = around.into_iter().filter_map(|slot| part(slot, Some(f64::from(self.own[slot as usize]))));
-        let mut parts: Vec<ChosenPart> = chosen.into_iter().filter_map(|slot| part(slot, None)).collect();
-        parts.extend(of_context);
-        parts.sort_unstable_by_key(|part| part.key);
-        for at in 1..parts.len() {
-            let before = index.columns().near_slot(parts[at].slot).before;
-            parts[at].follows = before == parts[at - 1].slot;
-        }
+        debug_assert!(parts.is_sorted_by_key(|part| part.key), "windows follow one another");
         parts
     }
 }
+
+/// The score of a slot without a part.
+const NO_SCORE: f32 = f32::NEG_INFINITY;
 
 /// Puts a part among the best of its session where it belongs. Of equal scores the first in the order of the
 /// keys comes first, as slots depend on the history.
@@ -506,6 +518,17 @@ fn session_share(probe: &FamiliarityProbe, best: &[(f32, Slot)]) -> f32 {
     probe.weights.session as f32 * sum / f32::max(count, 1.0)
 }
 
+/// The greatest score.
+fn greatest(scores: &[f32]) -> f32 {
+    const LANES: usize = 8;
+    let (rows, rest) = scores.as_chunks::<LANES>();
+    let mut most = [NO_SCORE; LANES];
+    for row in rows {
+        most.iter_mut().zip(row).for_each(|(most, score)| *most = if score > most { *score } else { *most });
+    }
+    most.iter().chain(rest).copied().fold(NO_SCORE, f32::max)
+}
+
 /// The best of many scores. All that tie with the last are kept until the end.
 struct Best {
     wanted: usize,
@@ -516,7 +539,22 @@ struct Best {
 
 impl Best {
     fn new(wanted: usize) -> Self {
-        Self { wanted, least: f32::NEG_INFINITY, found: Vec::new(), trim_at: 4 * wanted }
+        Self { wanted, least: NO_SCORE, found: Vec::new(), trim_at: 4 * wanted }
+    }
+
+    /// Adds the parts of these scores and marks, from a slot on.
+    fn add_live(&mut self, scores: &[f32], marks: &[u8], first: usize) {
+        let chunks = scores.chunks(SLOTS_OF_A_CHUNK).zip(marks.chunks(SLOTS_OF_A_CHUNK));
+        for ((scores, marks), first) in chunks.zip((first..).step_by(SLOTS_OF_A_CHUNK)) {
+            if greatest(scores) < self.least {
+                continue;
+            }
+            for ((score, marks), slot) in scores.iter().zip(marks).zip(first..) {
+                if marks & LIVE != 0 {
+                    self.add(*score, slot as Slot);
+                }
+            }
+        }
     }
 
     fn add(&mut self, score: f32, slot: Slot) {
@@ -557,7 +595,7 @@ mod tests {
         // The greater the slot, the earlier the part in the order of the bank.
         let key = |slot: Slot| 10 - slot;
         for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] {
-            let mut best = [(f32::MIN, NONE); SESSION_BEST];
+            let mut best = [(NO_SCORE, NONE); SESSION_BEST];
             order.into_iter().for_each(|slot| enter(&mut best, 0.5, slot, key));
             assert_eq!(best.map(|(_, slot)| slot), [4, 3, 2], "{order:?}");
         }
