@@ -124,10 +124,7 @@ impl Banks {
                 restoring: false,
             });
             of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));
-            // In the order of the bank, so that parts that follow one another do so in the index, too.
-            let mut in_order: Vec<&Arc<LiveUnit>> = inserted.iter().collect();
-            in_order.sort_by_key(|unit| (unit.position.session, unit.position.ordinal, unit.id));
-            in_order.into_iter().for_each(|unit| state.parts.insert(unit, &mut self.words));
+            state.parts.insert(&inserted, &mut self.words);
             if let Some(lexical) = &mut state.lexical {
                 let mut postings = self.postings.borrow_mut();
                 deleted.iter().for_each(|id| lexical.delete(bank, *id, &mut postings));

@@ -156,12 +156,12 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
             }
             if dice.below(3) > 0 {
                 let unit = unit(at.0, at.1, &mut dice);
-                parts.insert(&unit, &mut words);
+                parts.insert(std::slice::from_ref(&unit), &mut words);
                 live.insert(at, unit);
             }
         }
         let mut anew = Parts::new(1, 12);
-        live.values().rev().for_each(|unit| anew.insert(unit, &mut words));
+        live.values().rev().for_each(|unit| anew.insert(std::slice::from_ref(unit), &mut words));
         let listed = |parts: &Parts| parts.candidates().map(CandidateIndex::listed);
         assert_eq!(listed(&parts), listed(&anew), "seed {seed}");
         for _ in 0..4 {
@@ -179,10 +179,10 @@ fn words_gain_in_every_window_what_their_counts_say() {
     let (mut dice, mut words) = (Dice(3), Words::default());
     let mut parts = Parts::new(1, 12);
     let units: Vec<_> = (0..60).map(|number| unit(number / 20, number as u32, &mut dice)).collect();
-    units.iter().for_each(|unit| parts.insert(unit, &mut words));
+    parts.insert(&units, &mut words);
     // Their slots are taken by parts of other sessions, so that some windows are no runs of slots.
     units.iter().step_by(8).for_each(|unit| parts.delete(unit));
-    (60..80).for_each(|number| parts.insert(&unit(number % 2, number as u32, &mut dice), &mut words));
+    (60..80).for_each(|number| parts.insert(&[unit(number % 2, number as u32, &mut dice)], &mut words));
     let index = parts.candidates().expect("an index");
     let runs = index.columns().reach().iter().filter(|reach| reach.run().is_some()).count();
     assert!(runs > 20 && runs < index.slots() - 20, "both ways are tested: {runs} of {}", index.slots());
@@ -210,7 +210,7 @@ fn words_gain_in_every_window_what_their_counts_say() {
 fn a_look_at_every_part_of_a_bank_has_no_bound() {
     let (mut dice, mut words) = (Dice(7), Words::default());
     let mut parts = Parts::new(usize::MAX, 12);
-    (0..40).for_each(|number| parts.insert(&unit(1, number, &mut dice), &mut words));
+    (0..40).for_each(|number| parts.insert(&[unit(1, number, &mut dice)], &mut words));
     let probe = FamiliarityProbe { limit: usize::MAX, ..probe(&mut dice, 0) };
     assert_eq!(answer(&parts, &probe, u64::MAX).best.len(), 160);
 }
@@ -222,7 +222,7 @@ fn candidates_answer_as_the_full_score_of_every_part() {
     let (mut dice, mut words) = (Dice(42), Words::default());
     let mut parts = Parts::new(1_000, 12);
     for number in 0..1_500 {
-        parts.insert(&unit(u64::from(number) / 60, number, &mut dice), &mut words);
+        parts.insert(&[unit(u64::from(number) / 60, number, &mut dice)], &mut words);
     }
     let (mut found, mut all) = (0, 0);
     for n in 0..40 {

@@ -39,11 +39,15 @@ impl Parts {
         Self { candidates_from, window_words, ..Self::default() }
     }
 
-    /// Adds the parts of a unit.
-    pub(super) fn insert(&mut self, unit: &Arc<LiveUnit>, words: &mut Words) {
-        for (at, part) in unit.body.parts.iter().enumerate() {
-            let indexed = Rc::new(IndexedPart::new(unit, at, part, words));
-            let key = (unit.position.session, part.ordinal, unit.id, at);
+    /// Adds the parts of units, in the order of the bank, so that parts that follow one another do so in the
+    /// candidate index, too.
+    pub(super) fn insert(&mut self, units: &[Arc<LiveUnit>], words: &mut Words) {
+        let mut added: Vec<(PartKey, &Arc<LiveUnit>)> =
+            units.iter().flat_map(|unit| keys(unit).map(move |key| (key, unit))).collect();
+        added.sort_unstable_by_key(|(key, _)| *key);
+        for (key, unit) in added {
+            let part = &unit.body.parts[key.3];
+            let indexed = Rc::new(IndexedPart::new(unit, key.3, part, words));
             self.remove(&key);
             if let Some(index) = &mut self.candidates {
                 let session = |(other, part): (&PartKey, &Rc<IndexedPart>)| {
@@ -63,9 +67,7 @@ impl Parts {
 
     /// Removes the parts of a unit.
     pub(super) fn delete(&mut self, unit: &LiveUnit) {
-        for (at, part) in unit.body.parts.iter().enumerate() {
-            self.remove(&(unit.position.session, part.ordinal, unit.id, at));
-        }
+        keys(unit).for_each(|key| self.remove(&key));
         // Far below the bound, so that a bank near it does not build the index again and again.
         if self.parts.len() < self.candidates_from / 2 {
             self.candidates = None;
@@ -99,9 +101,7 @@ impl Parts {
 
     /// The slots of a unit's parts in the candidate index.
     pub(super) fn slots<'p>(&'p self, unit: &'p LiveUnit) -> impl Iterator<Item = Slot> + 'p {
-        let key = |(at, part): (usize, &PartBody)| (unit.position.session, part.ordinal, unit.id, at);
-        let parts = unit.body.parts.iter().enumerate().map(key);
-        parts.filter_map(|key| Some(self.parts.get(&key)?.slot.get())).filter(|slot| *slot != NONE)
+        keys(unit).filter_map(|key| Some(self.parts.get(&key)?.slot.get())).filter(|slot| *slot != NONE)
     }
 
     fn remove(&mut self, key: &PartKey) {
@@ -123,4 +123,10 @@ impl Parts {
         }
         index
     }
+}
+
+/// The places of a unit's parts in the order of the bank.
+fn keys(unit: &LiveUnit) -> impl Iterator<Item = PartKey> {
+    let key = |(at, part): (usize, &PartBody)| (unit.position.session, part.ordinal, unit.id, at);
+    unit.body.parts.iter().enumerate().map(key)
 }
