@@ -10,6 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{
     access::{TOKENS, add},
@@ -30,6 +31,15 @@ fn bearer(token: &str) -> String {
 fn turn(id: usize) -> Value {
     json!({"bank": "b", "turn": id.to_string(), "speaker": "Ann", "text": "The ferry leaves at noon. ".repeat(400),
            "time": "2024-05-01T10:00:00Z"})
+}
+
+/// A home with two tokens, and their headers: one reads bank `a`, one reads and writes bank `b`.
+fn reader_and_writer() -> (TempDir, String, String) {
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), TOKENS);
+    let reader = bearer(&add(home.path(), "reader", "a", &["read"]));
+    let writer = bearer(&add(home.path(), "writer", "b", &["read", "write"]));
+    (home, reader, writer)
 }
 
 /// Writes a turn; the status.
@@ -61,10 +71,7 @@ fn refused_soon(send: impl Fn() -> u16) {
 
 #[test]
 fn bodies_of_one_token_leave_room_for_the_others_and_those_that_wait_hold_none() {
-    let home = tempfile::tempdir().unwrap();
-    pipeline_file(home.path(), TOKENS);
-    let reader = bearer(&add(home.path(), "reader", "a", &["read"]));
-    let writer = bearer(&add(home.path(), "writer", "b", &["read", "write"]));
+    let (home, reader, writer) = reader_and_writer();
     let service = HttpService::of(home.path());
 
     // Eight questions that wait for a turn that nobody writes.
@@ -129,10 +136,7 @@ fn a_body_for_a_source_is_read_where_there_is_one_and_within_its_part() {
 
 #[test]
 fn streams_of_one_token_leave_connections_to_the_others() {
-    let home = tempfile::tempdir().unwrap();
-    pipeline_file(home.path(), TOKENS);
-    let reader = bearer(&add(home.path(), "reader", "a", &["read"]));
-    let writer = bearer(&add(home.path(), "writer", "b", &["read", "write"]));
+    let (home, reader, writer) = reader_and_writer();
     // 256 connections, so 32 streams of a token.
     let service = HttpService::limited(home.path(), 512);
     let open = |headers: &str| EventStream::open(&service, "/v1/subscribe?bank=a&text=Where", headers);
@@ -148,10 +152,7 @@ fn streams_of_one_token_leave_connections_to_the_others() {
 
 #[test]
 fn questions_of_one_token_that_wait_leave_connections_to_the_others() {
-    let home = tempfile::tempdir().unwrap();
-    pipeline_file(home.path(), TOKENS);
-    let reader = bearer(&add(home.path(), "reader", "a", &["read"]));
-    let writer = bearer(&add(home.path(), "writer", "b", &["read", "write"]));
+    let (home, reader, writer) = reader_and_writer();
     // 64 connections, so 32 requests of a token.
     let service = HttpService::limited(home.path(), 128);
     // For a turn that nobody writes.

@@ -4,7 +4,7 @@
 //!
 //! `embedded` is the service on a log in a directory, which is reached over HTTP, and `kafka` the service on
 //! Kafka. `api` has the calls, whatever carries them, `v1` carries them over HTTP, `access` says who may do
-//! what, `hosts` checks for whom a request is, and `address` tells the commands of the same directory where
+//! what, `quota` how much at once, `hosts` checks for whom a request is, and `address` tells the commands of the same directory where
 //! it listens. `sources` are the chat platforms that a service on either log follows, `webhooks` what they
 //! send. `subscriptions` are questions that stay. `mcp` gives agents tools on such a memory, `mem0` the routes
 //! that Mem0's client calls. `admin_token` guards orders, and `tap` shows records to people. `without_kafka`
@@ -22,6 +22,7 @@ mod kafka;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod mem0;
+pub mod quota;
 mod reached;
 mod served;
 #[cfg(feature = "live")]

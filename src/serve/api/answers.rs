@@ -25,7 +25,7 @@ use crate::{
     llm::{Llm, LlmError, Streamed},
     model::Evidence,
     recall::{self, Answer},
-    serve::subscriptions::{Limits, Places, Refusals},
+    serve::quota::{Limits, Quota, Refusals},
 };
 
 /// Answers that may be awaited at once, for each that may be generated at once.
@@ -69,13 +69,13 @@ pub struct Answers {
     /// One place for each answer that is generated.
     generated: Arc<Semaphore>,
     /// One for each that is generated or waits for that; a token has half of them at most.
-    awaited: Arc<Places>,
+    awaited: Arc<Quota>,
 }
 
 /// What is said where too many are awaited.
 const REFUSALS: Refusals = Refusals {
     all: "answers in words are awaited already; ask again in a moment",
-    of_token: "answers in words of this token are awaited already; ask again in a moment",
+    of_one: "answers in words of this token are awaited already; ask again in a moment",
 };
 
 impl Answers {
@@ -84,8 +84,8 @@ impl Answers {
     pub fn new(llm: Option<Arc<Llm>>, time: Duration) -> Self {
         let at_once = llm.as_ref().map_or(1, |llm| llm.settings().in_flight);
         let all = AWAITED * at_once;
-        let awaited = Places::new(Limits { all, of_token: all / 2 }, REFUSALS);
-        Self { llm, time, generated: Arc::new(Semaphore::new(at_once)), awaited: Arc::new(awaited) }
+        let awaited = Quota::new(Limits { all, of_one: all / 2 }, REFUSALS);
+        Self { llm, time, generated: Arc::new(Semaphore::new(at_once)), awaited }
     }
 
     /// The model.
@@ -107,14 +107,14 @@ impl Answers {
         token: Option<&str>,
         evidence: Arc<Evidence>,
     ) -> Result<UnboundedReceiver<Spoken>, Problem> {
-        let (llm, place) = (self.model()?, self.awaited.take(token)?);
+        let (llm, share) = (self.model()?, self.awaited.take(token)?);
         let until = Instant::now() + self.time;
         let turn = timeout_at(until.into(), Arc::clone(&self.generated).acquire_owned()).await;
         let late = || Problem::new(Code::Busy, "the language model had no time for this answer; ask again later");
         let turn = turn.ok().and_then(Result::ok).ok_or_else(late)?;
         let (out, pieces) = unbounded_channel();
         tokio::task::spawn_blocking(move || {
-            let _held = (place, turn);
+            let _held = (share, turn);
             // Whoever waited may be gone.
             let say = |piece| drop(out.send(piece));
             let answer = recall::answer(&llm, &evidence, Some(until), &mut |piece| {

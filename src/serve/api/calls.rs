@@ -21,6 +21,8 @@ use super::{
     problem::{Code, Problem},
     units::UnitView,
 };
+#[cfg(feature = "mcp")]
+use crate::pipeline::WatchedBank;
 use crate::{
     log::Written,
     memory::Answered,
@@ -28,11 +30,10 @@ use crate::{
     pipeline::{Asked, Cancellation, Memory, MemoryStatus, PipelineError, ShardPlace, parse_as_of},
     serve::{
         access::{Caller, Right},
-        subscriptions::{Hub, Limits, Polled, Subscribe, Subscriber},
+        quota::{Limits, Share},
+        subscriptions::{Hub, Polled, Subscribe, Subscriber},
     },
 };
-#[cfg(feature = "mcp")]
-use crate::{pipeline::WatchedBank, serve::subscriptions::Place};
 
 /// Most turns of one call.
 const MOST_TURNS: usize = 10_000;
@@ -207,13 +208,13 @@ impl Api {
         self.subscribe(who, subscribe).await?.poll(wait).await
     }
 
-    /// A place, among the subscriptions, for a client that waits for news of what it follows.
+    /// A share of the subscriptions for a client that waits for news of what it follows.
     ///
     /// # Errors
     /// [`Problem`]: too many follow already.
     #[cfg(feature = "mcp")]
-    pub(in crate::serve) fn place(&self, who: &Caller) -> Result<Place, Problem> {
-        self.hub.place(who)
+    pub(in crate::serve) fn share(&self, who: &Caller) -> Result<Share, Problem> {
+        self.hub.share(who)
     }
 
     /// Waits until the subscriptions end.

@@ -36,7 +36,8 @@ use crate::{
     serve::{
         access::Caller,
         api::{Api, Problem},
-        subscriptions::{Place, Subscribe},
+        quota::Share,
+        subscriptions::Subscribe,
     },
     sync,
 };
@@ -220,13 +221,13 @@ pub(super) async fn stream(
         Ok(key) => key,
         Err(why) => return refused(why),
     };
-    let place = match sessions.api.place(&who) {
-        Ok(place) => place,
+    let share = match sessions.api.share(&who) {
+        Ok(share) => share,
         Err(Problem { detail, .. }) => return (StatusCode::TOO_MANY_REQUESTS, detail).into_response(),
     };
     let session = sessions.session(key.clone(), &who);
     sync::lock(&session.presence).streams += 1;
-    let stream = Stream { sessions, key, session, who, _place: place };
+    let stream = Stream { sessions, key, session, who, _share: share };
     let events = unfold(stream, |stream| async move { Some((Ok::<_, Infallible>(stream.next().await?), stream)) });
     let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (head, Body::from_stream(events)).into_response()
@@ -263,7 +264,7 @@ struct Stream {
     session: Arc<Session>,
     who: Arc<Caller>,
     /// Frees its place among the subscriptions when it is dropped.
-    _place: Place,
+    _share: Share,
 }
 
 impl Stream {

@@ -20,7 +20,8 @@ use super::{calls::Calls, failure::Failure, fields::Fields};
 use crate::serve::{
     access::Caller,
     api::Api,
-    v1::{Bodies, MAX_BYTES, Room, Whole},
+    quota::Share,
+    v1::{Bodies, MAX_BYTES, Whole},
 };
 
 /// What the routes share.
@@ -142,7 +143,7 @@ async fn delete_entity(
 
 impl Mem0 {
     /// The fields of a body, and their room: a search keeps all of its fields, too.
-    async fn fields(&self, who: &Caller, body: Body) -> Result<(Fields, Room), Failure> {
+    async fn fields(&self, who: &Caller, body: Body) -> Result<(Fields, Share), Failure> {
         let Whole { bytes, room } = self.bodies.read(body, who.name(), MAX_BYTES).await?;
         Ok((Fields::of_body(&bytes)?, room))
     }

@@ -21,7 +21,6 @@ use tokio::{
 
 use super::{
     live_question::{Asking, LiveQuestion, SlotLimits},
-    places::{Limits, Place, Places, SUBSCRIPTIONS},
     subscriber::Subscriber,
 };
 use crate::{
@@ -32,8 +31,16 @@ use crate::{
     serve::{
         access::Caller,
         api::{Code, Problem},
+        quota::{Limits, Quota, Refusals, Share},
     },
     sync,
+};
+
+/// What is said where too many follow.
+const REFUSALS: Refusals = Refusals {
+    all: "subscriptions are open already; end one, or raise http.subscriptions and the system's limit on open files",
+    of_one: "subscriptions of this token are open already; end one, or raise http.subscriptions_of_token and the \
+             system's limit on open files",
 };
 
 /// Askings at once: they leave places in the front to others.
@@ -48,7 +55,7 @@ const SLOT: SlotLimits = SlotLimits { bytes: 256 << 10, behind: Duration::from_s
 /// All questions that are followed.
 pub struct Hub {
     shared: Arc<Shared>,
-    places: Arc<Places>,
+    followers: Arc<Quota>,
     closing: watch::Sender<bool>,
     running: Mutex<Option<Running>>,
 }
@@ -72,8 +79,8 @@ impl Hub {
     pub fn new(memory: Arc<Memory>, deadline: Duration, limits: Limits) -> Self {
         let asking = Asking { memory, places: Semaphore::new(ASKINGS), deadline, begun: AtomicU64::new(0) };
         let shared = Arc::new(Shared { asking, questions: Mutex::default() });
-        let (places, closing) = (Arc::new(Places::new(limits, SUBSCRIPTIONS)), watch::Sender::new(false));
-        Self { shared, places, closing, running: Mutex::default() }
+        let (followers, closing) = (Quota::new(limits, REFUSALS), watch::Sender::new(false));
+        Self { shared, followers, closing, running: Mutex::default() }
     }
 
     /// Follows a question, once its first answer is there.
@@ -88,7 +95,7 @@ impl Hub {
     ) -> Result<Subscriber, Problem> {
         // A bank that holds nothing yet can be followed: what is wrong with the question must show before.
         check(&question)?;
-        let place = self.places.take(who.name())?;
+        let share = self.followers.take(who.name())?;
         let handle = self.run()?;
         let (live, mut subscriber) = {
             let mut questions = sync::lock(&self.shared.questions);
@@ -96,14 +103,14 @@ impl Hub {
             let known = questions.get(&question.bank).and_then(|of_bank| of_bank.get(&key)).cloned();
             let live = known.unwrap_or_else(|| {
                 let others: usize = questions.values().map(BTreeMap::len).sum();
-                forget_idle(&mut questions, if others < self.places.limits().all { LINGER } else { Duration::ZERO });
+                forget_idle(&mut questions, if others < self.followers.limits().all { LINGER } else { Duration::ZERO });
                 let live = Arc::new(self.shared.live(question));
                 questions.entry(live.question.bank.clone()).or_default().insert(key, Arc::clone(&live));
                 live
             });
             // Within the lock: whoever forgets idle questions sees that this one is followed.
             let follower =
-                Subscriber::new(Arc::clone(&live), Arc::clone(who), self.closing.subscribe(), last_event_id, place);
+                Subscriber::new(Arc::clone(&live), Arc::clone(who), self.closing.subscribe(), last_event_id, share);
             (live, follower)
         };
         if live.begin() {
@@ -130,8 +137,8 @@ impl Hub {
     ///
     /// # Errors
     /// [`Problem`]: too many follow already.
-    pub fn place(&self, who: &Caller) -> Result<Place, Problem> {
-        self.places.take(who.name())
+    pub fn share(&self, who: &Caller) -> Result<Share, Problem> {
+        self.followers.take(who.name())
     }
 
     /// Waits until every subscription ends.

@@ -10,13 +10,11 @@
 //! - `version`: the evidence of a question at one time, and the delta between two.
 //! - `live_question`: asks again, and keeps the last versions.
 //! - `subscriber`: what one follower is sent next; a slow one gets the newest version, or is ended.
-//! - `places`: how many may follow, in all and by token.
 //! - `hub`: all questions that are followed.
 
 mod forms;
 mod hub;
 mod live_question;
-mod places;
 mod subscriber;
 #[cfg(test)]
 mod tests;
@@ -24,5 +22,4 @@ mod version;
 
 pub use forms::{Delta, Moved, Polled, Progress, Ranked, Snapshot, Subscribe, SubscribedUnit, Told, Updated};
 pub use hub::Hub;
-pub use places::{Limits, Place, Places, Refusals};
 pub use subscriber::{Event, Subscriber};

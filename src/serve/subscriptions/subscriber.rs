@@ -17,13 +17,13 @@ use tokio::sync::watch;
 use super::{
     forms::{Delta, Polled, Progress, Snapshot, SubscribedUnit, Told},
     live_question::{LiveQuestion, Newest, Slot, Value},
-    places::Place,
     version::{Version, bytes},
 };
 use crate::{
     serve::{
         access::{Caller, Right},
         api::{Code, Problem},
+        quota::Share,
     },
     sync,
 };
@@ -61,7 +61,7 @@ pub struct Subscriber {
     resets: u64,
     next: Next,
     /// Frees its place among all when it is dropped.
-    _place: Place,
+    _share: Share,
 }
 
 /// What is to be sent of the version in the slot.
@@ -88,7 +88,7 @@ impl Subscriber {
         who: Arc<Caller>,
         closing: watch::Receiver<bool>,
         last_event_id: Option<&str>,
-        place: Place,
+        share: Share,
     ) -> Self {
         let (newest, slot) = question.follow();
         let resets = newest.borrow().resets;
@@ -103,7 +103,7 @@ impl Subscriber {
             },
         };
         let access = who.changes();
-        Self { question, newest, slot, who, access, closing, resets, next, _place: place }
+        Self { question, newest, slot, who, access, closing, resets, next, _share: share }
     }
 
     /// Waits for the first version; the problem where there is none.

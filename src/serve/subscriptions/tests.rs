@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Event, Hub, Limits, Subscriber,
+    Event, Hub, Subscriber,
     live_question::{Slot, SlotLimits},
     version::Version,
 };
@@ -14,7 +14,7 @@ use crate::{
     config::Pipeline,
     model::{Bank, EventTime, Question, Turn},
     pipeline::Memory,
-    serve::access::Caller,
+    serve::{access::Caller, quota::Limits},
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ impl Home {
         let pipeline =
             Pipeline::parse(&format!("version = 1\nembed.model = \"fixed\"\nlog.directory = {log:?}\n")).unwrap();
         let memory = Arc::new(Memory::open(&pipeline).unwrap());
-        let hub = Hub::new(Arc::clone(&memory), LONG, Limits { all: 1_000, of_token: 1_000 });
+        let hub = Hub::new(Arc::clone(&memory), LONG, Limits { all: 1_000, of_one: 1_000 });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         Self { hub, memory, runtime, _directory: directory }
     }

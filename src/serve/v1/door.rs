@@ -1,8 +1,8 @@
 //! Who may send requests, and where each is noted.
 //!
-//! In: a request. Out: its caller and a place until it is answered, or why it is refused; a line of the audit log once it has ended, also where
-//! its client does not wait for the response, since what it asked for is done all the same. What a caller may
-//! do is the call's to decide.
+//! In: a request. Out: its caller and its share of what is answered at once, or why it is refused; a line of the
+//! audit log once it has ended, also where its client does not wait for the response, since what it asked for is
+//! done all the same. What a caller may do is the call's to decide.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crossbeam_channel::Sender;
 use crate::serve::{
     access::{AskedRight, Audit, AuditEntry, Caller, Denied, Gate},
     api::Problem,
-    subscriptions::{Limits, Place, Places, Refusals},
+    quota::{Limits, Quota, Refusals, Share},
 };
 
 /// The schemes under which a token is shown: the usual one, and that of Mem0's client.
@@ -27,7 +27,7 @@ const LEFT: u16 = 499;
 /// What is said where too many requests are being answered.
 const REFUSALS: Refusals = Refusals {
     all: "requests are being answered already; send it again in a moment",
-    of_token: "requests of this token are being answered already; wait for some of them",
+    of_one: "requests of this token are being answered already; wait for some of them",
 };
 
 /// Who may send requests, and where each is noted.
@@ -37,7 +37,7 @@ pub(super) struct Door {
     /// Notes requests, where that is asked for.
     audit: Option<Audit>,
     /// One for each request that is being answered: one token leaves connections to the others.
-    answering: Arc<Places>,
+    answering: Arc<Quota>,
     /// Takes messages for people.
     say: Sender<String>,
 }
@@ -45,12 +45,12 @@ pub(super) struct Door {
 impl Door {
     /// `connections` are the most at once.
     pub(super) fn new(gate: Option<Gate>, audit: Option<Audit>, connections: usize, say: Sender<String>) -> Self {
-        let limits = Limits { all: connections, of_token: connections / 2 };
-        Self { gate, audit, answering: Arc::new(Places::new(limits, REFUSALS)), say }
+        let limits = Limits { all: connections, of_one: connections / 2 };
+        Self { gate, audit, answering: Quota::new(limits, REFUSALS), say }
     }
 
-    /// A place for a request of a caller, until it is answered.
-    pub(super) fn enter(&self, caller: &Caller) -> Result<Place, Problem> {
+    /// A request of a caller begins; it counts until the share is dropped.
+    pub(super) fn enter(&self, caller: &Caller) -> Result<Share, Problem> {
         self.answering.take(caller.name())
     }
 

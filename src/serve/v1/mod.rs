@@ -21,6 +21,6 @@ mod places;
 mod routes;
 mod start;
 
-pub(super) use body::{Bodies, MAX_BYTES, Room, Whole};
+pub(super) use body::{Bodies, MAX_BYTES, Whole};
 pub use openapi::openapi;
 pub(super) use start::{Serving, start};

@@ -17,7 +17,7 @@ use axum::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    body::{Bodies, MAX_BYTES, Room, Whole},
+    body::{Bodies, MAX_BYTES, Whole},
     door::Door,
     event_stream,
     openapi::openapi,
@@ -28,6 +28,7 @@ use crate::{
         access::{Caller, Denied},
         api::{Api, Ask, Code, Forget, Problem},
         hosts::Hosts,
+        quota::Share,
         subscriptions::Subscribe,
     },
 };
@@ -90,8 +91,8 @@ async fn checked(Shared(v1): Shared<V1>, mut request: Request, next: Next) -> Re
         }
     };
     noted.is_by(&caller);
-    let _place = match v1.door.enter(&caller) {
-        Ok(place) => place,
+    let _share = match v1.door.enter(&caller) {
+        Ok(share) => share,
         Err(problem) => {
             let response = Answer::<()>::Problem(problem).into_response();
             noted.end(response.status());
@@ -255,7 +256,7 @@ async fn status(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Seri
 
 /// What a body asks for, and its room. Whoever keeps little of a body drops its room at once, however long
 /// the call waits.
-async fn read<R: DeserializeOwned>(v1: &V1, who: &Caller, body: Body) -> Result<(R, Room), Problem> {
+async fn read<R: DeserializeOwned>(v1: &V1, who: &Caller, body: Body) -> Result<(R, Share), Problem> {
     let Whole { bytes, room } = v1.bodies.read(body, who.name(), MAX_BYTES).await?;
     let request = serde_json::from_slice(&bytes)
         .map_err(|e| Problem::invalid(format!("the body is not what this path takes: {e}; see /v1/openapi.json")))?;

@@ -27,7 +27,7 @@ use crate::{
         api::{Answers, Api, Holders},
         hosts::Hosts,
         mem0,
-        subscriptions::Limits,
+        quota::Limits,
         tls,
     },
 };
@@ -92,12 +92,12 @@ pub(in crate::serve) fn start(
 ) -> Result<(Arc<Api>, Serving), ServeError> {
     let (say, messages) = bounded(MESSAGES);
     let places = most();
-    let wanted = Limits { all: pipeline.http.subscriptions, of_token: pipeline.http.subscriptions_of_token };
+    let wanted = Limits { all: pipeline.http.subscriptions, of_one: pipeline.http.subscriptions_of_token };
     let limits = wanted.within(places);
     if limits != wanted {
-        let Limits { all, of_token } = limits;
+        let Limits { all, of_one } = limits;
         let cut = format!(
-            "the limit on open files allows {places} connections, so {all} subscriptions, {of_token} of one token: fewer \
+            "the limit on open files allows {places} connections, so {all} subscriptions, {of_one} of one token: fewer \
              than http.subscriptions and http.subscriptions_of_token; raise `ulimit -n`, or lower them"
         );
         // The receiver is right here.
