@@ -360,13 +360,13 @@ impl Features {
         let date = body.said_at.local().date();
         let pair = !indexed.vectors().pair.is_empty();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags = LIVE | flag(pair, PAIR) | flag(body.marks.asks, ASKS);
+        let flags = LIVE | flag(pair, PAIR) | flag(indexed.marks.asks, ASKS);
         let names = indexed.names.len().min(MOST_NAMES.into()) as u8;
         Self {
             month: month(date.year(), date.month()),
             day: day(body.said_at) as i32,
             length: indexed.words.length().min(255) as u8,
-            marks: marks(flags, body.marks.times.min(MOST_TIMES), names),
+            marks: marks(flags, indexed.marks.times.min(MOST_TIMES), names),
             ..Self::default()
         }
     }

@@ -3,13 +3,16 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    FamiliarParts, FamiliarityProbe, LiveUnit, Words, bm25,
+    FamiliarParts, FamiliarityProbe, LiveUnit, Words,
+    asked::{AskedWords, Speakers},
+    bm25,
     candidate_index::{CandidateIndex, OWN_WORDS},
     familiarity::FamiliarityScan,
     indexed_part::Slot,
     live::Extraction,
     parts::Parts,
     quantise,
+    rough::{Asked, RoughScan},
     word_gains::{Damping, WordGains},
     work::Allowance,
 };
@@ -202,6 +205,35 @@ fn words_gain_in_every_window_what_their_counts_say() {
         for ((gain, count), length) in gains.gains().iter().zip(expected).zip(index.columns().window()) {
             let expected = bm25::gain(3.0, f64::from(count), 0.5 + 0.25 * f64::from(*length));
             assert!((f64::from(*gain) - expected).abs() < 1e-5, "{word}: {gain} {expected}");
+        }
+    }
+}
+
+#[test]
+fn what_is_chosen_comes_in_the_order_of_the_bank_with_whole_windows() {
+    let (mut dice, mut words) = (Dice(11), Words::default());
+    let mut parts = Parts::new(1, 12);
+    let units: Vec<_> = (0..400).map(|number| unit(u64::from(number) / 60, number, &mut dice)).collect();
+    parts.insert(&units, &mut words);
+    let index = parts.candidates().expect("an index");
+    for _ in 0..20 {
+        let probe = probe(&mut dice, 50);
+        let (mut asked, mut speakers) = (AskedWords::new(&probe, &mut words), Speakers::new(&probe));
+        asked.count_all(index);
+        asked.rate(parts.len());
+        speakers.count_all(index);
+        let asked = Asked { probe: &probe, words: &asked, speakers: &speakers, wanted: 50 };
+        let nothing = |_| Vec::<Slot>::new();
+        let chosen = RoughScan::default().go_on(&asked, index, &nothing, &mut Allowance::new(u64::MAX));
+        let chosen = chosen.expect("the work is enough");
+        assert!(chosen.windows(2).all(|pair| pair[0].key < pair[1].key), "in order, each once");
+        let slots: Vec<Slot> = chosen.iter().map(|part| part.slot).collect();
+        for part in chosen.iter().filter(|part| part.context.is_none()) {
+            let mut window = [true, false].into_iter().flat_map(|back| index.side(part.slot, back));
+            assert!(window.all(|near| slots.contains(&near)), "the parts that count with it are read");
+        }
+        for (before, part) in chosen.iter().zip(&chosen[1..]) {
+            assert_eq!(part.follows, index.columns().near_slot(part.slot).before == before.slot);
         }
     }
 }

@@ -214,12 +214,6 @@ impl SharedRows {
     }
 }
 
-/// The best cosine of the query with the unit's vector or one of its parts'.
-#[must_use]
-pub fn best_part(query: &[i16], unit: &LiveUnit) -> Score {
-    unit.best(query).unwrap_or_default()
-}
-
 /// The vectors of a part.
 #[derive(Debug, Clone, Copy)]
 pub struct PartVectors<'u> {

@@ -64,7 +64,7 @@ pub use api::{
 pub use census::{Census, CensusProbe, GraphEdge};
 pub use handle::{MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
-pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey, best_part};
+pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};
 pub use load::{ChoiceChanges, EdgeChanges, Listeners, Load};
 pub use rough::SCALE_PARTS;
 pub use rows::VectorRows;

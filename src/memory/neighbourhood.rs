@@ -20,7 +20,7 @@ use timely::dataflow::{
 use super::{
     api::{Neighbour, NeighbourhoodProbe, PathStep},
     bank_index::{Epoch, PendingProbe, ProbeId},
-    live::{LiveUnit, UnitKey, best_part},
+    live::{LiveUnit, UnitKey},
     lookup::{ByUnit, Waiting, lookup},
     score::{Choice, CueSet, Structural},
 };
@@ -122,9 +122,9 @@ fn neighbour(walk: &Walk, unit: &LiveUnit, structural: &Structural) -> Neighbour
         channel: walk.channel.unwrap_or(Channel::Semantic),
         path: walk.path.clone(),
         path_weight: walk.weight.0,
-        semantic_match: best_part(&walk.probe.target, unit),
+        semantic_match: unit.best(&walk.probe.target).unwrap_or_default(),
         structural_match: structural.score(&walk.target_cues, &unit.cues),
-        alignment: best_part(&walk.probe.question, unit),
+        alignment: unit.best(&walk.probe.question).unwrap_or_default(),
     }
 }
 

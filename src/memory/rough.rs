@@ -90,7 +90,7 @@ pub(super) struct RoughScan {
     speakers: Vec<f32>,
     /// What each byte of marks adds.
     marks: Vec<f32>,
-    /// The score without the shares of neighbours and session. The last place stands for no part.
+    /// The score without the shares of neighbours and session.
     own: Vec<f32>,
     /// The cosine of the pair, then the score with the shares of the neighbours.
     smooth: Vec<f32>,
@@ -247,7 +247,7 @@ impl RoughScan {
         };
         self.first_person = if queries.first_person.is_some() { vec![0; slots] } else { Vec::new() };
         self.queries = Some(queries);
-        self.own = vec![NO_SCORE; slots + 1];
+        self.own = vec![NO_SCORE; slots];
         self.smooth = vec![NO_SCORE; slots];
         self.sessions = vec![[(NO_SCORE, NONE); SESSION_BEST]; index.sessions()];
         self.chosen = vec![false; slots];
@@ -355,14 +355,8 @@ impl RoughScan {
                 *own += own_pair * or_sentence(*marks, query.cosine(*sum), *sentence);
             }
         }
-        // Where nobody is named, all speakers have one share.
-        if asked.speakers.names().is_empty() {
-            let share = speaker * asked.speakers.share([0, 0]) as f32;
-            own.iter_mut().for_each(|own| *own += share);
-        } else {
-            for (own, number) in own.iter_mut().zip(&columns.speaker()[slots.clone()]) {
-                *own += speaker * self.speakers.get(*number as usize).copied().unwrap_or_default();
-            }
+        for (own, number) in own.iter_mut().zip(&columns.speaker()[slots.clone()]) {
+            *own += speaker * self.speakers.get(*number as usize).copied().unwrap_or_default();
         }
         if !asked.probe.months.is_empty() {
             let said_in = |at: i32| {
@@ -404,8 +398,8 @@ impl RoughScan {
     fn around(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: Range<usize>) {
         let columns = index.columns();
         let shares = [asked.probe.weights.next_turn as f32, asked.probe.weights.second_turn as f32];
-        let (own, nothing) = (&self.own[..], index.slots());
-        let of = |slot: Slot| own.get((slot as usize).min(nothing)).copied().unwrap_or(NO_SCORE);
+        let own = &self.own[..];
+        let of = |slot: Slot| own.get(slot as usize).copied().unwrap_or(NO_SCORE);
         let best = |one: Slot, other: Slot| {
             let (one, other) = (of(one), of(other));
             let best = if one > other { one } else { other };
@@ -492,7 +486,6 @@ impl RoughScan {
                 parts.push(ChosenPart { key, slot: near, follows, context });
             }
         }
-        debug_assert!(parts.is_sorted_by_key(|part| part.key), "windows follow one another");
         parts
     }
 }

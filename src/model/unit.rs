@@ -33,7 +33,8 @@ impl Vector {
     #[must_use]
     pub fn as_steps(&self) -> Option<Vec<i8>> {
         let steps = f32::from(steps(self.0.len()));
-        // The nearest number, but for a fraction of a half, which is no whole number anyway.
+        // The nearest number, but for a fraction of a half, which is no whole number anyway. Every vector of
+        // a memory that starts comes by here, and rounding as `step` does calls a function for each component.
         let near = |x: f32| (x * steps + 0.5_f32.copysign(x)).clamp(-127.0, 127.0) as i8;
         let bytes: Vec<i8> = self.0.iter().map(|x| near(*x)).collect();
         let same = |(step, x): (&i8, &f32)| (f32::from(*step) / steps).to_bits() == x.to_bits();

@@ -120,11 +120,7 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
         greeted_names: settings.familiarity.greeted_names,
         zero: settings.familiarity.zero,
         scale_tokens: settings.familiarity.scale_tokens,
-        candidates: match (settings.first_hop, settings.familiarity.candidates) {
-            // Here the parts choose nothing but anchors and support, for which as many count as ever.
-            (FirstHop::Channels, 1..) => MOST_PARTS,
-            (_, candidates) => candidates,
-        },
+        candidates: settings.familiarity.candidates,
         linked_units: settings.familiarity.linked_units,
         limit: MOST_PARTS,
     }
