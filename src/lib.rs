@@ -43,6 +43,7 @@
 //! | [`telemetry`] | Which metrics does a service have? |
 //! | [`eval`] | How good is it, beside the baselines? |
 //! | [`schema`] | Which JSON Schema does each record have? |
+//! | `store` | How do the embedded stores hold what was written lately? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
 //!
 //! Cargo features, all of them default but the last: `cli` is the program; `kafka` the log on Kafka and
@@ -75,6 +76,7 @@ pub mod schema;
 pub mod serve;
 pub mod snapshot;
 pub mod source;
+mod store;
 pub mod sync;
 pub mod telemetry;
 pub mod window;

@@ -13,10 +13,13 @@
 
 use std::path::{Path, PathBuf};
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch};
+use fjall::{Database, Keyspace, OwnedWriteBatch};
 
 use super::{EmbedError, SpanVectors};
-use crate::model::{Bank, ModelRef, SpannedText, Vector, WindowId};
+use crate::{
+    model::{Bank, ModelRef, SpannedText, Vector, WindowId},
+    store::keyspace_options,
+};
 
 /// The folder inside the caller's directory, numbered by its format.
 const FOLDER: &str = "vectors-3";
@@ -75,10 +78,10 @@ impl VectorCache {
     fn try_open(path: &Path) -> Result<Self, OpenFailure> {
         let open = || {
             let database = Database::builder(path).cache_size(MEMORY_BYTES).worker_threads(1).open()?;
-            let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
-            let uses = database.keyspace("uses", KeyspaceCreateOptions::default)?;
-            let users = database.keyspace("users", KeyspaceCreateOptions::default)?;
-            let positions = database.keyspace("positions", KeyspaceCreateOptions::default)?;
+            let entries = database.keyspace("entries", keyspace_options)?;
+            let uses = database.keyspace("uses", keyspace_options)?;
+            let users = database.keyspace("users", keyspace_options)?;
+            let positions = database.keyspace("positions", keyspace_options)?;
             Ok(Self { path: path.to_owned(), database, entries, uses, users, positions })
         };
         // The store may panic on files that it did not write; that counts as damage.

@@ -16,12 +16,13 @@ use std::{
     sync::{Mutex, MutexGuard},
 };
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode};
 use serde::{Deserialize, Serialize};
 
 use super::{contract::Contract, error::LlmError};
 use crate::{
     model::{Bank, SessionId, Usage, WindowId},
+    store::keyspace_options,
     sync,
 };
 
@@ -98,9 +99,9 @@ impl ResponseCache {
 
     fn try_open(path: &Path) -> Result<Self, fjall::Error> {
         let database = Database::builder(path).cache_size(MEMORY_BYTES).worker_threads(1).open()?;
-        let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
-        let uses = database.keyspace("uses", KeyspaceCreateOptions::default)?;
-        let spent = database.keyspace("spent", KeyspaceCreateOptions::default)?;
+        let entries = database.keyspace("entries", keyspace_options)?;
+        let uses = database.keyspace("uses", keyspace_options)?;
+        let spent = database.keyspace("spent", keyspace_options)?;
         Ok(Self { path: path.to_owned(), database, entries, uses, spent, changing: Mutex::default() })
     }
 

@@ -11,7 +11,7 @@ use std::{
     path::Path,
 };
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode};
 
 use super::{
     cleaning::Marker,
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     config::{Fsync, LogSettings},
     log::{LogError, Topic},
+    store::keyspace_options,
 };
 
 /// The format that this build writes.
@@ -272,7 +273,7 @@ impl Store {
             if !create && !database.keyspace_exists(name) {
                 return Err(damaged(directory, format!("{STORE}/ has lost its keyspace {name}"), None));
             }
-            database.keyspace(name, KeyspaceCreateOptions::default).map_err(opening)
+            database.keyspace(name, keyspace_options).map_err(opening)
         };
         let meta = keyspace("meta")?;
         let generation = match meta.get(GENERATION_KEY).map_err(opening)? {
@@ -310,9 +311,7 @@ impl Store {
             store_manifest::begin_change(directory, &directory.join(STORE), &[]).map_err(io)?;
         }
         let keyspace = |name: &str| {
-            self.database
-                .keyspace(name, KeyspaceCreateOptions::default)
-                .map_err(|e| failed(directory, "creating a keyspace", e))
+            self.database.keyspace(name, keyspace_options).map_err(|e| failed(directory, "creating a keyspace", e))
         };
         let keyspaces = MemoryKeyspaces { records: keyspace(&records)?, index: keyspace(&index)? };
         if existing < 2 {
