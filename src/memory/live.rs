@@ -108,17 +108,26 @@ pub struct LiveUnit {
 }
 
 impl LiveUnit {
-    fn new(unit: &Unit, session: &str) -> Self {
+    /// A unit of a session. `dimensions` is the width of the model's vectors.
+    ///
+    /// # Errors
+    /// One of its vectors has another width.
+    pub fn new(unit: &Unit, session: &str, dimensions: usize) -> Result<Self, String> {
+        let rows = || unit.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
+        let widths = rows().chain([&unit.vector]).map(|vector| vector.0.len());
+        if let Some(width) = widths.into_iter().find(|width| *width != dimensions) {
+            return Err(format!("unit {}: a vector of {width} components, not {dimensions}", unit.id));
+        }
         let layout = |part: &Part| (part.vectors.len() as u32, u32::from(part.pair.is_some()));
-        Self {
+        Ok(Self {
             id: unit.id,
             position: TimelinePosition::new(session, unit.ordinal, unit.cues.time, unit.said_at),
             cues: CueSet::from(&unit.cues),
             vector: quantise(&unit.vector.0),
-            rows: Rows::of(unit.vector.0.len(), unit.parts.iter().flat_map(|p| p.vectors.iter().chain(&p.pair))),
+            rows: Rows::of(dimensions, rows()),
             layout: unit.parts.iter().map(layout).collect(),
             body: Arc::new(UnitBody::of(unit, session)),
-        }
+        })
     }
 
     /// The vector that edges compare.
@@ -238,22 +247,17 @@ impl Extraction {
     /// # Errors
     /// The first vector that has another width.
     pub fn new(record: &MemoryRecord, dimensions: usize) -> Result<Self, String> {
-        for unit in &record.units {
-            let widths = unit
-                .parts
-                .iter()
-                .flat_map(|p| p.vectors.iter().chain(&p.pair))
-                .chain([&unit.vector])
-                .map(|v| v.0.len());
-            if let Some(width) = widths.into_iter().find(|w| *w != dimensions) {
-                return Err(format!("unit {}: a vector of {width} components, not {dimensions}", unit.id));
-            }
-        }
-        let mut units: Vec<_> =
-            record.units.iter().map(|u| Arc::new(LiveUnit::new(u, &record.window.session.0))).collect();
-        units.sort_by_key(|u| u.id);
-        units.dedup_by_key(|u| u.id);
-        Ok(Self { closes: record.state == WindowState::Final, units })
+        let live = |unit| LiveUnit::new(unit, &record.window.session.0, dimensions).map(Arc::new);
+        let units = record.units.iter().map(live).collect::<Result<_, _>>()?;
+        Ok(Self::of(record.state == WindowState::Final, units))
+    }
+
+    /// The units of a record, in any order.
+    #[must_use]
+    pub fn of(closes: bool, mut units: Vec<Arc<LiveUnit>>) -> Self {
+        units.sort_by_key(|unit| unit.id);
+        units.dedup_by_key(|unit| unit.id);
+        Self { closes, units }
     }
 }
 
@@ -303,7 +307,7 @@ mod tests {
     fn a_unit_is_hashed_as_its_vectors_in_16_bits_whatever_they_are_held_in() {
         for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
             let made = unit(kept);
-            let live = LiveUnit::new(&made, "s");
+            let live = LiveUnit::new(&made, "s", made.vector.0.len()).expect("vectors of one width");
             let rows = made.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
             let vectors: Vec<i16> =
                 std::iter::once(&made.vector).chain(rows).flat_map(|vector| quantise(&vector.0).to_vec()).collect();
@@ -323,7 +327,7 @@ mod tests {
     fn the_vectors_of_a_part_are_the_same_by_the_unit_and_by_the_part() {
         for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
             let made = unit(kept);
-            let live = LiveUnit::new(&made, "s");
+            let live = LiveUnit::new(&made, "s", made.vector.0.len()).expect("vectors of one width");
             for (at, part) in made.parts.iter().enumerate() {
                 let fixed = |vectors: &[Vector]| vectors.iter().map(|v| quantise(&v.0).to_vec()).collect::<Vec<_>>();
                 let read = |rows: VectorRows<'_>| rows.in_16_bits().map(Cow::into_owned).collect::<Vec<_>>();

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     memory::{Extraction, GraphChoice, LiveUnit, RecordKey},
-    model::{Bank, MemoryKey, MemoryRecord, ModelRef, SCHEMA_VERSION, UnitId, WindowState},
+    model::{Bank, MemoryKey, UnitId, WindowState, WindowTurn},
 };
 
 /// How often the newest snapshot is looked for again, where its writer has replaced it meanwhile.
@@ -389,7 +389,6 @@ impl Snapshots {
         removed: &RemovedVersions,
     ) -> Result<Vec<RestoredRecord>, SnapshotError> {
         let mut live = SegmentRecords { records: Vec::new(), indexes: HashMap::new(), removed };
-        let model = manifest.model.clone().unwrap_or_else(|| ModelRef { name: String::new(), hash: String::new() });
         let of = |table| segment.files.iter().filter(move |file| file.table == table);
         for file in of(UpdateTable::Turns) {
             let unfit = |problem| file.unfit(&self.store, problem);
@@ -407,14 +406,14 @@ impl Snapshots {
                     if at.is_none() || !heads.continues(row) {
                         let key = heads.key(row).map_err(unfit)?;
                         let state = turns.state(row).map_err(unfit)?;
-                        at = Some(live.index_of(key, heads.since(row), state, &model));
+                        at = Some(live.index_of(key, heads.since(row), state));
                     }
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.names.push(turns.name(row).to_owned());
                         of.filled |= !turns.deleted(row).map_err(unfit)?;
                         if scope.window_turns {
-                            turns.extractor(row).map_err(unfit)?.clone_into(&mut of.record.extractor);
-                            of.record.turns.push(turns.turn(&of.key.bank, row).map_err(unfit)?);
+                            turns.extractor(row).map_err(unfit)?.clone_into(&mut of.extractor);
+                            of.window_turns.push(turns.turn(&of.key.bank, row).map_err(unfit)?);
                         }
                     }
                 }
@@ -435,23 +434,26 @@ impl Snapshots {
                         let key = heads.key(row).map_err(unfit)?;
                         // Only a part without turns is new here.
                         let state = if key.turn.is_some() { WindowState::Open } else { WindowState::Final };
-                        at = Some(live.index_of(key, heads.since(row), state, &model));
+                        at = Some(live.index_of(key, heads.since(row), state));
                     }
                     if let Some(of) = at.flatten().and_then(|at| live.records.get_mut(at)) {
                         of.filled = true;
-                        of.record.units.push(units.unit(row).map_err(unfit)?);
+                        let unit = units.unit(row).map_err(unfit)?;
+                        let unit =
+                            LiveUnit::new(&unit, &of.key.window.session.0, manifest.dimensions).map_err(|problem| {
+                                SnapshotError::Unfit { place: self.store.place().to_owned(), problem }
+                            })?;
+                        of.units.push(Arc::new(unit));
                     }
                 }
             }
         }
-        let restored = live.records.into_iter().map(|SegmentRecord { record, key, since, names: turns, filled }| {
-            let extraction = Extraction::new(&record, manifest.dimensions)
-                .map_err(|problem| SnapshotError::Unfit { place: self.store.place().to_owned(), problem })?;
-            let extraction = Arc::new(extraction);
-            let MemoryRecord { turns: window_turns, extractor, .. } = record;
-            Ok(RestoredRecord { key, since, turns, filled, window_turns, extractor, extraction })
+        let restored = live.records.into_iter().map(|record| {
+            let SegmentRecord { key, since, closes, names: turns, filled, window_turns, extractor, units } = record;
+            let extraction = Arc::new(Extraction::of(closes, units));
+            RestoredRecord { key, since, turns, filled, window_turns, extractor, extraction }
         });
-        restored.collect()
+        Ok(restored.collect())
     }
 
     fn choices(
@@ -496,14 +498,21 @@ enum Candidate {
 
 /// A live record of a segment, as far as it was read.
 struct SegmentRecord {
-    record: MemoryRecord,
     key: MemoryKey,
     /// The offset that added it.
     since: u64,
+    /// Whether it replaces the records of the window's turns.
+    closes: bool,
     /// The names of its turns.
     names: Vec<String>,
     /// Whether it has a turn that is not deleted, or a unit.
     filled: bool,
+    /// The turns themselves, if requested.
+    window_turns: Vec<WindowTurn>,
+    /// The extractor of its units, if turns were requested.
+    extractor: String,
+    /// Converted one by one: as they are stored, the vectors of all would take several times the room.
+    units: Vec<Arc<LiveUnit>>,
 }
 
 /// The live records of a segment that were read so far.
@@ -515,7 +524,7 @@ struct SegmentRecords<'r> {
 
 impl SegmentRecords<'_> {
     /// The index of a version of a record, which is added if it is new; `None` if it was removed.
-    fn index_of(&mut self, key: MemoryKey, since: u64, state: WindowState, model: &ModelRef) -> Option<usize> {
+    fn index_of(&mut self, key: MemoryKey, since: u64, state: WindowState) -> Option<usize> {
         let id = (RecordKey::from(&key), since);
         if let Some(at) = self.indexes.get(&id) {
             return Some(*at);
@@ -524,22 +533,16 @@ impl SegmentRecords<'_> {
             return None;
         }
         self.indexes.insert(id, self.records.len());
-        let record = empty(&key, state, model);
-        self.records.push(SegmentRecord { record, key, since, names: Vec::new(), filled: false });
+        self.records.push(SegmentRecord {
+            key,
+            since,
+            closes: state == WindowState::Final,
+            names: Vec::new(),
+            filled: false,
+            window_turns: Vec::new(),
+            extractor: String::new(),
+            units: Vec::new(),
+        });
         Some(self.records.len() - 1)
-    }
-}
-
-fn empty(key: &MemoryKey, state: WindowState, model: &ModelRef) -> MemoryRecord {
-    MemoryRecord {
-        schema: SCHEMA_VERSION,
-        bank: key.bank.clone(),
-        window: key.window.clone(),
-        state,
-        turns_hash: String::new(),
-        extractor: String::new(),
-        model: model.clone(),
-        turns: Vec::new(),
-        units: Vec::new(),
     }
 }
