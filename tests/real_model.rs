@@ -194,7 +194,7 @@ fn whatever_a_real_model_plans_and_answers_it_is_checked() {
             Streamed::Text(text) => shown.push_str(text),
             Streamed::Restart => shown.clear(),
         };
-        match recall::answer(&llm, &evidence, Some(Instant::now() + PATIENCE), &mut show) {
+        match recall::answer(&llm, &evidence, Some(Instant::now() + PATIENCE), &Meter::default(), &mut show) {
             Ok(answer) => {
                 assert_eq!(shown.trim(), answer.text, "what was shown is what was accepted");
                 assert!(answer.citations.iter().all(|c| evidence.context.contains(&c.line)), "{answer:?}");
@@ -277,7 +277,7 @@ fn streams_of_a_real_model_that_break_are_asked_again_once() {
             Streamed::Restart => shown.clear(),
         };
         // Without a deadline: one with a deadline fails fast while the endpoint was just found down.
-        let found = recall::answer(&llm, &evidence, None, &mut show);
+        let found = recall::answer(&llm, &evidence, None, &Meter::default(), &mut show);
         found.map(|answer| assert_eq!(answer.text, shown.trim(), "nothing is left of the broken stream"))
     };
     for after in [40, 700, 1_500] {

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ripplemem::{
     config::{LogKind, Pipeline},
-    llm::{Llm, Streamed},
+    llm::{Llm, Meter, Streamed},
     model::{Bank, EventTime, Evidence, Question, Usage},
     pipeline,
     recall::{self, Answer, Citation},
@@ -214,7 +214,7 @@ fn answer(
 ) -> Result<Answer> {
     let llm = Llm::open(&pipeline.llm, cache)?;
     let until = Instant::now() + Duration::from_secs(pipeline.llm.timeout_seconds);
-    Ok(recall::answer(&llm, evidence, Some(until), show)?)
+    Ok(recall::answer(&llm, evidence, Some(until), &Meter::default(), show)?)
 }
 
 /// Prints the answer, then the lines that support it. Returns its usage.

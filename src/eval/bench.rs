@@ -12,7 +12,7 @@ use super::{
     dataset::{Dataset, DatasetQuestion},
     delivery::{Comparable, ShownUnit, is_delivered},
     error::EvalError,
-    generated_answer::answer_and_judge,
+    generated_answer::Answerers,
     problems::Damage,
     recording_source::{RecordedTurns, RecordingSource},
     request::EvalRequest,
@@ -180,13 +180,10 @@ impl Bench {
                     tokens: tokens::count(&evidence.context),
                     units: evidence.units.len(),
                     recollection: None,
-                    answer: self
-                        .generate_answer(asked, &evidence)?
-                        .ok()
-                        .flatten()
-                        .as_ref()
-                        .map(AnswerScores::from)
-                        .unwrap_or_default(),
+                    answer: match self.answerers().map(|who| who.one(asked, &evidence)).transpose()? {
+                        Some((Ok(generated), _)) => AnswerScores::from(&generated),
+                        Some((Err(_), _)) | None => AnswerScores::default(),
+                    },
                 },
                 Err(PipelineError::UnknownBank { .. }) => QuestionScore {
                     recall: share(&self.delivered_by(asked, &[], &Comparable::default())),
@@ -205,42 +202,26 @@ impl Bench {
         answers: &mut [MeasuredEvidence],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), EvalError> {
-        let total = Some(answers.len() as u64);
-        for (at, answer) in answers.iter_mut().enumerate() {
-            let asked = &self.dataset.questions[at];
-            let before = self.model_usage(&Contract::ALL);
-            let done = at as u64 + 1;
-            match self.generate_answer(asked, &answer.evidence)? {
-                Ok(generated) => answer.generated = generated,
+        let Some(answerers) = self.answerers() else { return Ok(()) };
+        let asked: Vec<_> = self.dataset.questions.iter().zip(answers.iter().map(|answer| &answer.evidence)).collect();
+        let generated = answerers.all(&asked, progress)?;
+        for ((asked, answer), (generated, usage)) in self.dataset.questions.iter().zip(answers).zip(generated) {
+            match generated {
+                Ok(generated) => answer.generated = Some(generated),
                 Err(problem) => {
-                    let place = format!("{}: {problem}", asked.id);
-                    self.dataset.problems.note(Damage::Unanswered, place);
+                    self.dataset.problems.note(Damage::Unanswered, format!("{}: {problem}", asked.id));
                 }
             }
-            let ModelUse { llm_calls, llm_tokens } = self.model_use_since(before, &Contract::ALL);
-            answer.llm.llm_calls += llm_calls;
-            answer.llm.llm_tokens += llm_tokens;
-            progress(Progress { doing: "answering", done, total, unit: "questions" });
+            answer.llm.llm_calls += usage.calls;
+            answer.llm.llm_tokens += usage.tokens();
         }
         Ok(())
     }
 
-    /// The model's answer to a question, or none when the request asks for no answers. The inner
-    /// error concerns this question alone.
-    pub(crate) fn generate_answer(
-        &self,
-        asked: &DatasetQuestion,
-        evidence: &Evidence,
-    ) -> Result<Result<Option<GeneratedAnswer>, LlmError>, EvalError> {
-        let Some(llm) = self.llm.as_ref().filter(|_| self.request.answers) else { return Ok(Ok(None)) };
-        match answer_and_judge(llm, self.judge.as_deref(), asked, evidence) {
-            Ok(generated) => Ok(Ok(Some(generated))),
-            Err(error @ (LlmError::InvalidReply { .. } | LlmError::Rejected { .. } | LlmError::TooLong { .. })) => {
-                Ok(Err(error))
-            }
-            // Any other error, such as a wrong key, would meet every question.
-            Err(source) => Err(EvalError::Answer { id: asked.id.clone(), source }),
-        }
+    /// Who answers in words, where the request asks for answers.
+    pub(crate) fn answerers(&self) -> Option<Answerers<'_>> {
+        let llm = self.llm.as_deref().filter(|_| self.request.answers)?;
+        Some(Answerers { llm, judge: self.judge.as_deref(), at_once: self.pipeline.llm.in_flight })
     }
 
     /// What some contracts have used so far; a cached response counts as when it was paid for.
@@ -283,7 +264,7 @@ impl Bench {
 
 /// The judge, with a cache of its own. It must be another model than the one that answers.
 fn open_judge(settings: &LlmSettings, pipeline: &Pipeline) -> Result<Arc<Llm>, EvalError> {
-    if (&settings.endpoint, &settings.model) == (&pipeline.llm.endpoint, &pipeline.llm.model) {
+    if settings.model == pipeline.llm.model {
         return Err(EvalError::SameJudge { model: settings.model.clone() });
     }
     let judge = Llm::open(settings, Some(pipeline.llm_directory().join("judge")))?;

@@ -49,7 +49,7 @@ pub struct Citation {
 }
 
 /// Answers from evidence, before `deadline` where there is one. `show` receives the answer's words
-/// as they are generated.
+/// as they are generated, `meter` counts what they take, an answer that fails included.
 ///
 /// # Errors
 /// [`LlmError`]; what was shown before it is void.
@@ -57,6 +57,7 @@ pub fn answer(
     llm: &Llm,
     evidence: &Evidence,
     deadline: Option<Instant>,
+    meter: &Meter,
     show: &mut dyn FnMut(Streamed<'_>),
 ) -> Result<Answer, LlmError> {
     if evidence.units.is_empty() {
@@ -66,7 +67,6 @@ pub fn answer(
     }
     let (input, lines) = numbered(&evidence.question, &evidence.context, &evidence.units);
     let turns: Vec<String> = evidence.units.iter().flat_map(|u| u.sources.iter().cloned()).collect();
-    let meter = Meter::default();
     let request = LlmRequest {
         contract: Contract::Answer,
         bank: &evidence.question.bank,
@@ -76,7 +76,7 @@ pub fn answer(
         deadline,
         bypass_cache: false,
         cacheable: true,
-        meter: &meter,
+        meter,
     };
     llm.stream(&request, "answer", show, &mut |reply: AnswerReply| {
         if reply.answer.trim().is_empty() {

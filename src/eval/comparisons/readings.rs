@@ -84,22 +84,25 @@ fn paper_evidence(bench: &Bench, progress: &mut dyn FnMut(Progress)) -> Result<V
     if let Ok(paper) = Pipeline::parse(&text) {
         pipeline = Pipeline { log: pipeline.log, llm: pipeline.llm, snapshot: pipeline.snapshot, ..paper };
     }
+    // Its windows are others: they would take the place of paid responses about the windows of this pipeline.
+    pipeline.llm.cache_directory = Some(bench.pipeline.llm_directory().join(PAPER));
     let (service, _) = bench.build_variant(PAPER, &mut pipeline, true, progress)?;
     Ok(bench.ask(&service, progress)?.into_iter().map(|measured| measured.evidence).collect())
 }
 
-/// The model's answers from these contexts.
+/// The model's answers from these contexts, to the questions that count.
 fn read(
     bench: &Bench,
     evidence: &[Evidence],
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Option<Reading>>, EvalError> {
-    let total = Some(evidence.len() as u64);
-    let mut readings = Vec::with_capacity(evidence.len());
-    for ((asked, evidence), done) in bench.dataset.questions.iter().zip(evidence).zip(1..) {
-        let generated = bench.generate_answer(asked, evidence)?.ok().flatten();
-        readings.push(generated.map(|answer| (tokens::count(&evidence.context), answer)));
-        progress(Progress { doing: "answering", done, total, unit: "questions" });
+    let mut readings = vec![None; evidence.len()];
+    let Some(answerers) = bench.answerers() else { return Ok(readings) };
+    let counts = |at: &usize| bench.dataset.questions.get(*at).is_some_and(|question| question.counts());
+    let places: Vec<usize> = (0..evidence.len()).filter(counts).collect();
+    let asked: Vec<_> = places.iter().map(|at| (&bench.dataset.questions[*at], &evidence[*at])).collect();
+    for (at, (generated, _)) in places.iter().zip(answerers.all(&asked, progress)?) {
+        readings[*at] = generated.ok().map(|answer| (tokens::count(&evidence[*at].context), answer));
     }
     Ok(readings)
 }

@@ -198,6 +198,20 @@ mod tests {
         assert_eq!(read(&damaged(), &["c3".to_owned()]).questions.len(), 1);
     }
 
+    #[test]
+    fn a_greater_limit_keeps_the_questions_that_a_smaller_one_chose() {
+        let chosen = |most: usize| -> Vec<String> {
+            let mut dataset = read(&damaged(), &[]);
+            dataset.limit(most, Some(7));
+            dataset.questions.into_iter().filter(|q| q.conversation == "c1").map(|q| q.id).collect()
+        };
+        for most in 1..8 {
+            let (fewer, more) = (chosen(most), chosen(most + 1));
+            assert_eq!((fewer.len(), more.len()), (most, most + 1));
+            assert!(fewer.iter().all(|id| more.contains(id)), "{fewer:?} of {more:?}");
+        }
+    }
+
     /// The counts that the data's own loader publishes; skipped without the data.
     #[test]
     fn the_development_file_has_the_counts_of_its_loader() {

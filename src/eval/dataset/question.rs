@@ -82,15 +82,17 @@ impl Dataset {
         });
     }
 
-    /// Keeps at most this number of each conversation's questions, each as likely as the other.
+    /// Keeps at most this number of each conversation's questions, each as likely as the other. A greater
+    /// number keeps those of a smaller one, too, so that an evaluation can be extended.
     fn choose(&mut self, most: usize, random: &mut fastrand::Rng) {
         let mut of_conversation: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for q in &self.questions {
             of_conversation.entry(&q.conversation).or_default().push(&q.id);
         }
         let mut chosen = HashSet::new();
-        for ids in of_conversation.into_values() {
-            chosen.extend(random.choose_multiple(ids, most).into_iter().map(str::to_owned));
+        for mut ids in of_conversation.into_values() {
+            random.shuffle(&mut ids);
+            chosen.extend(ids.into_iter().take(most).map(str::to_owned));
         }
         self.questions.retain(|q| chosen.contains(&q.id));
     }

@@ -22,7 +22,7 @@ use tokio::{
 
 use super::problem::{Code, Problem};
 use crate::{
-    llm::{Llm, LlmError, Streamed},
+    llm::{Llm, LlmError, Meter, Streamed},
     model::Evidence,
     recall::{self, Answer},
     serve::quota::{Limits, Quota, Refusals},
@@ -117,7 +117,7 @@ impl Answers {
             let _held = (share, turn);
             // Whoever waited may be gone.
             let say = |piece| drop(out.send(piece));
-            let answer = recall::answer(&llm, &evidence, Some(until), &mut |piece| {
+            let answer = recall::answer(&llm, &evidence, Some(until), &Meter::default(), &mut |piece| {
                 say(match piece {
                     Streamed::Text(text) => Spoken::Text(text.to_owned()),
                     Streamed::Restart => Spoken::Restart,

@@ -13,7 +13,7 @@ use std::{
 
 use super::call_error::CallError;
 use crate::{
-    llm::{Llm, LlmError},
+    llm::{Llm, LlmError, Meter},
     model::{Bank, Evidence},
     recall,
     serve::{
@@ -60,7 +60,8 @@ impl Access {
                 let evidence = Arc::new(self.ask(who, ask).await?);
                 beside(move || {
                     let until = Some(Instant::now() + time);
-                    let answer = recall::answer(&llm, &evidence, until, &mut |_| {}).map_err(refused)?;
+                    let answer =
+                        recall::answer(&llm, &evidence, until, &Meter::default(), &mut |_| {}).map_err(refused)?;
                     Ok(AnsweredEvidence { evidence, answer })
                 })
                 .await
