@@ -1,14 +1,21 @@
 //! Notices a reply that repeats itself while it is written.
 //!
 //! In: a reply's text, piece by piece. Out: whether its end is the same text many times over, and
-//! where the second copy began. Numbers count as equal, because a model that runs away often
-//! counts on, and so does white space, with which models indent their JSON. A copy is at most
-//! [`MAX_PERIOD`] such characters: longer circles end at the completion limit. Never: ordinary lists and laughter do not fill the required length.
+//! where the second copy began. Numbers between the strings of JSON count as equal, because a model that
+//! runs away often counts on, and so does white space, with which models indent their JSON. Numbers in a
+//! string are what it says: units that differ in nothing else are different. A copy is at most
+//! [`MAX_PERIOD`] such characters: longer circles end at the completion limit. Never: ordinary lists and
+//! laughter do not fill the required length.
 
-/// The longest text that is looked for, in bytes with each number and each space as one.
-const MAX_PERIOD: usize = 600;
+/// The longest text that is looked for, in bytes with each number and each space as one: a unit with the
+/// longest restatement, indented, its people and places.
+const MAX_PERIOD: usize = 1_200;
 /// How many copies make a repetition.
 const COPIES: usize = 4;
+/// How many copies of a text as long as [`LONG`] do.
+const LONG_COPIES: usize = 3;
+/// A text that nobody writes twice by chance.
+const LONG: usize = 200;
 /// The fewest bytes that the copies fill together.
 const MIN_BYTES: usize = 320;
 /// The longest number or space that counts as one byte; one that goes on is a repetition itself.
@@ -22,27 +29,38 @@ pub(super) struct RepetitionGuard {
     length: usize,
     /// How many bytes the last one stands for.
     run: usize,
+    /// Whether the text is in a string of JSON, and whether its next byte is escaped there.
+    in_string: bool,
+    escaped: bool,
     /// For each period, how many of the last bytes equal the one a period before.
     equal: Vec<usize>,
 }
 
 impl Default for RepetitionGuard {
     fn default() -> Self {
-        Self { bytes: Vec::new(), length: 0, run: 0, equal: vec![0; MAX_PERIOD + 1] }
+        let equal = vec![0; MAX_PERIOD + 1];
+        Self { bytes: Vec::new(), length: 0, run: 0, in_string: false, escaped: false, equal }
     }
 }
 
 impl RepetitionGuard {
-    /// Adds a piece. Once the text repeats itself: the length of the text in front of the second copy.
+    /// Adds a piece. Once the text repeats itself: the length of the text in front of the second copy, in
+    /// bytes. It may end within a character.
     pub(super) fn push(&mut self, piece: &str) -> Option<usize> {
         for byte in piece.bytes() {
             self.length += 1;
+            (self.in_string, self.escaped) = match byte {
+                _ if self.escaped => (self.in_string, false),
+                b'"' => (!self.in_string, false),
+                b'\\' => (self.in_string, self.in_string),
+                _ => (self.in_string, false),
+            };
             let byte = match byte {
-                b'0'..=b'9' => b'0',
+                b'0'..=b'9' if !self.in_string => b'0',
                 b' ' | b'\n' | b'\r' | b'\t' => b' ',
                 other => other,
             };
-            let joins = matches!(byte, b'0' | b' ') && self.run < MAX_RUN;
+            let joins = (byte == b' ' || byte == b'0' && !self.in_string) && self.run < MAX_RUN;
             if let Some(last) = self.bytes.last_mut().filter(|last| joins && last.0 == byte) {
                 last.1 = self.length;
                 self.run += 1;
@@ -67,7 +85,8 @@ impl RepetitionGuard {
         for period in 1..=MAX_PERIOD.min(last) {
             let equal = &mut self.equal[period];
             *equal = if self.bytes[last].0 == self.bytes[last - period].0 { *equal + 1 } else { 0 };
-            if found.is_none() && *equal + period >= MIN_BYTES.max(COPIES * period) {
+            let copies = if period < LONG { COPIES } else { LONG_COPIES };
+            if found.is_none() && *equal + period >= MIN_BYTES.max(copies * period) {
                 found = Some(period);
             }
         }
@@ -84,8 +103,7 @@ mod tests {
         let mut guard = RepetitionGuard::default();
         text.char_indices().find_map(|(at, c)| {
             let kept = guard.push(c.encode_utf8(&mut [0; 4]))?;
-            assert!(text.is_char_boundary(kept), "{kept}");
-            Some((kept, at + c.len_utf8()))
+            Some((text.floor_char_boundary(kept), at + c.len_utf8()))
         })
     }
 
@@ -110,6 +128,13 @@ mod tests {
         let indented: String = (1..99).map(object).collect();
         assert!(stopped(&indented).is_some_and(|(_, read)| read < 5 * object(99).len()), "indented objects");
         assert!(stopped(&"äöü ".repeat(99)).is_some());
+        let words: String = (0..120).map(|n| format!("{:04} ", n * 7_919 % 10_000)).collect();
+        let longest = object(0).replace(unit, &words);
+        let read = stopped(&longest.repeat(9)).map(|(_, read)| read);
+        assert!(
+            read.is_some_and(|read| read <= 3 * longest.len() + 9),
+            "a unit with the longest restatement: {read:?}"
+        );
     }
 
     #[test]
@@ -124,8 +149,21 @@ mod tests {
                 )
             })
             .collect();
+        let counted: String = (1..11)
+            .map(|n| {
+                format!(
+                    "{{\"restatement\": \"On day {n} Ann ran {} kilometres with Bo in Lisbon.\", \"sources\": [{n}], \
+                     \"participants\": [\"Ann\", \"Bo\"], \"locations\": [\"Lisbon\"], \"time\": null}}, ",
+                    n + 4
+                )
+            })
+            .collect();
+        let links: String = (1..41).map(|n| format!("{{\"label\": \"{n}\", \"kind\": \"semantic\"}}, ")).collect();
         for text in [
             units.as_str(),
+            counted.as_str(),
+            links.as_str(),
+            "{\"restatement\": \"She said \\\"no\\\" 1 2 3 4 5 6 7 8 9 10 11 12 times\"}",
             "hahahahahahahahahahahahahahahahahaha that is so funny",
             "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]",
             "no no no no no no no, he said, no no no no no no no",

@@ -158,7 +158,7 @@ pub(super) fn read_stream(reader: impl BufRead, each: &mut dyn FnMut(&str)) -> R
                 reply.text.push_str(&text);
                 if let Some(first_copy) = guard.push(&text) {
                     // The caller drops the connection, and with it the server stops writing.
-                    reply.unread = reply.text.split_off(first_copy.min(reply.text.len()));
+                    reply.unread = reply.text.split_off(reply.text.floor_char_boundary(first_copy));
                     return Ok(ChatReply { repeats: true, ..reply });
                 }
             }
@@ -205,6 +205,17 @@ mod tests {
         let found = read_stream(stream.as_bytes(), &mut |piece| shown += piece.len()).expect("a reply");
         assert!(found.repeats && found.text == again && shown < 500, "{found:?}");
         assert_eq!(found.text.len() + found.unread.len(), shown);
+    }
+
+    #[test]
+    fn what_repeats_may_begin_within_a_character() {
+        // The last bytes of "ğ" and "ş" are equal, so the repetition begins between the bytes of "ğ".
+        let events = format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"a\u{11f}{}\"}}}}]}}\n\n",
+            " Ali geldi ve oturmu\u{15f}".repeat(30)
+        );
+        let found = read_stream(events.as_bytes(), &mut |_| ()).expect("a reply");
+        assert!(found.repeats && found.text.starts_with('a'), "{found:?}");
     }
 
     #[test]

@@ -70,10 +70,11 @@ impl Extractors {
         self.llm.as_ref().map_or(Ok(()), |llm| Ok(llm.retain_banks(ours)?))
     }
 
-    /// Evicts the responses about a closed window, except the one to its current turns.
+    /// Evicts the responses about a closed window, except the one to its current turns: that one is paid for, and
+    /// a model that extracts later reads it again, even where none does now.
     pub(super) fn evict_window(&self, window: &Window) -> Result<(), PipelineError> {
         let Some(llm) = &self.llm else { return Ok(()) };
-        let keep = self.model.as_ref().map_or_else(Vec::new, |_| extract::llm::inputs(window, llm.settings()));
+        let keep = extract::llm::inputs(window, llm.settings());
         Ok(llm.evict_window(&window.bank, &window.id, &keep)?)
     }
 
