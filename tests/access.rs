@@ -48,6 +48,7 @@ fn routes() -> Vec<(&'static str, &'static str, &'static str, Vec<u8>)> {
         ("forget", "POST", "/v1/turns", bytes(json!({"turns": [deletion]}))),
         ("read", "POST", "/v1/ask", bytes(json!({"bank": "acme/a", "text": "Where is the kayak?", "after": "0:0"}))),
         ("read", "GET", "/v1/digest?bank=acme/a", Vec::new()),
+        ("read", "GET", "/v1/stats?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/bank?bank=acme/a", Vec::new()),
         ("read", "GET", "/v1/subscribe?bank=acme/a&text=Where&wait_ms=0", Vec::new()),
         ("read", "POST", "/v1/subscribe", bytes(json!({"bank": "acme/a", "text": "Where", "wait_ms": 0}))),
@@ -237,6 +238,8 @@ fn the_commands_of_this_machine_reach_a_service_that_asks_for_tokens() {
     run(&["ingest", "jsonl", turns.to_str().unwrap()]);
     assert!(run(&["ask", "Where is the kayak?", "--bank", "acme/a"]).contains("boathouse"));
     assert!(run(&["digest"]).contains("units"));
+    assert!(run(&["stats"]).contains("vectors"));
+    assert!(run(&["stats", "--bank", "acme/a", "--json"]).contains("\"vector_bytes\":"));
     let address = fs::read_to_string(home.path().join("log/http.address")).unwrap();
     assert!(service.stop());
     assert!(!home.path().join("log/http.address").exists());

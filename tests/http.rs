@@ -54,6 +54,16 @@ fn turns_are_put_asked_for_and_forgotten() {
     let digest = service.get(&format!("/v1/digest?bank=a/b&after={after}"));
     assert_eq!((&digest["bank"], digest["units"].as_u64() > Some(0)), (&json!("a/b"), true), "{digest}");
     assert_eq!(service.get("/v1/banks"), json!({"banks": ["a/b", "c"]}));
+    let [one, other, all] = ["?bank=a/b", "?bank=c", ""].map(|of| service.get(&format!("/v1/stats{of}")));
+    let [one, other, all] = [one, other, all].map(|stats| {
+        let parts = stats["parts"].as_object().unwrap();
+        let bytes: u64 =
+            parts.iter().filter(|(name, _)| name.ends_with("_bytes")).map(|(_, n)| n.as_u64().unwrap()).sum();
+        assert_eq!(stats["bytes"].as_u64(), Some(bytes), "{stats}");
+        assert!(parts["vector_bytes"].as_u64() > Some(100) && parts["text_bytes"].as_u64() > Some(100), "{stats}");
+        (parts["units"].as_u64().unwrap(), bytes)
+    });
+    assert_eq!((one.0 + other.0, one.1 + other.1), all, "all banks are the sum");
     let whole = service.get("/v1/digest");
     // The same turns again change nothing, and the answer after them comes.
     let again = service.post("/v1/turns", &turns);
@@ -113,6 +123,7 @@ fn a_wrong_request_gets_a_problem_that_says_what_is_wrong() {
         ("POST", "/v1/ask", "", ask(json!({"timeout_ms": 0})), 400, "invalid", "timeout_ms"),
         ("POST", "/v1/ask", "", ask(json!({"after": "0:99", "timeout_ms": 50})), 504, "deadline", "offset 99"),
         ("GET", "/v1/digest?bank=secret", "", none(), 404, "unknown_bank", "bank secret: unknown"),
+        ("GET", "/v1/stats?bank=secret", "", none(), 404, "unknown_bank", "bank secret: unknown"),
         ("GET", "/v1/digest?bank=b&bank=c", "", none(), 400, "invalid", "stands twice"),
         ("GET", "/v1/digest?bnk=b", "", none(), 400, "invalid", "\"bnk\""),
         ("GET", "/v1/digest?after=0:99&wait_ms=1", "", none(), 504, "deadline", "0:99"),

@@ -52,6 +52,7 @@ mod run;
 mod schema;
 mod serve;
 mod snapshot;
+mod stats;
 mod synonyms;
 mod tap;
 mod token;
@@ -80,6 +81,7 @@ command::commands! {
     #[cfg(feature = "eval")]
     calibrate::Calibrate,
     digest::Digest,
+    stats::Stats,
     #[cfg(feature = "eval")]
     eval::Eval,
     bench::Bench,

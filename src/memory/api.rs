@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::footprint::{COUNTS_BYTES, texts_bytes, vec_bytes};
 use crate::{
     config::FamiliarityWeights,
     model::{BankKey, Channel, Cues, EventTime, FamiliarityTerms, Marks, Part, Position, Score, Unit, UnitId},
@@ -51,6 +52,15 @@ impl UnitBody {
             sources: unit.sources.clone(),
             parts: unit.parts.iter().map(PartBody::from).collect(),
         }
+    }
+
+    /// Bytes in memory of what it says.
+    pub(super) fn text_bytes(&self) -> usize {
+        let of_part = |part: &PartBody| part.turn.capacity() + part.speaker.capacity() + part.text.capacity();
+        let parts = vec_bytes(&self.parts) + self.parts.iter().map(of_part).sum::<usize>();
+        let cues = texts_bytes(&self.cues.participants) + texts_bytes(&self.cues.locations);
+        let own = self.restatement.capacity() + self.session.capacity() + texts_bytes(&self.sources);
+        COUNTS_BYTES + size_of::<Self>() + own + cues + parts
     }
 
     /// Whether its only part repeats the restatement, not the words of a turn.

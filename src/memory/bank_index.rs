@@ -31,7 +31,7 @@ use timely::{
 
 use super::{
     api::IndexProbe,
-    banks::{Banks, Chosen, Restoring},
+    banks::{Banks, Chosen, Restoring, SharedBanks},
     live::{LiveUnit, UnitKey},
     scan::{ProbeResult, Scan},
     score::GraphChoice,
@@ -122,7 +122,7 @@ pub(super) fn bank_index<'scope>(
     units: VecCollection<'scope, Epoch, (UnitKey, Arc<LiveUnit>), isize>,
     known: Stream<'scope, Epoch, Vec<Known>>,
     probes: Stream<'scope, Epoch, Vec<PendingProbe<IndexProbe>>>,
-    mut banks: Banks,
+    banks: SharedBanks,
     turns: Rc<Turns>,
 ) -> (VecCollection<'scope, Epoch, Chosen, isize>, Hits<'scope>) {
     let scope = units.scope();
@@ -140,6 +140,7 @@ pub(super) fn bank_index<'scope>(
         let mut pending: BTreeMap<Epoch, Pending> = BTreeMap::new();
         let mut scans: VecDeque<UnderWay> = VecDeque::new();
         move |frontiers| {
+            let banks = &mut *banks.borrow_mut();
             units_in.for_each(|capability, updates| {
                 for (unit, epoch, change) in updates.drain(..) {
                     let entry = pending.entry(epoch).or_default();
@@ -183,7 +184,7 @@ pub(super) fn bank_index<'scope>(
                     scans.retain_mut(|under_way| {
                         let bank = under_way.scan.bank();
                         let touched = updates.iter().any(|((key, _), _)| key.bank == bank);
-                        !touched || go_on(&mut banks, under_way, &mut Allowance::new(u64::MAX))
+                        !touched || go_on(banks, under_way, &mut Allowance::new(u64::MAX))
                     });
                     let mut output = choices_out.activate();
                     let mut session = output.session(&capability);
@@ -195,7 +196,7 @@ pub(super) fn bank_index<'scope>(
                         turns.admitted.set(turns.admitted.get() + 1);
                         let mut under_way = UnderWay { id, capability: capability.clone(), scan: Scan::new(probe) };
                         let mut allowance = Allowance::new(turns.fresh.get());
-                        if go_on(&mut banks, &mut under_way, &mut allowance) {
+                        if go_on(banks, &mut under_way, &mut allowance) {
                             scans.push_back(under_way);
                         }
                         turns.fresh.set(allowance.left());
@@ -207,7 +208,7 @@ pub(super) fn bank_index<'scope>(
             while !allowance.is_spent()
                 && let Some(mut under_way) = scans.pop_front()
             {
-                if go_on(&mut banks, &mut under_way, &mut allowance) {
+                if go_on(banks, &mut under_way, &mut allowance) {
                     scans.push_back(under_way);
                 }
             }

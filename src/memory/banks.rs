@@ -16,6 +16,7 @@ use differential_dataflow::consolidation::consolidate;
 
 use super::{
     cue::CueIndex,
+    footprint::Footprint,
     indexed_part::Slot,
     lexical::LexicalIndex,
     live::{LiveUnit, UnitKey},
@@ -32,6 +33,9 @@ use crate::{
 
 /// A choice as it leaves the index: the unit that chose, its ordinal, the channel, the choice.
 pub(super) type Chosen = (UnitKey, (u32, Channel, Choice));
+
+/// The banks of a shard: the operator changes them, the shard says how much room they take.
+pub(super) type SharedBanks = Rc<RefCell<Banks>>;
 
 /// The lexical index of all banks of a thread's shards.
 pub(super) type SharedPostings = Rc<RefCell<Postings>>;
@@ -89,6 +93,16 @@ impl Banks {
             postings,
             banks: HashMap::new(),
         }
+    }
+
+    /// How much room a bank takes, or all of them.
+    pub(super) fn footprint(&self, bank: Option<BankKey>) -> Footprint {
+        let mut whole = Footprint::default();
+        match bank {
+            Some(bank) => self.banks.get(&bank).into_iter().for_each(|state| whole.add(&state.footprint())),
+            None => self.banks.values().for_each(|state| whole.add(&state.footprint())),
+        }
+        whole
     }
 
     /// A bank with the means to scan it.
@@ -170,6 +184,26 @@ impl BankState {
         let chosen = self.semantic.chosen_by(unit).iter().chain(self.cue.chosen_by(unit));
         let units = chosen.filter_map(|choice| self.semantic.unit(choice.id));
         units.flat_map(|unit| self.parts.slots(unit)).collect()
+    }
+
+    fn footprint(&self) -> Footprint {
+        let units = || self.semantic.units(0, usize::MAX);
+        let sum = |bytes: fn(&LiveUnit) -> usize| units().map(|unit| bytes(unit) as u64).sum();
+        let chosen = |unit: &Arc<LiveUnit>| self.semantic.chosen_by(unit.id).len() + self.cue.chosen_by(unit.id).len();
+        let [parts, candidates] = self.parts.bytes();
+        Footprint {
+            units: self.semantic.len() as u64,
+            text_bytes: sum(LiveUnit::text_bytes),
+            vector_bytes: sum(LiveUnit::vector_bytes),
+            part_bytes: parts as u64,
+            candidate_bytes: candidates as u64,
+            semantic_bytes: self.semantic.bytes() as u64,
+            structural_bytes: self.cue.bytes() as u64,
+            // Each choice is an edge that both of its ends list, with the time and the change of the entry.
+            edge_bytes: units()
+                .map(|unit| (2 * chosen(unit) * size_of::<((Channel, Choice), u64, isize)>()) as u64)
+                .sum(),
+        }
     }
 
     /// Whether the lexical index lacks units.

@@ -14,6 +14,7 @@ use std::{
 use super::{
     codes::Codes,
     dense_ids::DenseIds,
+    footprint::{map_bytes, tree_bytes, vec_bytes},
     greetings::GreetingPostings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::IdHasher,
@@ -75,6 +76,17 @@ impl CandidateIndex {
     /// No part. A part counts with another while fewer than `window_words` words lie between.
     pub(super) fn new(window_words: u32) -> Self {
         Self { reach_words: window_words, ..Self::default() }
+    }
+
+    /// Bytes in memory, without the parts themselves.
+    pub(super) fn bytes(&self) -> usize {
+        let rows = [&self.first_row, &self.row_slot, &self.next_row, &self.free_rows].map(vec_bytes);
+        let codes = self.sentences.bytes() + self.pairs.bytes();
+        let named =
+            map_bytes::<NameKey, Vec<u32>>(self.named.capacity()) + self.named.values().map(vec_bytes).sum::<usize>();
+        let numbers = self.sessions.bytes() + self.speakers.bytes() + vec_bytes(&self.speaker_keys);
+        let slots = vec_bytes(&self.places) + self.columns.bytes() + tree_bytes::<Slot, ()>(self.free.len());
+        slots + rows.iter().sum::<usize>() + codes + named + numbers + self.stems.bytes() + self.greetings.bytes()
     }
 
     /// Adds a part between two others of its session.

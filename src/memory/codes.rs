@@ -4,7 +4,10 @@
 //! means as a cosine. A code depends on its vector alone. The scale is the mean of all vectors' sums of
 //! components, kept as an exact integer. So what a scan gives is a function of the set of vectors.
 
-use super::kernel::{BLOCK_ROWS, SignTable, place_in_block, signs};
+use super::{
+    footprint::vec_bytes,
+    kernel::{BLOCK_ROWS, SignTable, place_in_block, signs},
+};
 
 /// Codes by row. A row that was cleared stays until it is set again.
 #[derive(Debug, Default)]
@@ -45,6 +48,11 @@ impl Codes {
         places.for_each(|place| *place = 0);
         self.sum -= length(vector);
         self.rows -= 1;
+    }
+
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        vec_bytes(&self.blocks) + self.blocks.iter().map(|block| block.len()).sum::<usize>()
     }
 
     /// How many blocks there are.

@@ -10,9 +10,10 @@ use crossbeam_channel::Sender;
 use super::{
     api::{Answered, FamiliarParts, Hit, IndexProbe, Neighbour, NeighbourhoodProbe},
     census::{Census, CensusProbe},
+    footprint::Footprint,
     load::PreparedLoad,
 };
-use crate::sync;
+use crate::{model::BankKey, sync};
 
 /// Identifies a load in flight; later loads have greater ones.
 pub(super) type LoadId = u64;
@@ -28,6 +29,8 @@ pub(super) enum Row {
     Neighbour(Neighbour),
     /// Of a census.
     Census(Census),
+    /// Of a footprint.
+    Footprint(Footprint),
 }
 
 /// Takes the rows of an answer.
@@ -43,6 +46,8 @@ pub(super) enum Command {
     Neighbourhood(NeighbourhoodProbe, Reply),
     /// A count.
     Census(CensusProbe, Reply),
+    /// How much room one bank takes, or all of them, once every load before it is applied.
+    Footprint(Option<BankKey>, Reply),
     /// Answered once every load before it is applied.
     Barrier(Reply),
     /// Panics.

@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{
+    footprint::{map_bytes, tree_bytes, vec_bytes},
     live::{ById, LiveUnit},
     score::{Choice, CueSet, GraphChoice, NameKey, Structural, TimelinePosition},
     semantic::ChoiceChange,
@@ -104,6 +105,14 @@ impl CueIndex {
         if let Some((_, choices)) = self.units.get_mut(&id) {
             *choices = best;
         }
+    }
+
+    /// Bytes in memory, without the units themselves.
+    pub(super) fn bytes(&self) -> usize {
+        let indexes = map_bytes::<CueValue, BTreeMap<Order, Arc<LiveUnit>>>(self.indexes.capacity());
+        let orders = self.indexes.values().map(|of| tree_bytes::<Order, Arc<LiveUnit>>(of.len())).sum::<usize>();
+        let units = map_bytes::<UnitId, (Arc<LiveUnit>, Vec<Choice>)>(self.units.capacity());
+        indexes + orders + units + self.units.values().map(|(_, chosen)| vec_bytes(chosen)).sum::<usize>()
     }
 
     /// What a unit chose, best first.

@@ -28,7 +28,7 @@ use timely::{
 use super::{
     api::{IndexProbe, NeighbourhoodProbe},
     bank_index::{Epoch, Known, PendingProbe, ProbeId, Turns, bank_index},
-    banks::{Banks, Chosen, SharedPostings},
+    banks::{Chosen, SharedBanks},
     census::{CensusProbe, GraphEdge, count_edges, count_units},
     command::Row,
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
@@ -36,10 +36,7 @@ use super::{
     scan::ProbeResult,
     score::{GraphChoice, Structural},
 };
-use crate::{
-    config::MemorySettings,
-    model::{BankKey, Score},
-};
+use crate::{config::MemorySettings, model::BankKey};
 
 /// A record that was added, changed or removed (`None`), with its epoch.
 pub(super) type Upsert = (RecordKey, Option<Arc<Extraction>>, Epoch);
@@ -98,8 +95,7 @@ impl Inputs {
 pub(super) fn build(
     worker: &mut Worker,
     settings: &MemorySettings,
-    semantic_threshold: Score,
-    postings: SharedPostings,
+    banks: SharedBanks,
     turns: Rc<Turns>,
     outputs: &Rc<Outputs>,
     watched: Watched,
@@ -119,7 +115,6 @@ pub(super) fn build(
             );
         let units = live_units(extractions.as_collection(|key, extraction| (*key, extraction.clone())));
         let by_unit = units.clone().arrange_by_key_named("Units");
-        let banks = Banks::new(settings, semantic_threshold, postings);
         let (choices, hits) = bank_index(units, known_stream, index_stream, banks, turns);
         if watched.choices {
             let (choices, outputs) = (choices.clone().inner, Rc::clone(outputs));

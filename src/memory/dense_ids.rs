@@ -5,7 +5,10 @@
 
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
-use super::live::IdHasher;
+use super::{
+    footprint::{map_bytes, vec_bytes},
+    live::IdHasher,
+};
 
 /// Numbers by key.
 #[derive(Debug, Default)]
@@ -15,6 +18,11 @@ pub(super) struct DenseIds {
 }
 
 impl DenseIds {
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        map_bytes::<u64, (u32, u32)>(self.of_key.capacity()) + vec_bytes(&self.free)
+    }
+
     /// The number of a key, used once more, and whether the key is new.
     pub(super) fn enter(&mut self, key: u64) -> (u32, bool) {
         let next = self.free.last().copied().unwrap_or(self.of_key.len() as u32);

@@ -10,7 +10,11 @@ use std::{
     hash::BuildHasherDefault,
 };
 
-use super::{live::IdHasher, score::NameKey};
+use super::{
+    footprint::{map_bytes, tree_bytes},
+    live::IdHasher,
+    score::NameKey,
+};
 
 /// The least number of greetings that teach a name.
 const LEAST: u64 = 3;
@@ -91,6 +95,15 @@ pub(super) struct GreetingPostings {
 }
 
 impl GreetingPostings {
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let names = map_bytes::<NameKey, BTreeMap<(u64, NameKey), u64>>(self.of_name.capacity());
+        let sessions = map_bytes::<u64, BTreeMap<NameKey, u64>>(self.speakers.capacity());
+        let greetings = self.of_name.values().map(|of| tree_bytes::<(u64, NameKey), u64>(of.len())).sum::<usize>();
+        let speakers = self.speakers.values().map(|of| tree_bytes::<NameKey, u64>(of.len())).sum::<usize>();
+        names + sessions + greetings + speakers
+    }
+
     /// Adds a part.
     pub(super) fn insert(&mut self, session: u64, speaker: NameKey, greeted: Option<NameKey>) {
         *self.speakers.entry(session).or_default().entry(speaker).or_default() += 1;

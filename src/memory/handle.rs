@@ -15,6 +15,7 @@ use super::{
     },
     census::{Census, CensusProbe},
     command::{Backlog, Command, Reply, Row},
+    footprint::Footprint,
     load::{Listeners, Load},
     shard::ShardSeed,
     threads::{MemoryThreads, Placed},
@@ -177,6 +178,17 @@ impl MemoryHandle {
         let mut whole = Census::default();
         parts.value.into_iter().for_each(|part| whole.add(part));
         Ok(Answered { value: whole, epoch: parts.epoch, reflects: parts.reflects })
+    }
+
+    /// How much room one bank takes in memory, or all of them, once every load that was sent is applied.
+    ///
+    /// # Errors
+    /// [`MemoryError::Stopped`].
+    pub fn footprint(&self, bank: Option<BankKey>) -> Result<Answered<Footprint>, MemoryError> {
+        let answered = self.ask(|reply| Command::Footprint(bank, reply))?;
+        let Answered { value, epoch, reflects } =
+            rows(answered, |row| if let Row::Footprint(footprint) = row { Some(footprint) } else { None });
+        Ok(Answered { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
     }
 
     /// Makes the shard panic; returns once it is gone.

@@ -7,6 +7,7 @@ use std::{cell::Cell, ops::Range, sync::Arc};
 
 use super::{
     api::PartBody,
+    footprint::COUNTS_BYTES,
     live::{LiveUnit, PartVectors, SharedRows},
     score::{NameKey, name_key},
     words::{Bag, Words},
@@ -63,6 +64,11 @@ impl IndexedPart {
             restated: unit.body.is_restated(),
             slot: Cell::new(NONE),
         }
+    }
+
+    /// Its bytes in memory, without its unit's.
+    pub(super) fn bytes(&self) -> usize {
+        COUNTS_BYTES + size_of::<Self>() + self.words.bytes() + size_of_val(&*self.names)
     }
 
     /// Its vectors.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     api::{FixedVector, UnitBody},
+    footprint::{COUNTS_BYTES, vec_bytes},
     kernel::quantise,
     rows::{Rows, VectorRows},
     score::{CueSet, TimelinePosition},
@@ -157,6 +158,17 @@ impl LiveUnit {
     /// of another width.
     pub(super) fn best(&self, question: &[i16]) -> Option<Score> {
         VectorRows::one(&self.vector).best(question).max(self.rows.all().best(question))
+    }
+
+    /// Bytes in memory of what it says.
+    pub(super) fn text_bytes(&self) -> usize {
+        let keys = vec_bytes(&self.cues.participants) + vec_bytes(&self.cues.locations);
+        COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.layout) + keys + self.body.text_bytes()
+    }
+
+    /// Bytes in memory of its vectors.
+    pub(super) fn vector_bytes(&self) -> usize {
+        2 * COUNTS_BYTES + size_of_val(&*self.vector) + self.rows.all().bytes()
     }
 
     /// The form of which a [census](super::census) takes the hash. It is the same whatever rows are held

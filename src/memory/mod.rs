@@ -26,6 +26,7 @@ mod cue;
 mod dataflow;
 mod dense_ids;
 mod familiarity;
+mod footprint;
 mod greetings;
 mod handle;
 mod indexed_part;
@@ -62,6 +63,7 @@ pub use api::{
     NeighbourhoodProbe, PartBody, PathStep, UnitBody, UnitWithNeighbours,
 };
 pub use census::{Census, CensusProbe, GraphEdge};
+pub use footprint::Footprint;
 pub use handle::{MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
 pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};

@@ -3,7 +3,10 @@
 //! In: features of parts by slot, and which parts follow one another in a session. Out: the columns.
 //! A pass reads the columns that it needs and no other, so that more parts fit the processor's caches.
 
-use super::indexed_part::{NONE, Slot};
+use super::{
+    footprint::vec_bytes,
+    indexed_part::{NONE, Slot},
+};
 
 /// The slot holds a part.
 pub(super) const LIVE: u8 = 1;
@@ -116,6 +119,14 @@ pub(super) struct Columns {
 }
 
 impl Columns {
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let Self { near, reach, window, speaker, session, month, day, length, marks } = self;
+        let of_parts = vec_bytes(near) + vec_bytes(reach) + vec_bytes(length) + vec_bytes(marks);
+        let numbers = [window, speaker, session].into_iter().map(vec_bytes).sum::<usize>();
+        of_parts + numbers + vec_bytes(month) + vec_bytes(day)
+    }
+
     /// Adds a slot that holds nothing.
     pub(super) fn push(&mut self) {
         self.near.push(Near::NOTHING);

@@ -13,6 +13,7 @@ use std::{
 use super::{
     api::{PartBody, estimated_tokens},
     candidate_index::CandidateIndex,
+    footprint::tree_bytes,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::LiveUnit,
     words::Words,
@@ -26,8 +27,8 @@ pub(super) struct Parts {
     candidates_from: usize,
     /// While fewer words lie between, a part counts with another.
     window_words: u32,
-    /// Bytes of all parts.
-    bytes: u64,
+    /// Bytes of the texts of all parts.
+    text_bytes: u64,
     /// Kept in a large bank only.
     candidates: Option<Box<CandidateIndex>>,
 }
@@ -58,7 +59,7 @@ impl Parts {
                 index.insert(key, &indexed, before, after);
             }
             self.parts.insert(key, indexed);
-            self.bytes += part.bytes();
+            self.text_bytes += part.bytes();
         }
         if self.candidates.is_none() && self.parts.len() >= self.candidates_from {
             self.candidates = Some(Box::new(self.indexed()));
@@ -91,7 +92,14 @@ impl Parts {
 
     /// The estimated tokens of all parts.
     pub(super) fn estimated_tokens(&self) -> f64 {
-        estimated_tokens(self.parts.len(), self.bytes)
+        estimated_tokens(self.parts.len(), self.text_bytes)
+    }
+
+    /// Bytes in memory of the parts, and of their candidate index.
+    pub(super) fn bytes(&self) -> [usize; 2] {
+        let order = tree_bytes::<PartKey, Rc<IndexedPart>>(self.parts.len());
+        let parts = self.parts.values().map(|part| part.bytes()).sum::<usize>();
+        [order + parts, self.candidates.as_ref().map_or(0, |index| index.bytes())]
     }
 
     /// The candidate index, where the bank is large enough.
@@ -106,7 +114,7 @@ impl Parts {
 
     fn remove(&mut self, key: &PartKey) {
         let Some(removed) = self.parts.remove(key) else { return };
-        self.bytes -= removed.unit.body.parts[key.3].bytes();
+        self.text_bytes -= removed.unit.body.parts[key.3].bytes();
         if let Some(index) = &mut self.candidates {
             index.delete(removed.slot.get());
         }

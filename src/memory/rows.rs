@@ -86,6 +86,14 @@ impl<'u> VectorRows<'u> {
         components / self.width().max(1)
     }
 
+    /// Their bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        match self.stored {
+            StoredSlice::Bytes(rows) => size_of_val(rows),
+            StoredSlice::Fixed(rows) => size_of_val(rows),
+        }
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -9,6 +9,7 @@
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
+    footprint::{map_bytes, vec_bytes},
     kernel::{self, Coarse, Grain},
     live::{ById, LiveUnit},
     score::{Choice, GraphChoice},
@@ -140,6 +141,13 @@ impl SemanticIndex {
     /// How many units there are.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Bytes in memory, without the units themselves.
+    pub(super) fn bytes(&self) -> usize {
+        let pools = self.slots.iter().map(|slot| vec_bytes(&slot.pool.best)).sum::<usize>();
+        let coarse = self.coarse.tiles.tiles.iter().map(vec_bytes).sum::<usize>() + vec_bytes(&self.coarse.grains);
+        vec_bytes(&self.slots) + pools + coarse + map_bytes::<UnitId, usize>(self.slot_of.capacity())
     }
 
     /// The place of a unit among those that [`Self::align`] appends, tile after tile.

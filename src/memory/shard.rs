@@ -6,6 +6,7 @@
 //! last load that was sent before the probe: it reflects all of that load, and nothing later.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, HashMap, VecDeque},
     rc::Rc,
     sync::Arc,
@@ -21,7 +22,7 @@ use timely::{
 use super::{
     api::Answered,
     bank_index::{Epoch, Known, PendingProbe, ProbeId, Turns},
-    banks::SharedPostings,
+    banks::{Banks, SharedBanks, SharedPostings},
     census::{CensusProbe, GraphEdge},
     command::{Backlog, Command, LoadId, Reply, Row},
     dataflow::{Inputs, Outputs, Watched, build},
@@ -57,6 +58,7 @@ pub(super) struct ShardSeed {
 pub(super) struct Shard {
     worker: Worker,
     inputs: Inputs,
+    banks: SharedBanks,
     turns: Rc<Turns>,
     outputs: Rc<Outputs>,
     listeners: Listeners,
@@ -66,7 +68,7 @@ pub(super) struct Shard {
     slice: u64,
     /// A count of everything, before which no later command is taken.
     fence: Option<(CensusProbe, Reply)>,
-    barriers: Vec<(LoadId, Waiting)>,
+    barriers: Vec<Barrier>,
     loads: VecDeque<LoadUnderWay>,
     waiting: HashMap<ProbeId, Waiting>,
     /// Walks and counts of this epoch.
@@ -94,6 +96,15 @@ struct Waiting {
     epoch: Epoch,
 }
 
+/// An answer that waits for loads.
+struct Barrier {
+    /// The last of them.
+    after: LoadId,
+    /// Whose room is asked for, if any is: one bank's, or that of all.
+    footprint: Option<Option<BankKey>>,
+    waiting: Waiting,
+}
+
 /// A load of which some bank is not finished.
 struct LoadUnderWay {
     id: LoadId,
@@ -113,10 +124,12 @@ impl Shard {
         let ShardSeed { settings, semantic_threshold, slice, listeners, commands, backlog } = seed;
         let (turns, outputs) = (Rc::new(Turns::default()), Rc::new(Outputs::default()));
         let watched = Watched { edges: listeners.edges.is_some(), choices: listeners.choices.is_some() };
-        let inputs = build(&mut worker, &settings, semantic_threshold, postings, Rc::clone(&turns), &outputs, watched);
+        let banks = Rc::new(RefCell::new(Banks::new(&settings, semantic_threshold, postings)));
+        let inputs = build(&mut worker, &settings, Rc::clone(&banks), Rc::clone(&turns), &outputs, watched);
         Self {
             worker,
             inputs,
+            banks,
             turns,
             outputs,
             listeners,
@@ -216,13 +229,16 @@ impl Shard {
                 Some(bank) => self.ask(bank, BankProbe::Census(Arc::new(probe)), reply),
                 None => self.fence = Some((probe, reply)),
             },
-            Command::Barrier(reply) => {
-                let waiting = self.wait(reply, None);
-                self.barriers.push((self.last_load, waiting));
-            }
+            Command::Footprint(bank, reply) => self.wait_for_loads(Some(bank), reply),
+            Command::Barrier(reply) => self.wait_for_loads(None, reply),
             #[cfg(test)]
             Command::Panic => panic!("a test asked for it"),
         }
+    }
+
+    fn wait_for_loads(&mut self, footprint: Option<Option<BankKey>>, reply: Reply) {
+        let waiting = self.wait(reply, None);
+        self.barriers.push(Barrier { after: self.last_load, footprint, waiting });
     }
 
     fn load(&mut self, load: PreparedLoad) {
@@ -363,7 +379,9 @@ impl Shard {
 
     fn pass_barriers(&mut self) {
         let first = self.loads.front().map_or(LoadId::MAX, |load| load.id);
-        for (_, Waiting { reply, rows, reflects, .. }) in self.barriers.extract_if(.., |(last, _)| *last < first) {
+        let passed = self.barriers.extract_if(.., |barrier| barrier.after < first);
+        for Barrier { footprint, waiting: Waiting { reply, mut rows, reflects, .. }, .. } in passed {
+            rows.extend(footprint.map(|bank| Row::Footprint(self.banks.borrow().footprint(bank))));
             drop(reply.send(Answered { value: rows, epoch: self.epoch, reflects: reflects.to_vec() }));
         }
     }

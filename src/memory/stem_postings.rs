@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::{collections::HashMap, hash::BuildHasherDefault};
 
 use super::{
+    footprint::{map_bytes, vec_bytes},
     indexed_part::Slot,
     live::IdHasher,
     words::{Bag, TermKey},
@@ -52,6 +53,12 @@ pub(super) struct OtherWindow<'b> {
 }
 
 impl StemPostings {
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let postings = self.stems.values().map(|stem| vec_bytes(&stem.parts)).sum::<usize>();
+        map_bytes::<TermKey, Stem>(self.stems.capacity()) + postings
+    }
+
     /// What is known of a stem; none where no part holds it.
     pub(super) fn get(&self, term: TermKey) -> Option<&Stem> {
         self.stems.get(&term)

@@ -160,6 +160,28 @@ impl Stepped {
 
 /// In its own shard and in another, while one bank is loaded in slices of one window.
 #[test]
+fn a_footprint_is_that_of_the_units_that_were_loaded() {
+    let threads = MemoryThreads::start(1).expect("a thread");
+    let memory = shard(&threads, Listeners::default());
+    memory.load(load("a", 0..20)).expect("a load");
+    memory.load(load("b", 0..40)).expect("a load");
+    let of = |name: Option<&str>| memory.footprint(name.map(|name| bank(name).key())).expect("an answer").value;
+    let (a, b) = (of(Some("a")), of(Some("b")));
+    assert_eq!((a.units, b.units), (20, 40), "it waits for the loads");
+    assert_eq!(2 * a.vector_bytes, b.vector_bytes);
+    assert!(a.vector_bytes >= 20 * 2 * (2 * WIDTH) as u64, "a vector of the unit and one of its part: {a:?}");
+    assert!(a.text_bytes > 20 * 2 * "the 10 kayaks of the harbour".len() as u64, "{a:?}");
+    assert!(a.part_bytes > 0 && a.semantic_bytes > 0 && a.structural_bytes > 0 && a.edge_bytes > 0, "{a:?}");
+    assert_eq!(a.candidate_bytes, 0, "a small bank has no index of candidates");
+    let mut both = a;
+    both.add(&b);
+    assert_eq!((of(None), of(None).bytes()), (both, a.bytes() + b.bytes()));
+    let changes = load("a", 0..20).changes.into_iter().map(|(key, _)| (key, None)).collect();
+    memory.load(Load { changes, ..Load::default() }).expect("a load");
+    assert_eq!((of(Some("a")).bytes(), of(None)), (0, b), "what is deleted takes no room");
+}
+
+#[test]
 fn a_slow_load_delays_no_other_banks_answer() {
     let threads = MemoryThreads::with_slices(1, 1).expect("a thread");
     let (sender, loaded) = unbounded();

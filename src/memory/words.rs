@@ -63,6 +63,11 @@ impl Bag {
         self.counts.iter().copied()
     }
 
+    /// Bytes of its counts.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.counts)
+    }
+
     /// The number of words.
     pub(super) fn length(&self) -> u32 {
         self.length

@@ -16,7 +16,7 @@ use crate::{
     embed::EmbedderPool,
     llm::LlmError,
     log::{self, Log, Topic},
-    memory::{Answered, Census, EdgeChanges},
+    memory::{Answered, Census, EdgeChanges, Footprint},
     model::{Bank, Evidence, Question},
     snapshot::AsOf,
     source::Source,
@@ -303,6 +303,14 @@ impl Service {
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
     pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
         self.answerer.digest(bank)
+    }
+
+    /// How much room one bank takes in memory, or all of them.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn footprint(&self, bank: Option<&Bank>) -> Result<Answered<Footprint>, PipelineError> {
+        self.answerer.footprint(bank)
     }
 
     /// Warnings since the last call, such as a cache that had to be rebuilt; each is given once.

@@ -19,7 +19,7 @@ use crate::source::live::Delivered;
 use crate::{
     config::{LogKind, Pipeline},
     log::{Log, Topic, Written},
-    memory::{Answered, Census, EdgeChanges, UnitWithNeighbours},
+    memory::{Answered, Census, EdgeChanges, Footprint, UnitWithNeighbours},
     model::{Bank, DeadLetter, Deletion, Evidence, Position, TurnEvent, UnitId},
     snapshot::Manifest,
 };
@@ -229,6 +229,14 @@ impl Memory {
     /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
     pub fn digest(&self, bank: Option<&Bank>) -> Result<Answered<Census>, PipelineError> {
         self.answerer.digest(bank)
+    }
+
+    /// How much room one bank takes in memory, or all of them.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn footprint(&self, bank: Option<&Bank>) -> Result<Answered<Footprint>, PipelineError> {
+        self.answerer.footprint(bank)
     }
 
     /// A unit of a bank, with the units that its edges lead to; none where the bank has not the unit.

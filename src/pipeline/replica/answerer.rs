@@ -20,7 +20,8 @@ use crate::{
     llm::Llm,
     log::{Log, Topic, memory_name, partition_of},
     memory::{
-        Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, MemoryError, MemoryThreads, UnitWithNeighbours,
+        Answered, Census, CensusProbe, ChoiceChanges, EdgeChanges, Footprint, MemoryError, MemoryHandle, MemoryThreads,
+        UnitWithNeighbours,
     },
     model::{
         Bank, BankKey, Evidence, MemoryKey, MemoryRecord, ModelRef, Position, Question, SCHEMA_VERSION, UnitId,
@@ -616,10 +617,32 @@ impl Answerer {
             self.shards.check_bank(&shard, bank)?;
             return Ok(shard.memory.census(probe)?);
         }
-        let mut whole = Answered { value: Census::default(), epoch: 0, reflects: Vec::new() };
+        self.of_all(|memory| memory.census(probe.clone()), Census::add)
+    }
+
+    /// How much room one bank takes in memory, or all of them.
+    ///
+    /// # Errors
+    /// [`PipelineError`] for an unknown bank, or when the memory has stopped.
+    pub fn footprint(&self, bank: Option<&Bank>) -> Result<Answered<Footprint>, PipelineError> {
+        if let Some(bank) = bank {
+            let shard = self.shards.of(bank)?;
+            self.shards.check_bank(&shard, bank)?;
+            return Ok(shard.memory.footprint(Some(bank.key()))?);
+        }
+        self.of_all(|memory| memory.footprint(None), |whole, part| whole.add(&part))
+    }
+
+    /// What every shard answers, added up.
+    fn of_all<T: Default>(
+        &self,
+        ask: impl Fn(&MemoryHandle) -> Result<Answered<T>, MemoryError>,
+        add: impl Fn(&mut T, T),
+    ) -> Result<Answered<T>, PipelineError> {
+        let mut whole = Answered { value: T::default(), epoch: 0, reflects: Vec::new() };
         for shard in self.shards.all() {
-            let Answered { value, epoch, reflects } = shard.memory.census(probe.clone())?;
-            whole.value.add(value);
+            let Answered { value, epoch, reflects } = ask(&shard.memory)?;
+            add(&mut whole.value, value);
             whole.epoch = whole.epoch.max(epoch);
             whole.reflects.extend(reflects);
         }

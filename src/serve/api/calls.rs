@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
     answers::{AnsweredEvidence, Answers, Spoken},
-    forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns},
+    forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, Status, WrittenTurns},
     holders::Holders,
     problem::{Code, Problem},
     units::UnitView,
@@ -303,13 +303,7 @@ impl Api {
         after: Option<&str>,
         wait_ms: Option<u64>,
     ) -> Result<Digest, Problem> {
-        match &bank {
-            Some(bank) => {
-                who.may_in(Right::Read, bank)?;
-                self.check_here(bank)?;
-            }
-            None => who.may_everywhere(Right::Read)?,
-        }
+        self.may_count(who, bank.as_ref())?;
         let wait = wait(wait_ms)?;
         if let Some(after) = after
             && !self.reflects(&self.written(after)?, wait).await
@@ -324,6 +318,31 @@ impl Api {
             Ok(Digest::of(bank, counted))
         })
         .await
+    }
+
+    /// How much room one bank takes in memory, or all of them.
+    ///
+    /// # Errors
+    /// [`Problem`] for an unknown bank.
+    pub async fn stats(&self, who: &Caller, bank: Option<Bank>) -> Result<Stats, Problem> {
+        self.may_count(who, bank.as_ref())?;
+        let memory = Arc::clone(&self.memory);
+        blocking(move || {
+            let measured = memory.footprint(bank.as_ref())?;
+            Ok(Stats::of(bank, measured))
+        })
+        .await
+    }
+
+    /// Whether somebody may count what a bank holds, or all of them.
+    fn may_count(&self, who: &Caller, bank: Option<&Bank>) -> Result<(), Problem> {
+        match bank {
+            Some(bank) => {
+                who.may_in(Right::Read, bank)?;
+                self.check_here(bank)
+            }
+            None => Ok(who.may_everywhere(Right::Read)?),
+        }
     }
 
     /// How the memory is.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    memory::{Answered, Census},
+    memory::{Answered, Census, Footprint},
     model::{Bank, DeadLetter, EventTime, Position, TurnEvent},
 };
 
@@ -131,6 +131,30 @@ impl Digest {
     pub fn of(bank: Option<Bank>, counted: Answered<Census>) -> Self {
         let Answered { value: Census { units, semantic_edges, structural_edges, hash, .. }, reflects, .. } = counted;
         Self { bank, units, semantic_edges, structural_edges, hash: format!("{hash:032x}"), reflects }
+    }
+}
+
+/// How much room units take in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stats {
+    /// The bank; absent for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<Bank>,
+    /// All of the parts.
+    pub bytes: u64,
+    /// Part by part.
+    pub parts: Footprint,
+    /// The offsets that it reflects.
+    pub reflects: Vec<Position>,
+}
+
+impl Stats {
+    /// The form of what the memory says.
+    #[must_use]
+    pub fn of(bank: Option<Bank>, measured: Answered<Footprint>) -> Self {
+        let Answered { value: parts, reflects, .. } = measured;
+        Self { bank, bytes: parts.bytes(), parts, reflects }
     }
 }
 

@@ -23,7 +23,7 @@ mod units;
 pub use administration::{BankStatus, SnapshotList, SnapshotView};
 pub use answers::{AnsweredEvidence, Answers, Spoken, Words};
 pub use calls::Api;
-pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Status, WrittenTurns};
+pub use forms::{Ask, Banks, Digest, Forget, Forgotten, Put, Stats, Status, WrittenTurns};
 pub use holders::Holders;
 pub use problem::{Code, Problem};
 pub use units::{EdgeReasons, EdgeView, UnitView, WholeUnit};

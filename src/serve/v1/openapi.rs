@@ -13,8 +13,8 @@ use crate::{
     recall,
     serve::{
         api::{
-            AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, SnapshotList, Status, UnitView,
-            Words, WrittenTurns,
+            AnsweredEvidence, Ask, BankStatus, Banks, Digest, Forgotten, Problem, Put, SnapshotList, Stats, Status,
+            UnitView, Words, WrittenTurns,
         },
         subscriptions::{Delta, Polled, Progress, Snapshot, Subscribe, Told},
     },
@@ -121,6 +121,13 @@ fn document() -> String {
                      json!({ "type": "integer", "minimum": 0, "maximum": 600_000 })),
                 ],
                 None, &ok::<Digest>(&mut of, "The counts."), &["400", "404", "421", "503", "504"],
+            ),
+        },
+        "/v1/stats": {
+            "get": operation(
+                "stats", "How many bytes units take in memory, by part.",
+                &[("bank", false, "One bank; without it, all of them.", json!({ "type": "string" }))],
+                None, &ok::<Stats>(&mut of, "The bytes."), &["400", "404", "421", "503"],
             ),
         },
         "/v1/status": {

@@ -60,6 +60,7 @@ pub(in crate::serve) fn routes(api: Arc<Api>, hosts: Hosts, door: Arc<Door>, bod
         .route("/v1/bank", get(bank))
         .route("/v1/admin/snapshots", get(snapshots).post(take_snapshot))
         .route("/v1/digest", get(digest))
+        .route("/v1/stats", get(stats))
         .route("/v1/status", get(status))
         .route("/v1/openapi.json", get(|| async { (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], openapi()) }))
         .method_not_allowed_fallback(|| async { Answer::<()>::Problem(Problem::new(Code::Method, METHODS)) })
@@ -248,6 +249,14 @@ async fn digest(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer
         v1.api.digest(&who, bank.as_deref().map(the_bank).transpose()?, after.as_deref(), milliseconds(wait)?).await
     };
     digest().await.into()
+}
+
+async fn stats(Shared(v1): Shared<V1>, Extension(who): Who, uri: Uri) -> Answer<impl Serialize> {
+    let stats = async || {
+        let [bank] = parameters(&uri, ["bank"])?;
+        v1.api.stats(&who, bank.as_deref().map(the_bank).transpose()?).await
+    };
+    stats().await.into()
 }
 
 async fn status(Shared(v1): Shared<V1>, Extension(who): Who) -> Answer<impl Serialize> {
