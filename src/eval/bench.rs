@@ -9,7 +9,7 @@
 use std::{sync::Arc, time::Instant};
 
 use super::{
-    dataset::{Dataset, DatasetQuestion},
+    dataset::{Answerability, Dataset, DatasetQuestion},
     delivery::{Comparable, ShownUnit, is_delivered},
     error::EvalError,
     generated_answer::Answerers,
@@ -196,16 +196,21 @@ impl Bench {
         Ok(scored)
     }
 
-    /// Has the model answer every question from its evidence, and judge the answers.
+    /// Has the model answer the questions from their evidence, and judge the answers. Where no model judges, a
+    /// question that the dialogue does not support is not asked: nothing would score its answer.
     pub(crate) fn generate_answers(
         &mut self,
         answers: &mut [MeasuredEvidence],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), EvalError> {
         let Some(answerers) = self.answerers() else { return Ok(()) };
-        let asked: Vec<_> = self.dataset.questions.iter().zip(answers.iter().map(|answer| &answer.evidence)).collect();
+        let scored =
+            |asked: &DatasetQuestion| answerers.judge.is_some() || asked.answerability != Answerability::Unsupported;
+        let places: Vec<usize> = (0..answers.len()).filter(|at| scored(&self.dataset.questions[*at])).collect();
+        let asked: Vec<_> = places.iter().map(|at| (&self.dataset.questions[*at], &answers[*at].evidence)).collect();
         let generated = answerers.all(&asked, progress)?;
-        for ((asked, answer), (generated, usage)) in self.dataset.questions.iter().zip(answers).zip(generated) {
+        for (at, (generated, usage)) in places.into_iter().zip(generated) {
+            let (asked, answer) = (&self.dataset.questions[at], &mut answers[at]);
             match generated {
                 Ok(generated) => answer.generated = Some(generated),
                 Err(problem) => {
