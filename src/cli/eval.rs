@@ -71,8 +71,9 @@ pub(crate) struct Eval {
     /// Turns as JSON lines that enlarge the merged bank once all conversations are in it.
     #[arg(long, requires = "sizes")]
     filler: Option<PathBuf>,
-    /// Have the language model of [llm] answer every question, and also from the contexts of the paper's profile
-    /// and of a flat mixture of as many tokens. Paid answers are cached: the same command continues a run that was
+    /// Have the language model of [llm] answer the questions (without --judge only
+    /// those that the dialogue supports), and also from the contexts of the paper's profile and of a flat mixture
+    /// of as many tokens. Paid answers are cached: the same command continues a run that was
     /// interrupted.
     #[arg(long)]
     answers: bool,
