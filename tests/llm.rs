@@ -126,6 +126,9 @@ fn an_invalid_reply_is_repaired_once() {
     );
     check("scripted+violating", "", Err("/label"), 2, 2);
     check("scripted+truncated", "", Err("cut off"), 2, 2);
+    // A repair that the endpoint finds too long says what was wrong with the reply.
+    let short = format!("scripted+malformed+short={}", INPUT.len() + 1);
+    check(&short, "", Err("it is not JSON"), 2, 1);
 
     let server = ScriptedModel::start(&[]);
     let home = tempfile::tempdir().unwrap();

@@ -194,6 +194,25 @@ fn a_rejected_window_keeps_its_rules_units() {
     assert!(done.problem.unwrap().contains("The response was filtered"));
 }
 
+/// An endpoint whose context is smaller than anybody told is sent halves, down to single turns.
+#[test]
+fn a_window_that_the_endpoint_finds_too_long_is_sent_in_halves() {
+    let server = ScriptedModel::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut service = open(&server.pipeline(home.path(), "scripted+short=400", READS));
+    service.log().append_turns(&events("s", &TURNS)).unwrap();
+    let long = "a kayak and a bassoon ".repeat(20);
+    service.log().append_turns(&events("t", &[("5", "Ann", &long), ("6", "Bo", "I like tea")])).unwrap();
+    service.log().append_turns(&[end("s"), end("t")]).unwrap();
+    let done = finish(&mut service);
+    assert_eq!((done.read, done.refused, done.left), (1, 1, 0), "{:?}", done.problem);
+    let read = records(&service).into_values().find(|r| r.extractor.starts_with("llm/")).unwrap();
+    let cited: Vec<&str> = read.units.iter().flat_map(|u| &u.sources).map(String::as_str).collect();
+    assert_eq!(cited, ["1", "2", "3", "4"], "every turn was read");
+    let letters = letters(&service);
+    assert!(letters.len() == 1 && letters[0].reason.contains("too many tokens"), "{letters:?}");
+}
+
 /// More windows than threads, and an endpoint that accepts requests and never replies.
 #[test]
 fn an_endpoint_that_hangs_is_waited_for_once() {

@@ -5,8 +5,8 @@
 //! instruction. A unit that cites a turn outside the window, a deleted turn, or only leading
 //! context is refused; a person or place that the window does not name is left out. Equal
 //! windows are equal requests, and are paid for once. A window that is longer than the model's
-//! context is sent as several stretches, each in its own request; when one of them gives no units,
-//! the window gives none.
+//! context, as reckoned or as the endpoint says, is sent as several stretches, each in its own
+//! request; when one of them gives no units, the window gives none.
 
 use std::{collections::BTreeSet, fmt::Write, ops::Range, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{DraftPart, DraftUnit, ExtractError, Extractor, compose::caption};
 use crate::{
     config::LlmSettings,
     language::grounding::Grounding,
-    llm::{self, Contract, DependsOn, Llm, LlmRequest, Meter, TimeSpan},
+    llm::{self, Contract, DependsOn, Llm, LlmError, LlmRequest, Meter, TimeSpan},
     model::{Cues, EventTime, Interval, Marks, Usage, Window, WindowTurn},
 };
 
@@ -60,26 +60,43 @@ impl Extractor for LlmExtractor {
 
     fn extract(&self, window: &Window) -> Result<Vec<DraftUnit>, ExtractError> {
         let mut drafts = Vec::new();
-        for stretch in stretches(window, self.llm.settings()) {
-            let input = input(window, &stretch);
-            let request = LlmRequest {
-                contract: Contract::Extract,
-                bank: &window.bank,
-                depends_on: DependsOn::Window(&window.id),
-                input: &input,
-                reply_tokens: Some(reply_tokens(&input)),
-                deadline: None,
-                bypass_cache: self.bypass_cache,
-                cacheable: true,
-                meter: &self.meter,
+        let mut open = stretches(window, self.llm.settings());
+        open.reverse();
+        while let Some(stretch) = open.pop() {
+            let found = match self.ask(window, &stretch) {
+                Ok(found) => found,
+                // The model's vocabulary needs more tokens than were reckoned, or nobody said what its context is.
+                Err(error) if error.is_too_long() && stretch.turns() > 1 => {
+                    open.extend(halves(window, &stretch).into_iter().rev());
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
             };
-            for draft in self.llm.ask(&request, &mut |reply: ExtractionReply| read(window, &stretch, &reply))? {
+            for draft in found {
                 if !drafts.contains(&draft) {
                     drafts.push(draft);
                 }
             }
         }
         Ok(drafts)
+    }
+}
+
+impl LlmExtractor {
+    fn ask(&self, window: &Window, stretch: &Stretch) -> Result<Vec<DraftUnit>, LlmError> {
+        let input = input(window, stretch);
+        let request = LlmRequest {
+            contract: Contract::Extract,
+            bank: &window.bank,
+            depends_on: DependsOn::Window(&window.id),
+            input: &input,
+            reply_tokens: Some(reply_tokens(&input)),
+            deadline: None,
+            bypass_cache: self.bypass_cache,
+            cacheable: true,
+            meter: &self.meter,
+        };
+        self.llm.ask(&request, &mut |reply: ExtractionReply| read(window, stretch, &reply))
     }
 }
 
@@ -90,6 +107,13 @@ struct Stretch {
     shown: Range<usize>,
     /// The first that is not context.
     start: usize,
+}
+
+impl Stretch {
+    /// How many turns it has that are not context.
+    fn turns(&self) -> usize {
+        self.shown.end - self.start
+    }
 }
 
 /// The texts that the model is sent for a window, one for each request.
@@ -103,22 +127,30 @@ pub fn inputs(window: &Window, settings: &LlmSettings) -> Vec<String> {
 /// before it is sent.
 fn stretches(window: &Window, settings: &LlmSettings) -> Vec<Stretch> {
     let start = window.turns.iter().position(|t| !t.context).unwrap_or(window.turns.len());
-    let whole = Stretch { shown: 0..window.turns.len(), start };
-    let (mut found, mut open) = (Vec::new(), vec![whole]);
+    let (mut found, mut open) = (Vec::new(), live(window, [Stretch { shown: 0..window.turns.len(), start }]));
     while let Some(stretch) = open.pop() {
         let text = input(window, &stretch);
-        let turns = stretch.shown.end - stretch.start;
-        if turns < 2 || llm::fits(settings, Contract::Extract, &text, reply_tokens(&text)) {
+        if stretch.turns() < 2 || llm::fits(settings, Contract::Extract, &text, reply_tokens(&text)) {
             found.push(stretch);
-            continue;
+        } else {
+            open.extend(halves(window, &stretch).into_iter().rev());
         }
-        let middle = stretch.start + turns / 2;
-        let context = middle.saturating_sub(CONTEXT_TURNS);
-        open.push(Stretch { shown: context..stretch.shown.end, start: middle });
-        open.push(Stretch { shown: stretch.shown.start..middle, start: stretch.start });
     }
-    found.retain(|s| window.turns[s.start..s.shown.end].iter().any(|t| !t.deleted));
     found
+}
+
+/// A stretch of two turns or more as two, each with the turns in front of it.
+fn halves(window: &Window, stretch: &Stretch) -> Vec<Stretch> {
+    let middle = stretch.start + stretch.turns() / 2;
+    let first = Stretch { shown: stretch.shown.start..middle, start: stretch.start };
+    let second = Stretch { shown: middle.saturating_sub(CONTEXT_TURNS)..stretch.shown.end, start: middle };
+    live(window, [first, second])
+}
+
+/// The stretches that have a turn to read: neither context nor deleted.
+fn live<const N: usize>(window: &Window, stretches: [Stretch; N]) -> Vec<Stretch> {
+    let has_turns = |s: &Stretch| window.turns[s.start..s.shown.end].iter().any(|t| !t.deleted);
+    stretches.into_iter().filter(has_turns).collect()
 }
 
 /// The text that the model is sent for a stretch: its turns, with their numbers in the window, from

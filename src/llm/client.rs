@@ -175,12 +175,25 @@ impl Llm {
         let guard = guard.map(|entered| entered.ok_or(LlmError::Deadline)).transpose()?;
         let active = ActiveRequest { request, keys, deadline, guard };
         // The cached repair belongs to the cached reply: after a new reply it is not looked up.
-        let (mut cached, mut replies) = (request.cacheable && !request.bypass_cache, Vec::new());
+        let mut cached = request.cacheable && !request.bypass_cache;
+        // The replies, and what is wrong with the last of them.
+        let (mut replies, mut wrong) = (Vec::<(RequestKey, Response)>::new(), String::new());
         let mut step = 0;
         loop {
             let key = RequestKey { contract, hash, step };
             let shown = stream.as_mut().map(|(field, show)| (*field, &mut **show as &mut dyn FnMut(Streamed<'_>)));
-            let (response, fresh) = self.response(&active, &key, &messages, shown, cached)?;
+            let asked = self.response(&active, &key, &messages, shown, cached);
+            let (response, fresh) = match (asked, replies.pop()) {
+                // Why there is a repair says more than that it does not fit.
+                (Err(error), Some((_, reply))) if error.is_too_long() => {
+                    let problem = format!("{wrong}; {error}");
+                    return Err(LlmError::InvalidReply { contract: contract.name(), problem, reply: reply.text });
+                }
+                (asked, before) => {
+                    replies.extend(before);
+                    asked?
+                }
+            };
             cached &= !fresh;
             let problem = match parse(contract, &response).and_then(&mut *accept) {
                 Ok(accepted) => {
@@ -201,6 +214,7 @@ impl Llm {
             messages.push(ChatMessage::user(&format!(
                 "That cannot be used: {problem}\nWrite the whole JSON object again, with this put right."
             )));
+            wrong = problem;
             replies.push((key, response));
             if let Some((_, show)) = &mut stream {
                 show(Streamed::Restart);

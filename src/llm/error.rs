@@ -97,3 +97,19 @@ pub enum LlmError {
         problem: String,
     },
 }
+
+impl LlmError {
+    /// Whether the request is longer than the model's context: as reckoned before it was sent, or as the endpoint
+    /// says in words like those of OpenAI, vLLM, llama.cpp and Anthropic.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        match self {
+            Self::TooLong { .. } => true,
+            Self::Rejected { problem, .. } => {
+                let problem = problem.to_lowercase();
+                ["context", "too long", "too many tokens"].iter().any(|words| problem.contains(words))
+            }
+            _ => false,
+        }
+    }
+}

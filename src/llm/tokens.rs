@@ -31,10 +31,12 @@ pub fn fits(settings: &LlmSettings, contract: Contract, input: &str, reply_token
         || context_tokens(&messages) + u64::from(reply_tokens) <= u64::from(settings.context_tokens)
 }
 
-/// Tokens of messages in the model's context, from above: a vocabulary smaller than o200k's needs more for
-/// the same text.
+/// Tokens of messages in the model's context, from above for English: a vocabulary smaller than o200k's needs
+/// more for the same text, and may need a token for each digit, where o200k needs one for three.
 pub(super) fn context_tokens(messages: &[ChatMessage]) -> u64 {
-    messages.iter().map(|m| tokens(m.content()) * 5 / 4 + MESSAGE_OVERHEAD_TOKENS).sum()
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count() as u64;
+    let bound = |text: &str| tokens(text) * 5 / 4 + digits(text) * 2 / 3 + MESSAGE_OVERHEAD_TOKENS;
+    messages.iter().map(|m| bound(m.content())).sum()
 }
 
 /// Tokens of messages and of the schema that is sent with them.

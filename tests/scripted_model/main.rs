@@ -21,7 +21,7 @@
 //! | `scripted+broke` | 429 because the quota is used up |
 //! | `scripted+fewer` | returns one vector too few |
 //! | `scripted+picky` | 400 for a request that contains "forbidden" |
-//! | `scripted+short=200` | 413 for a request to embed a text of more than 200 bytes |
+//! | `scripted+short=200` | 413 for a request with a text of more than 200 bytes, the system prompt not counted |
 //! | `scripted+slow=800` | waits 800 milliseconds before every reply |
 //!
 //! `/v1/embeddings` returns word counts as vectors. Every other model name is 404. `GET /requests`
@@ -163,7 +163,10 @@ impl Server {
         }
         let sent = if request["input"].is_null() { &request["messages"] } else { &request["input"] };
         if let Some(limit) = model.split('+').find_map(|s| s.strip_prefix("short=")?.parse().ok()) {
-            let long = |text: &Value| text.as_str().is_some_and(|text| text.len() > limit);
+            let of_user = |sent: &Value| sent["role"] == "user";
+            let text =
+                |sent: &Value| sent.as_str().or(sent["content"].as_str().filter(|_| of_user(sent))).map(str::len);
+            let long = |sent: &Value| text(sent).is_some_and(|bytes| bytes > limit);
             if sent.as_array().is_some_and(|texts| texts.iter().any(long)) {
                 let body = error("The input has too many tokens", "context_length_exceeded");
                 return reply(stream, "413 Payload Too Large", &[], &body).map(|()| true);
