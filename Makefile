@@ -34,8 +34,8 @@ test-model: setup
 	cargo test --release --locked --test ripplemem real_model -- --ignored --nocapture
 
 # The tests that take long: those of the `qwen3` feature, the kill tests with their full number of
-# seeded rounds, half an hour of flood, a million mutated records
-# of exports, and 196,000 turns of IRC where RIPPLEMEM_DATA has them.
+# seeded rounds, half an hour of flood, an hour of steady load, a million mutated records of exports,
+# and 196,000 turns of IRC where RIPPLEMEM_DATA has them.
 soak: setup
 	$(TEST_QWEN3)
 	RIPPLEMEM_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem recovery -- --nocapture
@@ -44,6 +44,7 @@ soak: setup
 	RIPPLEMEM_KAFKA_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka::killed -- --nocapture
 	RIPPLEMEM_INSTANCE_KILL_ROUNDS=200 cargo test --release --locked --test ripplemem kafka_instances::killed -- --nocapture
 	RIPPLEMEM_HTTP_KILL_ROUNDS=100 cargo test --release --locked --test ripplemem http_load::a_service_killed -- --nocapture
+	RIPPLEMEM_STEADY_SECONDS=3600 cargo test --release --locked --test ripplemem http_load::steady -- --nocapture
 	RIPPLEMEM_IDLE_CONNECTIONS=5000 cargo test --release --locked --test ripplemem http_load::thousands -- --nocapture
 	RIPPLEMEM_FUZZ_EXAMPLES=500 cargo test --release --locked --test ripplemem document -- --nocapture
 	RIPPLEMEM_FLOOD_SECONDS=1800 cargo test --release --locked --test ripplemem kafka::a_flood -- --nocapture

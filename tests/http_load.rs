@@ -1,5 +1,5 @@
-//! Many clients, slow ones and a kill, against the real listener: others are served, and nothing that was
-//! acknowledged is lost.
+//! Many clients, slow ones, a kill and a long steady load, against the real listener: others are served,
+//! nothing that was acknowledged is lost, and memory does not grow with time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +15,7 @@ use super::{
     broker_process::skip,
     http_service::{HttpClient, HttpService, answer, pipeline_file},
     oracle::Dice,
+    support::memory_kib,
 };
 
 fn number(variable: &str, default: usize) -> usize {
@@ -231,4 +232,85 @@ fn a_service_killed_while_it_writes_keeps_what_it_acknowledged_over_http() {
     let (added, deleted) = (sent.added.len(), sent.deleted.len());
     assert!(added > rounds && deleted > 0, "{added} added, {deleted} deleted");
     println!("{rounds} kills: {added} turns and {deleted} deletions acknowledged, none lost");
+}
+
+/// As many turns are deleted as are inserted, others are edited, and questions are asked all the while.
+/// What is left at the end is what was left after the first third: the same number of turns, in at most twice
+/// the bytes of every index, while the turns were replaced twice and would take three times as many. (A table
+/// that is more than half full doubles when deletions have worn it.) Of a deleted turn its id stays, so that
+/// nothing brings it back.
+#[test]
+fn steady_inserts_edits_deletions_and_questions_do_not_grow_a_service() {
+    const BANKS: usize = 4;
+    /// Turns of a bank that are not deleted.
+    const LIVE: usize = 240;
+    /// Turns that are inserted in one bank in one round. As many are edited, and as many deleted.
+    const ROUND: usize = 8;
+    /// Room for what a store has not written yet.
+    const GROWTH_MEGABYTES: u64 = 96;
+    const DELETED_BYTES: u64 = 1_024;
+    let lasting = Duration::from_secs(number("RIPPLEMEM_STEADY_SECONDS", 9) as u64);
+    let home = tempfile::tempdir().unwrap();
+    pipeline_file(home.path(), "log.fsync = \"system\"\nwindow.turns = 12\n");
+    let service = HttpService::of(home.path());
+    let turn = |bank: usize, n: usize, version: u64| {
+        let speaker = ["Ann", "Bo"][n % 2];
+        let text = format!("Boat {} of the {} harbour sails at {} in the {}", n % 97, n % 13, n % 24, n % 7);
+        let time = jiff::Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_mins(n as i64);
+        json!({"bank": format!("b/{bank}"), "turn": n.to_string(), "version": version, "speaker": speaker,
+            "text": format!("{text}{}", ", again".repeat(version as usize)), "time": time.to_string()})
+    };
+    let insert = |from: usize, count: usize| {
+        let turns: Vec<Value> = (0..BANKS).flat_map(|b| (from..from + count).map(move |n| turn(b, n, 0))).collect();
+        service.post("/v1/turns", &json!({"turns": turns, "wait_ms": 60_000}));
+    };
+    let resident_megabytes = || memory_kib(service.id(), "VmRSS:") / 1_024;
+    let remembered = || {
+        let mut stats = service.get("/v1/stats");
+        (stats["parts"]["units"].as_u64().unwrap(), stats["parts"].take())
+    };
+    for from in (0..LIVE).step_by(LIVE / 4) {
+        insert(from, LIVE / 4);
+    }
+    let (mut next, mut asked, mut early) = (LIVE, 0, None);
+    let (mut dice, begun) = (Dice(5), Instant::now());
+    // However slow the machine is, the turns are replaced twice after the early look.
+    while begun.elapsed() < lasting || early.as_ref().is_none_or(|(_, _, looked)| next - looked < 2 * LIVE) {
+        insert(next, ROUND);
+        let edited: Vec<usize> = (0..ROUND).map(|n| next - LIVE / 2 + n).collect();
+        let edits: Vec<Value> = edited.iter().flat_map(|n| (0..BANKS).map(|b| turn(b, *n, 1))).collect();
+        service.post("/v1/turns", &json!({"turns": edits, "wait_ms": 60_000}));
+        next += ROUND;
+        for bank in 0..BANKS {
+            for n in next - LIVE - ROUND..next - LIVE {
+                let gone = service.send("DELETE", &format!("/v1/turns?bank=b/{bank}&turn={n}"), "", b"").2;
+                assert_eq!(gone["gone"], true, "{gone}");
+            }
+            let text = format!("When does boat {} sail?", dice.below(97));
+            let answer = service.post("/v1/ask", &json!({"bank": format!("b/{bank}"), "text": text}));
+            assert!(answer["context"].as_str().unwrap().contains("harbour"), "{answer}");
+            asked += 1;
+        }
+        if early.is_none() && begun.elapsed() > lasting / 3 {
+            early = Some((remembered(), resident_megabytes(), next));
+        }
+    }
+    let (((units, before), megabytes, early_next), (units_after, after)) = (early.unwrap(), remembered());
+    let deleted = ((next - early_next) * BANKS) as u64;
+    let grown = resident_megabytes();
+    println!(
+        "{:.0} s: {next} turns and as many edits in each of {BANKS} banks, {asked} questions; {megabytes} MB after a third, \
+         {grown} MB at the end, {deleted} turns deleted between; {before} became {after}",
+        begun.elapsed().as_secs_f64()
+    );
+    assert!(units.abs_diff(units_after) <= units / 4, "{units} units became {units_after}");
+    for (part, bytes) in after.as_object().unwrap().iter().filter(|(part, _)| part.ends_with("_bytes")) {
+        let (bytes, early) = (bytes.as_u64().unwrap(), before[part].as_u64().unwrap());
+        assert!(bytes <= 2 * early, "{part}: {early} became {bytes}");
+    }
+    assert!(
+        grown <= megabytes + GROWTH_MEGABYTES + deleted * DELETED_BYTES / 1_048_576,
+        "{megabytes} MB became {grown}"
+    );
+    assert!(service.stop());
 }

@@ -30,7 +30,7 @@ use super::{
     broker_process::Broker,
     oracle::Dice,
     pipelines,
-    support::{Python, census, data, fails, ingest, open, pipeline, ripplemem, rows, write},
+    support::{Python, census, data, fails, ingest, memory_kib, open, pipeline, ripplemem, rows, write},
 };
 
 const SNAPSHOTS: &str = "[snapshot]\ndirectory = \"snapshots\"\ninterval_seconds = 1\n";
@@ -650,11 +650,7 @@ fn a_flood_is_read_in_bounded_memory() {
     let home = Home::new(&broker, "flood", "");
     home.change("embed.read_turns = 16", "embed.read_turns = 512");
     let service = home.run();
-    let megabytes = |field: &str| -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", service.0.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
-    };
+    let peak_megabytes = || memory_kib(service.0.id(), "VmHWM:") / 1_024;
     let mut events = Vec::new();
     for n in 0..10 {
         for mut event in sample() {
@@ -670,7 +666,7 @@ fn a_flood_is_read_in_bounded_memory() {
         log.append_turns(&events).unwrap();
         home.extracted();
     }
-    let (before, remembered) = (megabytes("VmHWM"), home.census());
+    let (before, remembered) = (peak_megabytes(), home.census());
     let begun = Instant::now();
     let (mut sent, mut waiting, mut looked) = (2 * events.len() as u64, 0, Instant::now());
     let read = || (0..2).map(|p| log.read_position(p).unwrap()).sum::<u64>();
@@ -690,7 +686,7 @@ fn a_flood_is_read_in_bounded_memory() {
         assert!(begun.elapsed() < Duration::from_secs(60 + 10 * seconds), "timed out: {}", home.told());
         std::thread::sleep(Duration::from_millis(500));
     }
-    let peak = megabytes("VmHWM");
+    let peak = peak_megabytes();
     println!(
         "{sent} turns in a flood of {flooded:.0} s, a lag of up to {waiting}, read after {:.0} s; \
          {before} MB before, up to {peak} MB",

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     io::{Read, Write},
     sync::{
         Mutex,
@@ -18,7 +17,7 @@ use super::{
     http_service::{HttpClient, HttpService, pipeline_file},
     model_process::ScriptedModel,
     oracle::Dice,
-    support::{data, ripplemem},
+    support::{data, memory_kib, ripplemem},
 };
 
 fn turn(bank: &str, id: &str, text: &str, minute: usize) -> Value {
@@ -275,13 +274,6 @@ fn a_wrong_subscription_gets_a_problem_and_no_stream() {
     }
 }
 
-/// The resident memory of a service, in KiB.
-fn resident_kib(id: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or_default()
-}
-
 /// A hundred who never read: others are served, and what is kept for them does not grow.
 #[test]
 fn those_who_never_read_hold_up_nobody_and_cost_little() {
@@ -306,14 +298,14 @@ fn those_who_never_read_hold_up_nobody_and_cost_little() {
     let mut reader = EventStream::open(&service, &path("a", text), "");
     let mut followed = Followed::default();
     followed.reach(&mut reader, put(40, 41));
-    let before = resident_kib(service.id());
+    let before = memory_kib(service.id(), "VmRSS:");
     for n in 41..140 {
         let started = Instant::now();
         followed.reach(&mut reader, put(n, n + 1));
         assert!(started.elapsed() < Duration::from_secs(20), "turn {n}: {:?}", started.elapsed());
     }
     assert_eq!(followed.evidence(), asked(&service, "a", text));
-    let grown = resident_kib(service.id()).saturating_sub(before);
+    let grown = memory_kib(service.id(), "VmRSS:").saturating_sub(before);
     // Each delta has some 2 KiB of text in each of its units: queues would hold 100 of them for each of the silent.
     assert!(grown < 20 << 10, "it grew by {grown} KiB");
     drop(silent);

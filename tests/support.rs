@@ -83,6 +83,13 @@ pub(crate) fn fails(output: &Output, code: i32, words: &[&str]) {
     }
 }
 
+/// A line of what the system says of a process's memory, such as `VmRSS:`, in KiB.
+pub(crate) fn memory_kib(process: u32, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
 /// Python with a package of `scripts/python_packages.py`.
 pub(crate) struct Python {
     packages: String,
