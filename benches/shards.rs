@@ -189,7 +189,6 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
         let probe = FamiliarityProbe {
             bank: bank.key(),
             vector: quantise(&asked.vector.0),
-            first_person_vector: None,
             topics: asked.restatement.clone(),
             words: asked.restatement,
             synonyms: Vec::new(),

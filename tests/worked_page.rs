@@ -16,8 +16,10 @@ use super::{
 const QUESTION: &str = "Which books has Marta recommended to Elias?";
 /// The turns in which the books were recommended.
 const BOOKS: [&str; 4] = ["h1-14", "h4-18", "h7-24", "h10-14"];
-/// The last of them, which only the round of the paper's profile finds.
+/// The last of them, which the round of the paper's profile finds and its first hop does not.
 const LAST: &str = "h10-14";
+/// Vectors differ a little between kinds of processors, and so may what lies at the cutoff.
+const MOST_DIFFERENT: usize = 2;
 
 fn service(home: &Path, settings: &str) -> Option<Service> {
     let mut pipeline = Pipeline::parse(&format!("version = 1\n{settings}")).unwrap();
@@ -58,8 +60,12 @@ fn a_question_flat_and_recollected() {
         let Some(service) = service(home.path(), &settings) else { return };
         let evidence = ask(&service, "sample/harbour", QUESTION);
         let found = BOOKS.iter().filter(|turn| quotes(&evidence, turn)).count();
-        let row = format!(" | {} | {found} of 4 |", evidence.units.len());
-        assert!(page.lines().any(|l| l.contains(line) && l.ends_with(&row)), "{line}{row}");
+        let units = evidence.units.len();
+        let row = page.lines().find(|l| l.contains(line)).unwrap();
+        let (said, books) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap();
+        let said: usize = said.rsplit_once("| ").unwrap().1.parse().unwrap();
+        assert_eq!(books, format!("{found} of 4"), "{row}");
+        assert!(said.abs_diff(units) <= MOST_DIFFERENT, "{row}: {units}");
         if settings == paper("") {
             let last = evidence.units.iter().find(|unit| unit.sources.iter().any(|turn| turn == LAST)).unwrap();
             assert!(page.contains(&last.restatement), "{}", last.restatement);

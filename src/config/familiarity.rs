@@ -48,10 +48,6 @@ pub struct FamiliarityWeights {
     /// Weight of the mean of that cosine and the same of the next part.
     #[schemars(range(min = 0, max = 1_000))]
     pub trio: f64,
-    /// Weight of the same as `pair`, for the question in the first person, as the person asked about
-    /// would put it ("I"). Only for a question whose answer is gathered from several parts.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub own_pair: f64,
     /// Weight of BM25 of the question's words in the part and the turns around it, divided by the bank's
     /// best.
     #[schemars(range(min = 0, max = 1_000))]

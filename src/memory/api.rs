@@ -165,8 +165,6 @@ pub struct FamiliarityProbe {
     pub bank: BankKey,
     /// The question's vector.
     pub vector: FixedVector,
-    /// The vector of the question in the first person, as the person asked about would put it.
-    pub first_person_vector: Option<FixedVector>,
     /// The question's words; tokenised and stemmed like parts.
     pub words: String,
     /// The words without the names of people.

@@ -110,11 +110,9 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
     let settings = Pipeline::parse("version = 1").expect("the defaults").recall.familiarity;
     let topic = dice.below(TOPICS);
     let words = dice.words(topic, 5);
-    let gathered = dice.below(2) == 0;
     FamiliarityProbe {
         bank: Bank::parse("b").expect("a good name").key(),
         vector: quantise(&dice.vector(topic, 120)),
-        first_person_vector: gathered.then(|| quantise(&dice.vector(topic, 120))),
         topics: words.clone(),
         words,
         synonyms: vec![vec![(format!("rare{}", dice.below(900)), 0.5), (format!("common{}", dice.below(8)), 0.2)]],
@@ -248,7 +246,8 @@ fn a_look_at_every_part_of_a_bank_has_no_bound() {
 }
 
 /// The tolerance: of the 30 parts that the full score puts first, at least 99 in 100 are among the first
-/// 33 of the candidates, and the zero of the scale lies within 4 % of the width of the scale.
+/// 33 of the candidates, and the zero of the scale lies within 4 % of the width of the scale. A score lies
+/// within 6 %: its share of neighbours and session may come from rough scores.
 #[test]
 fn candidates_answer_as_the_full_score_of_every_part() {
     let (mut dice, mut words) = (Dice(42), Words::default());
@@ -272,7 +271,7 @@ fn candidates_answer_as_the_full_score_of_every_part() {
         for part in &some.best[..30] {
             let same = full.best.iter().find(|other| key(other) == key(part));
             let Some(same) = same else { continue };
-            assert!((same.score - part.score).abs() < 0.04 * width, "question {n}: {} {}", same.score, part.score);
+            assert!((same.score - part.score).abs() < 0.06 * width, "question {n}: {} {}", same.score, part.score);
             assert!((same.terms.own() - part.terms.own()).abs() < 1e-9, "question {n}: the terms are exact");
         }
     }

@@ -9,8 +9,7 @@
 //! logarithms are rounded to 20 binary digits, so that no processor does.
 //!
 //! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's
-//! best sentence; the cosines of the part with its neighbours, also for the question in the first
-//! person; BM25 over the part (its words count twice) and the turns around it, also for synonyms; who
+//! best sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice) and the turns around it, also for synonyms; who
 //! speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of
 //! the session's best is added.
 
@@ -498,11 +497,9 @@ fn align(probe: &FamiliarityProbe, part: &mut Scored) -> u64 {
     part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
     // A part without a turn before it has no pair: its best sentence counts instead.
     part.pair = best(&probe.vector, &own.pair).unwrap_or(part.cosine);
-    let first_person = probe.first_person_vector.as_ref().filter(|_| w.own_pair > 0.0);
-    let own_pair = first_person.and_then(|v| best(v, &own.pair).or_else(|| best(v, &own.sentences)));
     part.terms.meaning = w.meaning * part.cosine;
-    part.terms.pair = w.pair * part.pair + w.own_pair * own_pair.unwrap_or_default();
-    (own.sentences.len() + 2 * own.pair.len()) as u64
+    part.terms.pair = w.pair * part.pair;
+    (own.sentences.len() + own.pair.len()) as u64
 }
 
 /// The best cosine of a vector and rows; none if there is no row.

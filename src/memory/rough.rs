@@ -84,7 +84,6 @@ pub(super) struct RoughScan {
     /// Sums of codes, by slot.
     meaning: Vec<u16>,
     pair: Vec<u16>,
-    first_person: Vec<u16>,
     queries: Option<Queries>,
     /// The share of each speaker.
     speakers: Vec<f32>,
@@ -105,7 +104,6 @@ pub(super) struct RoughScan {
 struct Queries {
     sentences: CodeQuery,
     pairs: CodeQuery,
-    first_person: Option<CodeQuery>,
 }
 
 struct Channels {
@@ -238,14 +236,8 @@ impl RoughScan {
         self.words = WordGains::new(slots);
         self.meaning = vec![0; slots];
         self.pair = vec![0; slots];
-        let FamiliarityProbe { vector, first_person_vector, weights, .. } = asked.probe;
-        let first_person = first_person_vector.as_ref().filter(|_| weights.own_pair > 0.0);
-        let queries = Queries {
-            sentences: index.sentences().0.query(vector),
-            pairs: index.pairs().query(vector),
-            first_person: first_person.map(|vector| index.pairs().query(vector)),
-        };
-        self.first_person = if queries.first_person.is_some() { vec![0; slots] } else { Vec::new() };
+        let FamiliarityProbe { vector, weights, .. } = asked.probe;
+        let queries = Queries { sentences: index.sentences().0.query(vector), pairs: index.pairs().query(vector) };
         self.queries = Some(queries);
         self.own = vec![NO_SCORE; slots];
         self.smooth = vec![NO_SCORE; slots];
@@ -314,14 +306,9 @@ impl RoughScan {
         let mut sums = [0; BLOCK_ROWS];
         for block in blocks {
             let first = block * BLOCK_ROWS;
-            let rows =
-                [(Some(&queries.pairs), &mut self.pair), (queries.first_person.as_ref(), &mut self.first_person)];
-            for (query, of_slot) in rows {
-                let Some(query) = query else { continue };
-                codes.scan(query, block, &mut sums);
-                let end = of_slot.len().min(first + BLOCK_ROWS);
-                of_slot[first..end].copy_from_slice(&sums[..end - first]);
-            }
+            codes.scan(&queries.pairs, block, &mut sums);
+            let end = self.pair.len().min(first + BLOCK_ROWS);
+            self.pair[first..end].copy_from_slice(&sums[..end - first]);
         }
     }
 
@@ -329,7 +316,7 @@ impl RoughScan {
     fn own(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: Range<usize>) {
         let (Some(queries), Some(channels)) = (&self.queries, &mut self.best) else { return };
         let (w, columns) = (&asked.probe.weights, index.columns());
-        let [meaning, pair, trio, own_pair] = [w.meaning, w.pair, w.trio, w.own_pair].map(|weight| weight as f32);
+        let [meaning, pair, trio] = [w.meaning, w.pair, w.trio].map(|weight| weight as f32);
         let [speaker, month_weight] = [w.speaker, w.month].map(|weight| weight as f32);
         let marks = &columns.marks()[slots.clone()];
         let own = &mut self.own[slots.clone()];
@@ -348,12 +335,6 @@ impl RoughScan {
         }
         for (((own, of_pair), sentence), words) in own.iter_mut().zip(&*pairs).zip(&*sentences).zip(words) {
             *own = meaning * sentence + (pair + trio / 2.0) * of_pair + words;
-        }
-        if let Some(query) = &queries.first_person {
-            let sums = self.first_person[slots.clone()].iter().zip(marks);
-            for ((own, (sum, marks)), sentence) in own.iter_mut().zip(sums).zip(&*sentences) {
-                *own += own_pair * or_sentence(*marks, query.cosine(*sum), *sentence);
-            }
         }
         for (own, number) in own.iter_mut().zip(&columns.speaker()[slots.clone()]) {
             *own += speaker * self.speakers.get(*number as usize).copied().unwrap_or_default();

@@ -89,7 +89,6 @@ fn probe(name: &str) -> FamiliarityProbe {
     FamiliarityProbe {
         bank: bank(name).key(),
         vector: vec![100; WIDTH].into(),
-        first_person_vector: None,
         words: "kayaks".to_owned(),
         topics: "kayaks".to_owned(),
         synonyms: Vec::new(),

@@ -22,13 +22,8 @@ pub fn every_part(
 ) -> Result<Vec<FamiliarParts>, RecallError> {
     let read = cues::read(question)?;
     let cues = cues::cues(&read);
-    let vectors = QuestionVectors::of(&read, &cues, embed)?;
-    let asked = first_hop::FirstHopQuestion {
-        read: &read,
-        cues: &cues,
-        vector: &vectors.fixed,
-        first_person_vector: vectors.first_person,
-    };
+    let vector = QuestionVectors::of(&cues, embed)?.asking;
+    let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vector };
     let score = |settings| first_hop::every_part(memory, &asked, settings);
     let failed = |source| RecallError::Memory {
         bank: question.bank.to_string(),

@@ -44,8 +44,6 @@ pub(super) struct FirstHopQuestion<'q> {
     pub(super) cues: &'q QuestionCues,
     /// Its vector.
     pub(super) vector: &'q FixedVector,
-    /// The vector of its wording in the first person; for questions of a gathered type only.
-    pub(super) first_person_vector: Option<FixedVector>,
 }
 
 /// Probes the memory.
@@ -104,13 +102,14 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
     let of_word = |word: &str| -> Vec<(String, f64)> {
         synonyms(word).map(|(w, cosine)| (w.to_owned(), f64::from(cosine) - base)).filter(|(_, w)| *w > 0.0).collect()
     };
+    // A word's synonyms are looked up in a large table.
+    let weighed = settings.familiarity.weights.synonyms > 0.0;
     FamiliarityProbe {
         bank: asked.read.question().bank.key(),
         vector: asked.vector.clone(),
-        first_person_vector: asked.first_person_vector.clone(),
         words: read.text().to_owned(),
         topics: topics.join(" "),
-        synonyms: topics.iter().filter(|w| !is_empty_word(w)).map(|w| of_word(w)).collect(),
+        synonyms: topics.iter().filter(|w| weighed && !is_empty_word(w)).map(|w| of_word(w)).collect(),
         names: read.words().map(str::to_owned).chain(persons.iter().cloned()).collect(),
         subject: read.subject(persons),
         asks_time: asked.read.question_type() == QuestionType::Time,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     config::RecallSettings,
-    language::question::ReadQuestion,
+    language::question::first_person_wording,
     memory::{self, NeighbourhoodProbe},
     model::{
         Channel, Evidence, EvidenceUnit, Excerpt, ModelRef, Plan, Provenance, Question, QuestionCues, Round,
@@ -46,14 +46,13 @@ pub fn recollect(
     let read = cues::read(question)?;
     let cues = planner.cues(&read);
     let failed_embed = |what: String| move |source| RecallError::Embed { what, source };
-    let QuestionVectors { own: vector, fixed, first_person: first_person_vector } =
-        QuestionVectors::of(&read, &cues, embed)?;
+    let vectors = QuestionVectors::of(&cues, embed)?;
     let failed = |what: String| {
         let bank = question.bank.to_string();
         move |source| RecallError::Memory { bank, what, source }
     };
 
-    let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &fixed, first_person_vector };
+    let asked = first_hop::FirstHopQuestion { read: &read, cues: &cues, vector: &vectors.asking };
     let first = first_hop::first_hop(memory, &asked, settings).map_err(failed("first hop".to_owned()))?;
     let mut evidence = assemble::consolidate(first.candidates.clone());
     let mut rounds = Vec::new();
@@ -71,7 +70,14 @@ pub fn recollect(
         let what = format!("target of round {round}");
         let wanted = embed(&[&target.sentence]).map_err(failed_embed(what.clone()))?.pop();
         let wanted = wanted.ok_or_else(|| failed_embed(what)("no vector".into()))?;
-        let probe = neighbourhood_probe(question, &plan, &target, fixed.clone(), memory::quantise(&wanted.0), settings);
+        let probe = neighbourhood_probe(
+            question,
+            &plan,
+            &target,
+            vectors.asking.clone(),
+            memory::quantise(&wanted.0),
+            settings,
+        );
         let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
         let known: BTreeSet<UnitId> = evidence.iter().map(|c| c.unit.id).collect();
         let support = expand::expand(&answer.value, &known, &first.impressions, first.floor, settings);
@@ -90,7 +96,7 @@ pub fn recollect(
     let kept: BTreeSet<UnitId> = ranked.iter().map(|r| r.candidate.unit.id).collect();
     let trace = Trace {
         cues,
-        vector_hash: vector_hash(&vector, model_ref),
+        vector_hash: vector_hash(&vectors.own, model_ref),
         llm: planner.usage(),
         first_hop: first.candidates.iter().map(|candidate| seen(candidate, &kept, true)).collect(),
         rounds: rounds
@@ -123,31 +129,27 @@ pub fn recollect(
 pub(super) struct QuestionVectors {
     /// Of its own wording.
     pub(super) own: Vector,
-    /// The same in fixed point.
-    pub(super) fixed: memory::FixedVector,
-    /// Of its wording in the first person, where its answer is put together from several turns: people
-    /// say "I", not their name. Its own vector, where it names no person.
-    pub(super) first_person: Option<memory::FixedVector>,
+    /// That by which it asks, in fixed point: halfway between its own and that of its wording in the first
+    /// person, where it names a person. People say "I", not their name: by the name, what others say to a
+    /// person is nearer than what the person says.
+    pub(super) asking: memory::FixedVector,
 }
 
 impl QuestionVectors {
     /// Embeds a question.
-    pub(super) fn of(
-        read: &ReadQuestion<'_>,
-        cues: &QuestionCues,
-        embed: &mut EmbedTexts<'_>,
-    ) -> Result<Self, RecallError> {
-        let gathered = read.question_type().gathered();
-        let first_person = if gathered { read.first_person_wording(&cues.cues.participants) } else { None };
-        let wordings: Vec<&str> =
-            std::iter::once(cues.semantic_query.as_str()).chain(first_person.as_deref()).collect();
+    ///
+    /// # Errors
+    /// [`RecallError::Embed`] when `embed` fails.
+    pub(super) fn of(cues: &QuestionCues, embed: &mut EmbedTexts<'_>) -> Result<Self, RecallError> {
+        let text = cues.semantic_query.as_str();
+        let first_person = first_person_wording(text, &cues.cues.participants);
+        let wordings: Vec<&str> = std::iter::once(text).chain(first_person.as_deref()).collect();
         let failed = |source| RecallError::Embed { what: "question".to_owned(), source };
         let vectors = embed(&wordings).map_err(failed)?;
         let own = vectors.first().cloned().ok_or_else(|| failed("no vector".into()))?;
-        let fixed = memory::quantise(&own.0);
-        let same = gathered.then(|| fixed.clone());
-        let first_person = vectors.get(1).map(|vector| memory::quantise(&vector.0)).or(same);
-        Ok(Self { own, fixed, first_person })
+        let halfway = |other: &Vector| own.0.iter().zip(other.0.iter()).map(|(x, y)| x + y).collect::<Vec<f32>>();
+        let asking = vectors.get(1).map_or_else(|| memory::quantise(&own.0), |other| memory::quantise(&halfway(other)));
+        Ok(Self { own, asking })
     }
 }
 

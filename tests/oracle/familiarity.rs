@@ -131,11 +131,9 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
                 let after = (0..3).find(|after| (days.0..=days.1).contains(&(said - after)));
                 after.map_or(0.0, |after| (3 - after) as f64 / 3.0)
             };
-            let first_person = probe.first_person_vector.as_ref().map_or(0.0, |v| w.own_pair * pair(p, v));
             w.meaning * meaning(p, &probe.vector)
                 + w.pair * pair(p, &probe.vector)
                 + w.trio * (pair(p, &probe.vector) + pair(next, &probe.vector)) / 2.0
-                + first_person
                 + w.words * word_scores[i] / most
                 + w.synonyms * synonym_scores[i] / most
                 + speaker * w.speaker

@@ -85,7 +85,6 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         ],
         names: names.collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
-        first_person_vector: probe.cues.time.map(|_| probe.vector.iter().rev().copied().collect()),
         topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),
         subject: probe.cues.participants.last().map(known),
         asks_time: probe.words.len().is_multiple_of(2),

@@ -60,7 +60,6 @@ const SEVEN: FamiliarityWeights = FamiliarityWeights {
     meaning: 1.4,
     pair: 1.0,
     trio: 0.0,
-    own_pair: 0.0,
     words: 0.9,
     synonyms: 0.0,
     speaker: 0.4,
@@ -92,14 +91,9 @@ fn drawn(random: &mut Random) -> FamiliarityWeights {
     ] {
         *weight *= random.factor();
     }
-    for (weight, usual) in [
-        (&mut w.trio, 0.5),
-        (&mut w.own_pair, 0.8),
-        (&mut w.synonyms, 0.3),
-        (&mut w.day, 0.6),
-        (&mut w.times, 0.1),
-        (&mut w.names, 0.1),
-    ] {
+    for (weight, usual) in
+        [(&mut w.trio, 0.5), (&mut w.synonyms, 0.3), (&mut w.day, 0.6), (&mut w.times, 0.1), (&mut w.names, 0.1)]
+    {
         let factor = random.factor();
         *weight = if random.unit() < 0.5 { usual * factor } else { 0.0 };
     }
@@ -147,7 +141,6 @@ fn mean_weights<'w>(all: impl Iterator<Item = &'w FamiliarityWeights>) -> Option
             &mut w.meaning,
             &mut w.pair,
             &mut w.trio,
-            &mut w.own_pair,
             &mut w.words,
             &mut w.synonyms,
             &mut w.speaker,

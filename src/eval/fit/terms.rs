@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Number of terms.
-pub(super) const TERMS: usize = 12;
+pub(super) const TERMS: usize = 11;
 
 /// The weights of the terms, in their order; a subtracted term has a negative weight.
 pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS] {
@@ -25,7 +25,6 @@ pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS
         w.meaning,
         w.pair,
         w.trio,
-        w.own_pair,
         w.words,
         w.synonyms,
         w.speaker,
@@ -135,18 +134,18 @@ const LOOKS: [Look; 3] = [
         read: &[
             (0, |t| t.meaning),
             (1, |t| t.pair),
-            (4, |t| t.words),
-            (5, |t| t.synonyms),
-            (6, |t| t.speaker),
-            (7, |t| t.month),
-            (9, |t| t.marks),
+            (3, |t| t.words),
+            (4, |t| t.synonyms),
+            (5, |t| t.speaker),
+            (6, |t| t.month),
+            (8, |t| t.marks),
         ],
     },
     Look {
         open: |w| (w.trio, w.day, w.asks) = (1.0, 1.0, 1.0),
-        read: &[(2, |t| t.pair), (8, |t| t.month), (10, |t| -t.marks)],
+        read: &[(2, |t| t.pair), (7, |t| t.month), (9, |t| -t.marks)],
     },
-    Look { open: |w| (w.own_pair, w.names) = (1.0, 1.0), read: &[(3, |t| t.pair), (11, |t| t.marks)] },
+    Look { open: |w| w.names = 1.0, read: &[(10, |t| t.marks)] },
 ];
 
 impl Look {

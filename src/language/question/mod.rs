@@ -21,5 +21,6 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use persons::first_person_wording;
 pub use question_type::QuestionType;
 pub use read::ReadQuestion;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::words::Word;
+use super::words::{Word, words};
 use crate::model::canonical_name;
 
 /// Words after which a person does not act.
@@ -39,18 +39,20 @@ pub(super) fn subject(words: &[Word<'_>], persons: &[String]) -> Option<String> 
     acting.map(|n| n.name)
 }
 
-/// The question with each person as "I", or as "my" where the name is possessive; absent where it
-/// names none.
-pub(super) fn first_person_wording(question: &str, words: &[Word<'_>], persons: &[String]) -> Option<String> {
-    let mut out = String::with_capacity(question.len());
+/// A text with each of the persons, canonical, as "I", or as "my" where the name is possessive; absent where
+/// it names none of them.
+#[must_use]
+pub fn first_person_wording(text: &str, persons: &[String]) -> Option<String> {
+    let words = words(text);
+    let mut out = String::with_capacity(text.len());
     let mut done = 0;
-    for n in named(words, persons) {
+    for n in named(&words, persons) {
         let (Some(first), Some(last)) = (words.get(n.words.start), words.get(n.words.end - 1)) else { continue };
-        out.push_str(question.get(done..first.range.start)?);
+        out.push_str(text.get(done..first.range.start)?);
         out.push_str(if n.possessive { "my" } else { "I" });
         done = last.range.end;
     }
-    (done > 0).then(|| out + question.get(done..).unwrap_or_default())
+    (done > 0).then(|| out + text.get(done..).unwrap_or_default())
 }
 
 fn named(words: &[Word<'_>], persons: &[String]) -> Vec<Named> {
@@ -76,7 +78,7 @@ fn named(words: &[Word<'_>], persons: &[String]) -> Vec<Named> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::words::words, *};
+    use super::*;
 
     fn persons() -> Vec<String> {
         ["ines", "paul", "ann lee"].map(str::to_owned).to_vec()
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn names_become_i_and_my() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(first_person_wording(text, &words(text), &persons()).as_deref(), expected, "{text}");
+            assert_eq!(first_person_wording(text, &persons()).as_deref(), expected, "{text}");
         };
         check("What is Ines's favourite tea?", Some("What is my favourite tea?"));
         check("Would Ann Lee visit Paul?", Some("Would I visit I?"));

@@ -43,11 +43,6 @@ impl QuestionType {
     pub fn several(self) -> bool {
         matches!(self, Self::Count | Self::Both | Self::List)
     }
-
-    /// Whether the answer is put together from several turns.
-    pub fn gathered(self) -> bool {
-        self.several() || self == Self::Inference
-    }
 }
 
 /// The patterns of each type, in the order in which they are tried; the first match decides.

@@ -124,12 +124,6 @@ impl<'q> ReadQuestion<'q> {
         persons::subject(&self.words, persons)
     }
 
-    /// The question with each of the persons as "I" or "my"; absent where it names none of them.
-    #[must_use]
-    pub fn first_person_wording(&self, persons: &[String]) -> Option<String> {
-        persons::first_person_wording(self.text(), &self.words, persons)
-    }
-
     /// The statement whose gap it asks for, filled by a general word; with `more` by one for others
     /// of the same kind. Absent when its grammar is not plain.
     #[must_use]
