@@ -191,7 +191,6 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
             vector: quantise(&asked.vector.0),
             topics: asked.restatement.clone(),
             words: asked.restatement,
-            synonyms: Vec::new(),
             names: asked.cues.participants,
             subject: None,
             asks_time: false,

@@ -53,7 +53,6 @@ mod schema;
 mod serve;
 mod snapshot;
 mod stats;
-mod synonyms;
 mod tap;
 mod token;
 mod validate;
@@ -91,6 +90,5 @@ command::commands! {
     lag::Lag,
     health::Health,
     validate::Validate,
-    synonyms::Synonyms,
     schema::Schema,
 }

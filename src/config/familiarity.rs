@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 pub struct FamiliaritySettings {
     /// Weights of the terms. A larger weight makes its term count more.
     pub weights: FamiliarityWeights,
-    /// Subtracted from a synonym's cosine before it weighs. A larger value uses fewer synonyms.
-    #[schemars(range(min = -1, max = 1))]
-    pub synonym_base: f64,
     /// The zero of the scale on which parts are compared: the part that this share of the compared text
     /// lies above, the thousandth at the latest. A larger value puts the zero lower, so that what a bank
     /// is mostly about does not raise it.
@@ -52,9 +49,6 @@ pub struct FamiliarityWeights {
     /// best.
     #[schemars(range(min = 0, max = 1_000))]
     pub words: f64,
-    /// Weight of BM25 of their synonyms there, divided by the bank's best BM25 of the words.
-    #[schemars(range(min = 0, max = 1_000))]
-    pub synonyms: f64,
     /// Weight when a person whom the question names speaks.
     #[schemars(range(min = 0, max = 1_000))]
     pub speaker: f64,

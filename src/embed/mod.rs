@@ -12,7 +12,6 @@
 //! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime),
 //!   `passes` (texts cut to a model's length), `worker_pool` (passes run), `spans`, `unit_vector`.
 //! - `render`: a unit's parts to a text with spans; `cache`: vectors that were computed before;
-//!   `vocabulary`: the words of a tokenizer.
 
 pub mod assets;
 mod cache;
@@ -34,7 +33,6 @@ mod runtime;
 mod served;
 mod spans;
 mod unit_vector;
-mod vocabulary;
 mod worker_pool;
 
 pub use cache::VectorCache;
@@ -45,7 +43,6 @@ pub use open::open;
 pub use pool::EmbedderPool;
 pub use render::render_parts;
 pub use unit_vector::pool;
-pub use vocabulary::vocabulary;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,6 @@ pub mod places;
 pub mod question;
 pub mod sentences;
 pub mod shared;
-pub mod synonyms;
 pub mod tense;
 pub mod time_words;
 pub mod times;

@@ -169,9 +169,6 @@ pub struct FamiliarityProbe {
     pub words: String,
     /// The words without the names of people.
     pub topics: String,
-    /// For each word its synonyms with their weights, best first. The first twelve that the bank
-    /// contains count.
-    pub synonyms: Vec<Vec<(String, f64)>>,
     /// Words and phrases of the question that may name a speaker; canonical.
     pub names: Vec<String>,
     /// The name of the person who acts, where the question names several.

@@ -1,8 +1,8 @@
-//! What a question asks for, beside its vectors: words and their synonyms, topics, people.
+//! What a question asks for, beside its vectors: words, topics, people.
 //!
 //! In: a familiarity probe, and the counts of its bank. Out: for a part its BM25, the share of the topics
-//! that it holds, the share of its speaker, and how near it is to a named day. Counts come part by part in a pass over the whole bank, or all
-//! at once from the candidate index; both give the same.
+//! that it holds, the share of its speaker, and how near it is to a named day. Counts come part by part in
+//! a pass over the whole bank, or all at once from the candidate index; both give the same.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,8 +21,6 @@ use crate::model::FamiliarityTerms;
 
 /// Logarithms are rounded to 1 / this: 20 binary digits.
 const LOG_DIGITS: f64 = 1_048_576.0;
-/// Most synonyms of a word that count, of those that the bank contains.
-const MOST_SYNONYMS: usize = 12;
 /// Words of 64 bits that tell most terms from those of a question.
 const SIEVE_WORDS: usize = 16;
 /// Days from a named one on in which what happened on it is told.
@@ -40,19 +38,13 @@ pub(super) type NameSet = HashSet<NameKey, BuildHasherDefault<IdHasher>>;
 /// A word of the question, by its index in it, and how often it was found.
 pub(super) type AskedWord = (usize, u32);
 
-/// The words of the question and their synonyms.
+/// The words of the question.
 #[derive(Default)]
 pub(super) struct AskedWords {
-    /// The words; the synonyms come after them.
-    own: usize,
-    /// The index of each word and synonym.
+    /// The index of each word.
     place: ByTerm<usize>,
     /// A bit for some digits of each: what has no bit here has no index.
     sieve: [u64; SIEVE_WORDS],
-    /// What each counts: 1 for a word, the weight for a synonym.
-    wanted: Vec<f64>,
-    /// The synonyms of each word, best first.
-    alike: Vec<Vec<(usize, f64)>>,
     /// In how many windows each occurs.
     with: Vec<u64>,
     /// How rare each is.
@@ -68,30 +60,14 @@ pub(super) struct AskedWords {
 impl AskedWords {
     /// Reads the probe.
     pub(super) fn new(probe: &FamiliarityProbe, words: &mut Words) -> Self {
-        let asked: Vec<TermKey> = words.count(&probe.words).terms().map(|(term, _)| term).collect();
-        let mut wanted: Vec<f64> = vec![1.0; asked.len()];
-        let mut place: ByTerm<usize> = asked.iter().enumerate().map(|(i, t)| (*t, i)).collect();
-        let mut alike: Vec<Vec<(usize, f64)>> = Vec::with_capacity(probe.synonyms.len());
-        for of_word in &probe.synonyms {
-            let mut terms = Vec::with_capacity(of_word.len());
-            for (word, weight) in of_word {
-                for (term, _) in words.count(word).terms() {
-                    let at = *place.entry(term).or_insert_with(|| {
-                        wanted.push(0.0);
-                        wanted.len() - 1
-                    });
-                    terms.push((at, *weight));
-                }
-            }
-            alike.push(terms);
-        }
-        let with = vec![0; wanted.len()];
+        let place: ByTerm<usize> = words.count(&probe.words).terms().enumerate().map(|(i, (t, _))| (t, i)).collect();
+        let with = vec![0; place.len()];
         let mut sieve = [0; SIEVE_WORDS];
         place.keys().for_each(|term| sieve[sieve_word(*term)] |= 1 << (term % 64));
-        Self { own: asked.len(), place, sieve, wanted, alike, with, ..Self::default() }
+        Self { place, sieve, with, ..Self::default() }
     }
 
-    /// The index of a word or synonym.
+    /// The index of a word.
     pub(super) fn place_of(&self, term: TermKey) -> Option<usize> {
         // Most words are none of the question's.
         if self.sieve[sieve_word(term)] & (1 << (term % 64)) == 0 {
@@ -100,7 +76,7 @@ impl AskedWords {
         self.place.get(&term).copied()
     }
 
-    /// The index of each word and synonym.
+    /// The index of each word.
     pub(super) fn place(&self) -> &ByTerm<usize> {
         &self.place
     }
@@ -119,29 +95,22 @@ impl AskedWords {
         self.length = index.window_words() as f64;
     }
 
-    /// What each word counts and how rare it is, once every window is counted.
+    /// How rare each word is, once every window is counted.
     pub(super) fn rate(&mut self, windows: usize) {
-        for of_word in std::mem::take(&mut self.alike) {
-            let present = of_word.into_iter().filter(|(term, _)| *term >= self.own && self.with[*term] > 0);
-            for (term, weight) in present.take(MOST_SYNONYMS).collect::<Vec<_>>() {
-                self.wanted[term] = self.wanted[term].max(weight);
-            }
-        }
         self.windows = windows as f64;
         self.rarity = self.with.iter().map(|n| cut(bm25::rarity(self.windows, *n as f64))).collect();
     }
 
-    /// The words that count, the question's own before synonyms, each in the order of its windows: stem,
-    /// whether it is the question's own, and what a full gain is worth.
-    pub(super) fn rated(&self) -> Vec<(TermKey, bool, f64)> {
-        let mut rated: Vec<(bool, u64, TermKey, f64)> = self
+    /// The words that the bank has, the rarest first: stem, and what a full gain is worth.
+    pub(super) fn rated(&self) -> Vec<(TermKey, f64)> {
+        let mut rated: Vec<(u64, TermKey, f64)> = self
             .place
             .iter()
-            .filter(|(_, at)| self.wanted[**at] > 0.0 && self.with[**at] > 0)
-            .map(|(term, at)| (*at >= self.own, self.with[*at], *term, self.rarity[*at] * self.wanted[*at]))
+            .filter(|(_, at)| self.with[**at] > 0)
+            .map(|(term, at)| (self.with[*at], *term, self.rarity[*at]))
             .collect();
-        rated.sort_by_key(|(synonym, with, term, _)| (*synonym, *with, *term));
-        rated.into_iter().map(|(synonym, _, term, worth)| (term, !synonym, worth)).collect()
+        rated.sort_by_key(|(with, term, _)| (*with, *term));
+        rated.into_iter().map(|(_, term, worth)| (term, worth)).collect()
     }
 
     /// How much the length of a window damps its gains.
@@ -150,12 +119,11 @@ impl AskedWords {
         bm25::damping(f64::from(length), mean.max(1.0))
     }
 
-    /// Adds BM25 of the words and of the synonyms in a part's window.
+    /// Adds BM25 of the words in a part's window.
     pub(super) fn gain(&mut self, counts: &[AskedWord], length: u32, terms: &mut FamiliarityTerms) {
         let damping = self.damping(length);
         for &(term, count) in counts {
-            let gain = bm25::gain(self.rarity[term], f64::from(count), damping) * self.wanted[term];
-            if term < self.own { terms.words += gain } else { terms.synonyms += gain }
+            terms.words += bm25::gain(self.rarity[term], f64::from(count), damping);
         }
         self.most = self.most.max(terms.words);
     }
@@ -164,7 +132,6 @@ impl AskedWords {
     pub(super) fn share(&self, probe: &FamiliarityProbe, terms: &mut FamiliarityTerms) {
         let most = if self.most > 0.0 { self.most } else { 1.0 };
         terms.words *= probe.weights.words / most;
-        terms.synonyms *= probe.weights.synonyms / most;
     }
 }
 

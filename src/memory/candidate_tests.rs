@@ -115,7 +115,6 @@ fn probe(dice: &mut Dice, candidates: usize) -> FamiliarityProbe {
         vector: quantise(&dice.vector(topic, 120)),
         topics: words.clone(),
         words,
-        synonyms: vec![vec![(format!("rare{}", dice.below(900)), 0.5), (format!("common{}", dice.below(8)), 0.2)]],
         names: [&["bo"][..], &["kit"], &["kit", "ann"], &[]][dice.below(4) as usize]
             .iter()
             .map(|name| (*name).to_owned())

@@ -9,9 +9,9 @@
 //! logarithms are rounded to 20 binary digits, so that no processor does.
 //!
 //! The score is a weighted sum (`config/familiarity.rs` explains each weight): the cosine of the part's
-//! best sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice) and the turns around it, also for synonyms; who
-//! speaks; the month and the day; features of the words. Then a share of the neighbours' scores and of
-//! the session's best is added.
+//! best sentence; the cosines of the part with its neighbours; BM25 over the part (its words count twice)
+//! and the turns around it; who speaks; the month and the day; features of the words. Then a share of the
+//! neighbours' scores and of the session's best is added.
 
 use std::{cmp::Reverse, ops::Range, rc::Rc};
 
@@ -81,7 +81,7 @@ enum Pass {
     Collect,
     /// Counts these words in the window of each part, and who of those who are named speaks.
     Windows,
-    /// BM25 of the words and of their synonyms.
+    /// BM25 of the words.
     Words,
     /// The share of the topics in the part itself, and the cosines.
     Align,

@@ -25,8 +25,8 @@ use crate::model::UnitId;
 
 /// Candidates of each single channel: the best by sentence, by pair and by words.
 const OF_A_CHANNEL: usize = 64;
-/// Most postings that are counted for the question's words, and as many for synonyms. The rarest words
-/// come first; those that no longer fit add nothing to the rough score.
+/// Most postings that are counted for the question's words. The rarest words come first; those that no
+/// longer fit add nothing to the rough score.
 const MOST_POSTINGS: usize = 30_000;
 /// Slots of a step.
 const SLOTS_AT_ONCE: usize = 2_048;
@@ -57,7 +57,6 @@ enum Step {
     #[default]
     Start,
     Words,
-    Synonyms,
     Sentences,
     Pairs,
     Own,
@@ -72,15 +71,13 @@ pub(super) struct RoughScan {
     step: Step,
     /// The next term, block or slot of the step.
     at: usize,
-    terms: Vec<(TermKey, bool, f64)>,
+    terms: Vec<(TermKey, f64)>,
     /// Postings that were counted in this step.
     counted: usize,
     /// What the words add, by slot.
     words: WordGains,
     /// How much a window is damped by its words.
     damping: Damping,
-    /// The greatest BM25 of the question's own words.
-    most: f32,
     /// Sums of codes, by slot.
     meaning: Vec<u16>,
     pair: Vec<u16>,
@@ -136,7 +133,7 @@ impl RoughScan {
         allowance: &mut Allowance,
     ) -> Option<Vec<ChosenPart>> {
         loop {
-            let end = self.end(asked, index);
+            let end = self.end(index);
             while self.at < end {
                 if allowance.is_spent() {
                     return None;
@@ -151,14 +148,12 @@ impl RoughScan {
                     Step::Words
                 }
                 Step::Words => {
-                    self.most = self.words.most();
-                    // The question's own words, divided by the best.
-                    if self.most > 0.0 {
-                        self.words.scale(asked.probe.weights.words as f32 / self.most);
+                    let most = self.words.most();
+                    if most > 0.0 {
+                        self.words.scale(asked.probe.weights.words as f32 / most);
                     }
-                    Step::Synonyms
+                    Step::Sentences
                 }
-                Step::Synonyms => Step::Sentences,
                 Step::Sentences => Step::Pairs,
                 Step::Pairs => Step::Own,
                 Step::Own => Step::Next,
@@ -179,14 +174,10 @@ impl RoughScan {
     }
 
     /// Where the step ends.
-    fn end(&self, asked: &Asked<'_>, index: &CandidateIndex) -> usize {
+    fn end(&self, index: &CandidateIndex) -> usize {
         match self.step {
             Step::Start => 0,
-            Step::Words => self.terms.iter().filter(|(_, own, _)| *own).count(),
-            Step::Synonyms if asked.probe.weights.synonyms > 0.0 => {
-                self.terms.iter().filter(|(_, own, _)| !own).count()
-            }
-            Step::Synonyms => 0,
+            Step::Words => self.terms.len(),
             Step::Sentences => index.sentences().0.blocks(),
             Step::Pairs => index.pairs().blocks(),
             Step::Own | Step::Next | Step::Around | Step::Rank => index.slots(),
@@ -199,8 +190,8 @@ impl RoughScan {
         let slots = self.at..end.min(self.at + SLOTS_AT_ONCE);
         match self.step {
             Step::Start => 0,
-            Step::Words | Step::Synonyms => {
-                let postings = self.count_term(asked, index);
+            Step::Words => {
+                let postings = self.count_term(index);
                 self.at += 1;
                 COUNTED_POSTING * postings as u64
             }
@@ -267,22 +258,15 @@ impl RoughScan {
     }
 
     /// Adds the gains of one term to the windows that hold it; returns how many postings it has.
-    fn count_term(&mut self, asked: &Asked<'_>, index: &CandidateIndex) -> usize {
-        let own = self.terms.iter().filter(|(_, own, _)| *own).count();
-        let at = if self.step == Step::Words { self.at } else { own + self.at };
-        let Some((term, _, worth)) = self.terms.get(at).copied() else { return 0 };
+    fn count_term(&mut self, index: &CandidateIndex) -> usize {
+        let Some((term, worth)) = self.terms.get(self.at).copied() else { return 0 };
         let Some(stem) = index.stems().get(term) else { return 0 };
         let postings = stem.parts.len();
         if self.counted > 0 && self.counted + postings > MOST_POSTINGS {
             return 0;
         }
         self.counted += postings;
-        let weight = if self.step == Step::Words {
-            1.0
-        } else {
-            asked.probe.weights.synonyms / f64::from(if self.most > 0.0 { self.most } else { 1.0 })
-        };
-        self.words.add(index, &stem.parts, weight * worth, self.damping);
+        self.words.add(index, &stem.parts, worth, self.damping);
         postings
     }
 

@@ -91,7 +91,6 @@ fn probe(name: &str) -> FamiliarityProbe {
         vector: vec![100; WIDTH].into(),
         words: "kayaks".to_owned(),
         topics: "kayaks".to_owned(),
-        synonyms: Vec::new(),
         names: Vec::new(),
         subject: None,
         asks_time: false,

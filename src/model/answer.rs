@@ -174,8 +174,6 @@ pub struct FamiliarityTerms {
     pub pair: f64,
     /// BM25 of the question's words in the part and the turns around it, divided by the bank's best.
     pub words: f64,
-    /// The same for synonyms of the question's words.
-    pub synonyms: f64,
     /// Whether a person named in the question speaks.
     pub speaker: f64,
     /// Whether it was said in a month or on a day that the question names.
@@ -192,7 +190,7 @@ impl FamiliarityTerms {
     /// The sum of the terms without the shares of other parts.
     #[must_use]
     pub fn own(&self) -> f64 {
-        self.meaning + self.pair + self.words + self.synonyms + self.speaker + self.month + self.marks
+        self.meaning + self.pair + self.words + self.speaker + self.month + self.marks
     }
 }
 

@@ -38,7 +38,7 @@ pub use ingest::{ExtractionEvent, ReextractRequest, extract};
 pub use live::{LiveEvent, LiveRun, follow_source};
 pub use maintenance::{
     Estimate, Exported, Imported, Reembedded, Replay, ReplayError, ReplayRequest, TransferError, UnreadableAt,
-    check_model, diff, estimate, export, import, reembed, synonym_table, take_snapshot,
+    check_model, diff, estimate, export, import, reembed, take_snapshot,
 };
 pub use progress::{Finished, Ingested, Progress};
 pub(crate) use replica::snapshots;

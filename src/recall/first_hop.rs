@@ -10,11 +10,7 @@ use std::collections::BTreeMap;
 use super::{Candidate, Failure, Impressions, Memory, cutoff};
 use crate::{
     config::{FirstHop, RecallSettings},
-    language::{
-        question::{QuestionType, ReadQuestion},
-        sentences::is_empty_word,
-        synonyms::synonyms,
-    },
+    language::question::{QuestionType, ReadQuestion},
     memory::{Answered, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit},
     model::{Position, Provenance, QuestionCues, UnitId},
 };
@@ -98,18 +94,11 @@ fn familiarity(asked: &FirstHopQuestion<'_>, settings: &RecallSettings) -> Famil
     let persons = &asked.cues.cues.participants;
     let of_a_person = |word: &str| persons.iter().any(|p| p.split(' ').any(|n| n == word));
     let topics: Vec<&str> = read.words().filter(|w| !of_a_person(w)).collect();
-    let base = settings.familiarity.synonym_base;
-    let of_word = |word: &str| -> Vec<(String, f64)> {
-        synonyms(word).map(|(w, cosine)| (w.to_owned(), f64::from(cosine) - base)).filter(|(_, w)| *w > 0.0).collect()
-    };
-    // A word's synonyms are looked up in a large table.
-    let weighed = settings.familiarity.weights.synonyms > 0.0;
     FamiliarityProbe {
         bank: asked.read.question().bank.key(),
         vector: asked.vector.clone(),
         words: read.text().to_owned(),
         topics: topics.join(" "),
-        synonyms: topics.iter().filter(|w| weighed && !is_empty_word(w)).map(|w| of_word(w)).collect(),
         names: read.words().map(str::to_owned).chain(persons.iter().cloned()).collect(),
         subject: read.subject(persons),
         asks_time: asked.read.question_type() == QuestionType::Time,

@@ -71,12 +71,14 @@ impl TracePage {
         for s in seen {
             if let Provenance::Familiar { rank, score, terms } = s.provenance {
                 if rank == 1 {
-                    self.line(2, "familiar: score = meaning + pair + words + synonyms + speaker + month + marks + around + session");
+                    self.line(
+                        2,
+                        "familiar: score = meaning + pair + words + speaker + month + marks + around + session",
+                    );
                 }
                 let unit = self.introduce(s.id, &s.restatement);
-                let FamiliarityTerms { meaning, pair, words, synonyms, speaker, month, marks, around, session } = terms;
-                let sum =
-                    [meaning, pair, words, synonyms, speaker, month, marks, around, session].map(|t| format!("{t:.2}"));
+                let FamiliarityTerms { meaning, pair, words, speaker, month, marks, around, session } = terms;
+                let sum = [meaning, pair, words, speaker, month, marks, around, session].map(|t| format!("{t:.2}"));
                 self.line(4, &format!("{rank:>3}  {score:.2} = {}  {unit}{}", sum.join(" + "), dropped(s)));
                 continue;
             }

@@ -71,17 +71,9 @@ fn ln(x: f64) -> f64 {
 }
 
 fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words: &mut Words) -> Vec<f64> {
-    let asked: Vec<(u64, f64)> = words.count(&probe.words).terms().map(|(t, _)| (t, 1.0)).collect();
-    let mut alike: BTreeMap<u64, f64> = BTreeMap::new();
-    for (word, weight) in probe.synonyms.iter().flatten() {
-        for (term, _) in words.count(word).terms().filter(|(t, _)| asked.iter().all(|(a, _)| a != t)) {
-            let known = alike.entry(term).or_insert(*weight);
-            *known = known.max(*weight);
-        }
-    }
+    let asked: Vec<u64> = words.count(&probe.words).terms().map(|(t, _)| t).collect();
     let w = &probe.weights;
     let word_scores = bm25(parts, &asked, window_words);
-    let synonym_scores = bm25(parts, &alike.into_iter().collect::<Vec<_>>(), window_words);
     let most = word_scores.iter().copied().fold(0.0, f64::max);
     let most = if most > 0.0 { most } else { 1.0 };
     let learned = if probe.greeted_names { learned(parts) } else { HashMap::new() };
@@ -135,7 +127,6 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
                 + w.pair * pair(p, &probe.vector)
                 + w.trio * (pair(p, &probe.vector) + pair(next, &probe.vector)) / 2.0
                 + w.words * word_scores[i] / most
-                + w.synonyms * synonym_scores[i] / most
                 + speaker * w.speaker
                 + w.month * flag(month)
                 + w.day * probe.days.iter().map(told).fold(0.0, f64::max)
@@ -199,7 +190,7 @@ fn is(names: &[String], part: &Part<'_>) -> bool {
 }
 
 /// Written out here on purpose: it must not share a mistake with `memory/bm25.rs`.
-fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)], window_words: u32) -> Vec<f64> {
+fn bm25(parts: &[Part<'_>], terms: &[u64], window_words: u32) -> Vec<f64> {
     let words = |i: usize| parts[i].bag.values().sum::<u32>().max(1);
     let counts = |i: usize, j: usize| {
         let between = i.min(j) + 1..i.max(j);
@@ -222,12 +213,12 @@ fn bm25(parts: &[Part<'_>], terms: &[(u64, f64)], window_words: u32) -> Vec<f64>
     let all = parts.len() as f64;
     let mean = (windows.iter().map(length).sum::<f64>() / all).max(1.0);
     let mut scores = vec![0.0; parts.len()];
-    for (term, weight) in terms {
+    for term in terms {
         let with = windows.iter().filter(|w| w.contains_key(term)).count() as f64;
         let rarity = ln(1.0 + (all - with + 0.5) / (with + 0.5));
         for (score, window) in scores.iter_mut().zip(&windows) {
             if let Some(count) = window.get(term).map(|n| f64::from(*n)) {
-                *score += weight * rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length(window) / mean));
+                *score += rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length(window) / mean));
             }
         }
     }

@@ -79,10 +79,6 @@ fn familiarity(probe: &FirstHopProbe) -> FamiliarityProbe {
         bank: probe.bank,
         vector: probe.vector.clone(),
         words: probe.words.clone(),
-        synonyms: vec![
-            vec![("choirs".into(), 0.5), ("rain".into(), 0.25)],
-            vec![("rain".into(), 0.125), ("kayak".into(), 0.1)],
-        ],
         names: names.collect(),
         months: probe.cues.time.map(|_| (None, 11)).into_iter().collect(),
         topics: probe.words.split(' ').skip(1).collect::<Vec<_>>().join(" "),

@@ -5,14 +5,13 @@
 //! fifteen words. Words are English and as unevenly frequent as in a language; there are names, places,
 //! times, questions, and sessions of some dozen turns on different days.
 
-use std::collections::BTreeSet;
-
 use ripplemem::{
-    language::synonyms::TABLE,
     model::{Bank, EventTime, Turn, TurnEvent},
     source::{Source, SourceBatch, SourceError, SourceProgress},
 };
 
+/// English words, one in a line, in order.
+const WORDS: &str = include_str!("words.txt");
 const NAMES: [&str; 24] = [
     "Ann", "Ben", "Clara", "David", "Elena", "Frank", "Grace", "Hugo", "Ines", "Jack", "Karin", "Leo", "Maria", "Nils",
     "Olga", "Paul", "Rosa", "Sam", "Tara", "Uwe", "Vera", "Will", "Yara", "Zoe",
@@ -71,9 +70,7 @@ impl Dialogue {
     /// So many turns, divided into so many banks.
     pub(super) fn new(seed: u64, turns: u64, banks: u64) -> Self {
         let mut dice = fastrand::Rng::with_seed(seed);
-        let nearest = |line: &'static str| line.split_once('\t')?.1.split(':').next();
-        let words: BTreeSet<&str> = TABLE.lines().filter_map(nearest).collect();
-        let mut words: Vec<&str> = words.into_iter().collect();
+        let mut words: Vec<&str> = WORDS.lines().collect();
         dice.shuffle(&mut words);
         let (bank, people) = (u64::MAX, Vec::new());
         Self { seed, dice, words, turns, banks, made: 0, bank, people, now_ms: FIRST_MS, left_in_session: 0 }

@@ -61,7 +61,6 @@ const SEVEN: FamiliarityWeights = FamiliarityWeights {
     pair: 1.0,
     trio: 0.0,
     words: 0.9,
-    synonyms: 0.0,
     speaker: 0.4,
     month: 0.4,
     day: 0.0,
@@ -91,9 +90,7 @@ fn drawn(random: &mut Random) -> FamiliarityWeights {
     ] {
         *weight *= random.factor();
     }
-    for (weight, usual) in
-        [(&mut w.trio, 0.5), (&mut w.synonyms, 0.3), (&mut w.day, 0.6), (&mut w.times, 0.1), (&mut w.names, 0.1)]
-    {
+    for (weight, usual) in [(&mut w.trio, 0.5), (&mut w.day, 0.6), (&mut w.times, 0.1), (&mut w.names, 0.1)] {
         let factor = random.factor();
         *weight = if random.unit() < 0.5 { usual * factor } else { 0.0 };
     }
@@ -142,7 +139,6 @@ fn mean_weights<'w>(all: impl Iterator<Item = &'w FamiliarityWeights>) -> Option
             &mut w.pair,
             &mut w.trio,
             &mut w.words,
-            &mut w.synonyms,
             &mut w.speaker,
             &mut w.month,
             &mut w.day,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Number of terms.
-pub(super) const TERMS: usize = 11;
+pub(super) const TERMS: usize = 10;
 
 /// The weights of the terms, in their order; a subtracted term has a negative weight.
 pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS] {
@@ -26,7 +26,6 @@ pub(super) fn weights_of(w: &FamiliarityWeights, asks_time: bool) -> [f64; TERMS
         w.pair,
         w.trio,
         w.words,
-        w.synonyms,
         w.speaker,
         w.month,
         w.day,
@@ -128,24 +127,23 @@ struct Look {
 const LOOKS: [Look; 3] = [
     Look {
         open: |w| {
-            (w.meaning, w.pair, w.words, w.synonyms) = (1.0, 1.0, 1.0, 1.0);
+            (w.meaning, w.pair, w.words) = (1.0, 1.0, 1.0);
             (w.speaker, w.month, w.times, w.times_asked) = (1.0, 1.0, 1.0, 1.0);
         },
         read: &[
             (0, |t| t.meaning),
             (1, |t| t.pair),
             (3, |t| t.words),
-            (4, |t| t.synonyms),
-            (5, |t| t.speaker),
-            (6, |t| t.month),
-            (8, |t| t.marks),
+            (4, |t| t.speaker),
+            (5, |t| t.month),
+            (7, |t| t.marks),
         ],
     },
     Look {
         open: |w| (w.trio, w.day, w.asks) = (1.0, 1.0, 1.0),
-        read: &[(2, |t| t.pair), (7, |t| t.month), (9, |t| -t.marks)],
+        read: &[(2, |t| t.pair), (6, |t| t.month), (8, |t| -t.marks)],
     },
-    Look { open: |w| w.names = 1.0, read: &[(10, |t| t.marks)] },
+    Look { open: |w| w.names = 1.0, read: &[(9, |t| t.marks)] },
 ];
 
 impl Look {

@@ -9,7 +9,6 @@
 //! - `snapshots`: a snapshot now, or what changed between two points of the past.
 //! - `estimate`: the tokens that a language model would be sent for a source.
 //! - `check_model`: whether the embedding model can be loaded.
-//! - `synonyms`: a model's vocabulary to the table of synonyms.
 //! - `unreadable`: the records that such work could not read.
 
 mod check_model;
@@ -17,7 +16,6 @@ mod estimate;
 mod reembed;
 mod replay;
 mod snapshots;
-mod synonyms;
 mod transfer;
 mod unreadable;
 
@@ -28,6 +26,5 @@ pub use estimate::{Estimate, estimate};
 pub use reembed::{Reembedded, reembed};
 pub use replay::{Replay, ReplayError, ReplayRequest};
 pub use snapshots::{diff, take_snapshot};
-pub use synonyms::synonym_table;
 pub use transfer::{Exported, Imported, TransferError, export, import};
 pub use unreadable::UnreadableAt;
