@@ -5,6 +5,7 @@
 //! window that uses it, and a bank when its partition is not this process's: only a partition's owner
 //! learns what is deleted there. The memory log is the source of truth, and losing this directory
 //! costs only time: so no write waits for fsync, and a damaged directory is replaced by an empty one.
+//! A vector in steps takes a byte a component, another one four.
 //!
 //! Four tables. `entries`: bank, model, text hash -> vectors. `uses`: bank, window, text hash, model
 //! -> nothing. `users`: bank, model, text hash, window -> nothing. `positions`: partition -> the read
@@ -18,13 +19,13 @@ use fjall::{Database, Keyspace, OwnedWriteBatch};
 use super::{EmbedError, SpanVectors};
 use crate::{
     model::{Bank, ModelRef, SpannedText, Vector, WindowId},
-    store::keyspace_options,
+    store::{CACHE_JOURNAL_BYTES, keyspace_options},
 };
 
 /// The folder inside the caller's directory, numbered by its format.
-const FOLDER: &str = "vectors-3";
+const FOLDER: &str = "vectors-4";
 /// Folders of older formats. Only these and the folder itself are ever removed.
-const OLDER_FOLDERS: [&str; 4] = ["vectors-1", "vectors-1.fresh", "vectors-2", "vectors-2.fresh"];
+const OLDER_FOLDERS: [&str; 5] = ["vectors-1", "vectors-1.fresh", "vectors-2", "vectors-2.fresh", "vectors-3"];
 /// Keys that are evicted in one batch.
 const EVICTED_AT_ONCE: usize = 4_096;
 const MEMORY_BYTES: u64 = 16 << 20;
@@ -77,7 +78,11 @@ impl VectorCache {
 
     fn try_open(path: &Path) -> Result<Self, OpenFailure> {
         let open = || {
-            let database = Database::builder(path).cache_size(MEMORY_BYTES).worker_threads(1).open()?;
+            let database = Database::builder(path)
+                .cache_size(MEMORY_BYTES)
+                .max_journaling_size(CACHE_JOURNAL_BYTES)
+                .worker_threads(1)
+                .open()?;
             let entries = database.keyspace("entries", keyspace_options)?;
             let uses = database.keyspace("uses", keyspace_options)?;
             let users = database.keyspace("users", keyspace_options)?;
@@ -337,8 +342,7 @@ fn use_key(bank: &Bank, window: &WindowId, text: &[u8; HASH_BYTES], model: &[u8]
 }
 
 fn encode(vectors: &SpanVectors) -> Vec<u8> {
-    let length = 4 + 4 * vectors.whole.0.len();
-    let mut out = Vec::with_capacity(64 + (1 + vectors.spans.len()) * (length + 4));
+    let mut out = Vec::new();
     put_vector(&mut out, &vectors.whole);
     out.extend_from_slice(&(vectors.spans.len() as u32).to_le_bytes());
     for (vector, weight) in vectors.spans.iter().zip(&vectors.weights) {
@@ -349,8 +353,13 @@ fn encode(vectors: &SpanVectors) -> Vec<u8> {
 }
 
 fn put_vector(out: &mut Vec<u8>, vector: &Vector) {
+    let steps = vector.as_steps();
+    out.push(u8::from(steps.is_some()));
     out.extend_from_slice(&(vector.0.len() as u32).to_le_bytes());
-    out.extend(vector.0.iter().flat_map(|x| x.to_le_bytes()));
+    match steps {
+        Some(steps) => out.extend(steps.iter().flat_map(|step| step.to_le_bytes())),
+        None => out.extend(vector.0.iter().flat_map(|x| x.to_le_bytes())),
+    }
 }
 
 /// `None` when the bytes are not an entry.
@@ -371,7 +380,15 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
 }
 
 fn take_vector(bytes: &mut &[u8]) -> Option<Vector> {
+    let (in_steps, rest) = bytes.split_first()?;
+    *bytes = rest;
     let length = usize::try_from(take_u32(bytes)?).ok()?;
+    if *in_steps == 1 {
+        let (head, rest) = bytes.split_at_checked(length)?;
+        *bytes = rest;
+        let steps: Vec<i8> = head.iter().map(|step| i8::from_le_bytes([*step])).collect();
+        return Some(Vector(Vector::components_of_steps(&steps).collect()));
+    }
     let (head, rest) = bytes.split_at_checked(length.checked_mul(4)?)?;
     *bytes = rest;
     let (floats, _) = head.as_chunks::<4>();
@@ -441,6 +458,16 @@ mod tests {
         check(&cache);
         drop(cache);
         check(&VectorCache::open(directory.path()).expect("opened again").0);
+    }
+
+    #[test]
+    fn a_vector_in_steps_takes_a_quarter_and_reads_back_bit_for_bit() {
+        let vector = Vector((0..384).map(|i| ((i * 37 % 101) as f32 - 50.0) / 1_000.0).collect());
+        let exact = SpanVectors { whole: vector.clone(), spans: vec![vector.clone(), vector], weights: vec![0.3, 1.7] };
+        let stepped = exact.in_steps();
+        assert_ne!(stepped, exact);
+        assert_eq!([decode(&encode(&exact)), decode(&encode(&stepped))], [Some(exact.clone()), Some(stepped.clone())]);
+        assert!(encode(&stepped).len() * 7 < encode(&exact).len() * 2);
     }
 
     #[test]
@@ -568,10 +595,12 @@ mod tests {
 
     #[test]
     fn malformed_bytes_count_as_absent() {
-        let good = encode(&vectors(1.0, 2));
-        assert_eq!(decode(&good), Some(vectors(1.0, 2)));
-        for cut in 0..good.len() {
-            assert!(decode(&good[..cut]).is_none(), "{cut}");
+        for made in [vectors(1.0, 2), vectors(1.0, 2).in_steps()] {
+            let good = encode(&made);
+            assert_eq!(decode(&good), Some(made));
+            for cut in 0..good.len() {
+                assert!(decode(&good[..cut]).is_none(), "{cut}");
+            }
         }
     }
 

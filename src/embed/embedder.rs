@@ -19,6 +19,15 @@ pub struct SpanVectors {
     pub weights: Vec<f32>,
 }
 
+impl SpanVectors {
+    /// The same with each vector in steps ([`Vector::in_steps`]).
+    #[must_use]
+    pub fn in_steps(&self) -> Self {
+        let spans = self.spans.iter().map(Vector::in_steps).collect();
+        Self { whole: self.whole.in_steps(), spans, weights: self.weights.clone() }
+    }
+}
+
 /// A model that turns texts into vectors.
 pub trait Embedder: Send {
     /// Name and hash of the model; the hash covers every setting that changes a vector.

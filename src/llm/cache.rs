@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::{contract::Contract, error::LlmError};
 use crate::{
     model::{Bank, SessionId, Usage, WindowId},
-    store::keyspace_options,
+    store::{CACHE_JOURNAL_BYTES, keyspace_options},
     sync,
 };
 
@@ -98,7 +98,11 @@ impl ResponseCache {
     }
 
     fn try_open(path: &Path) -> Result<Self, fjall::Error> {
-        let database = Database::builder(path).cache_size(MEMORY_BYTES).worker_threads(1).open()?;
+        let database = Database::builder(path)
+            .cache_size(MEMORY_BYTES)
+            .max_journaling_size(CACHE_JOURNAL_BYTES)
+            .worker_threads(1)
+            .open()?;
         let entries = database.keyspace("entries", keyspace_options)?;
         let uses = database.keyspace("uses", keyspace_options)?;
         let spent = database.keyspace("spent", keyspace_options)?;

@@ -159,7 +159,9 @@ impl Vectors {
         }
         let mut units = Vec::with_capacity(drafted.len());
         for (((d, drafts), layout), vectors) in drafted.iter().zip(kept).zip(&layouts).zip(vectors) {
-            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
+            // A cached text gives the same vectors as a new one, so both are rounded before they are pooled.
+            let rounded = |made: SpanVectors| if stored == VectorPrecision::Int8 { made.in_steps() } else { made };
+            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().map(rounded).collect();
             let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Model {
                 model: model.name.clone(),
                 problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
