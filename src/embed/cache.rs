@@ -382,15 +382,18 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
 fn take_vector(bytes: &mut &[u8]) -> Option<Vector> {
     let (in_steps, rest) = bytes.split_first()?;
     *bytes = rest;
+    let component_bytes = match in_steps {
+        0 => 4,
+        1 => 1,
+        _ => return None,
+    };
     let length = usize::try_from(take_u32(bytes)?).ok()?;
-    if *in_steps == 1 {
-        let (head, rest) = bytes.split_at_checked(length)?;
-        *bytes = rest;
+    let (head, rest) = bytes.split_at_checked(length.checked_mul(component_bytes)?)?;
+    *bytes = rest;
+    if component_bytes == 1 {
         let steps: Vec<i8> = head.iter().map(|step| i8::from_le_bytes([*step])).collect();
         return Some(Vector(Vector::components_of_steps(&steps).collect()));
     }
-    let (head, rest) = bytes.split_at_checked(length.checked_mul(4)?)?;
-    *bytes = rest;
     let (floats, _) = head.as_chunks::<4>();
     Some(Vector(floats.iter().map(|x| f32::from_le_bytes(*x)).collect()))
 }
@@ -601,6 +604,7 @@ mod tests {
             for cut in 0..good.len() {
                 assert!(decode(&good[..cut]).is_none(), "{cut}");
             }
+            assert!(decode(&[&[2], &good[1..]].concat()).is_none());
         }
     }
 

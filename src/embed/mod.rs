@@ -11,7 +11,7 @@
 //!   models), `qwen3` (a build feature), `served` (an endpoint), `fixed` (hashes, for tests).
 //! - What they share: `assets` and `model_files` (where files are), `runtime` (ONNX Runtime),
 //!   `passes` (texts cut to a model's length), `worker_pool` (passes run), `spans`, `unit_vector`.
-//! - `render`: a unit's parts to a text with spans; `cache`: vectors that were computed before;
+//! - `render`: a unit's parts to a text with spans; `cache`: vectors that were computed before.
 
 pub mod assets;
 mod cache;

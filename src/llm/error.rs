@@ -107,7 +107,15 @@ impl LlmError {
             Self::TooLong { .. } => true,
             Self::Rejected { problem, .. } => {
                 let problem = problem.to_lowercase();
-                ["context", "too long", "too many tokens"].iter().any(|words| problem.contains(words))
+                let words = [
+                    "context length",
+                    "context_length",
+                    "context size",
+                    "context window",
+                    "too long",
+                    "too many tokens",
+                ];
+                words.iter().any(|words| problem.contains(words))
             }
             _ => false,
         }

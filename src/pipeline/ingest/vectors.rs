@@ -130,8 +130,9 @@ impl Vectors {
         let (pairs, stored) = (self.settings.pairs, self.settings.stored);
         let Open { embedder, cache } = self.open()?;
         let model = embedder.model().clone();
+        let cached_as = cached_as(&model, stored);
         let mut vectors: Vec<Vec<Option<SpanVectors>>> =
-            drafted.iter().zip(&layouts).map(|(d, layout)| cache.lookup(&d.bank, &model, &layout.texts)).collect();
+            drafted.iter().zip(&layouts).map(|(d, layout)| cache.lookup(&d.bank, &cached_as, &layout.texts)).collect();
         // A text that two windows share is embedded once.
         let mut wanted: HashMap<&SpannedText, usize> = HashMap::new();
         let mut unknown: Vec<SpannedText> = Vec::new();
@@ -144,6 +145,8 @@ impl Vectors {
             }
         }
         let made = match embedder.embed(&unknown) {
+            // Rounded before they are pooled, as what is cached is: the units are the same either way.
+            Ok(made) if stored == VectorPrecision::Int8 => made.iter().map(SpanVectors::in_steps).collect(),
             Ok(made) => made,
             Err(embed::EmbedError::Declined { texts, .. }) if !texts.is_empty() => {
                 let named = texts.into_iter().filter_map(|(at, problem)| Some((unknown.get(at)?.clone(), problem)));
@@ -159,15 +162,13 @@ impl Vectors {
         }
         let mut units = Vec::with_capacity(drafted.len());
         for (((d, drafts), layout), vectors) in drafted.iter().zip(kept).zip(&layouts).zip(vectors) {
-            // A cached text gives the same vectors as a new one, so both are rounded before they are pooled.
-            let rounded = |made: SpanVectors| if stored == VectorPrecision::Int8 { made.in_steps() } else { made };
-            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().map(rounded).collect();
+            let vectors: Vec<SpanVectors> = vectors.into_iter().flatten().collect();
             let found = layout.assemble(&vectors, pairs).ok_or_else(|| embed::EmbedError::Model {
                 model: model.name.clone(),
                 problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
             })?;
             let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
-            cache.store(&d.bank, &model, &d.window, &used)?;
+            cache.store(&d.bank, &cached_as, &d.window, &used)?;
             units.push(drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect());
         }
         Ok(Some((model, units)))
@@ -242,6 +243,15 @@ impl Vectors {
     }
 }
 
+/// What the cache takes for the model: vectors that are stored in another precision are other vectors.
+fn cached_as(model: &ModelRef, stored: VectorPrecision) -> ModelRef {
+    let precision = match stored {
+        VectorPrecision::Int8 => "int8",
+        VectorPrecision::F32 => "f32",
+    };
+    ModelRef { name: model.name.clone(), hash: format!("{}/{precision}", model.hash) }
+}
+
 fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors, stored: VectorPrecision) -> Unit {
     let kept = |vector: Vector| match stored {
         VectorPrecision::Int8 => vector.in_steps(),
@@ -266,5 +276,59 @@ fn unit(bank: &Bank, window: &WindowId, draft: &DraftUnit, vectors: UnitVectors,
         sources: draft.sources.clone(),
         ordinal: draft.ordinal,
         parts: parts.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        extract::DraftPart,
+        model::{Cues, EventTime, Marks, SessionId},
+    };
+
+    /// Two turns of a window, of which the second has two sentences.
+    fn drafted() -> Drafted {
+        let part = |turn: &str, text: &str| DraftPart {
+            turn: turn.to_owned(),
+            ordinal: 0,
+            speaker: "Ana".to_owned(),
+            said_at: EventTime::parse("2024-01-01T00:00:00Z").expect("a time"),
+            text: text.to_owned(),
+            marks: Marks::default(),
+        };
+        let (before, said) =
+            (part("1", "Where do you sing?"), part("2", "I sing in a choir. We meet on Mondays in Oslo."));
+        let draft = DraftUnit {
+            restatement: said.text.clone(),
+            cues: Cues::default(),
+            said_at: said.said_at,
+            sources: vec!["2".to_owned()],
+            ordinal: 0,
+            before: Some(before),
+            parts: vec![said],
+            restated: false,
+        };
+        let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
+        Drafted { bank: Bank::parse("a").expect("a valid name"), window, drafts: vec![draft] }
+    }
+
+    fn units(directory: &std::path::Path, stored: &str) -> Vec<Vec<Unit>> {
+        let text = format!(
+            "version = 1\nembed.model = \"fixed\"\nembed.stored = \"{stored}\"\nlog.directory = {:?}",
+            directory.display().to_string()
+        );
+        let pipeline = Pipeline::parse(&text).expect("a pipeline");
+        Vectors::new(&pipeline).units(&[drafted()]).expect("no model to fail").units
+    }
+
+    #[test]
+    fn a_cache_of_another_precision_does_not_change_the_units() {
+        let fresh = |stored: &str| units(tempfile::tempdir().expect("a directory").path(), stored);
+        let shared = tempfile::tempdir().expect("a directory");
+        assert_ne!(fresh("f32"), fresh("int8"));
+        for stored in ["f32", "int8", "f32", "int8"] {
+            assert_eq!(units(shared.path(), stored), fresh(stored), "{stored}");
+        }
     }
 }
