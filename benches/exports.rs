@@ -21,7 +21,7 @@ use ripplemem::{
 };
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const FORMATS: [&str; 5] = ["slack", "discord", "telegram", "whatsapp", "irc"];
 /// Events of a batch, as `ripplemem ingest` reads them.

@@ -31,7 +31,7 @@ mod figures;
 use figures::{median, percentile};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const BANKS: usize = 100;
 /// Questions asked at the same time.

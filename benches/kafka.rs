@@ -41,7 +41,7 @@ mod figures;
 use figures::{median, percentile, seconds};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const DEFAULT: &str = "";
 const FIXED: &str = "embed.model = \"fixed\"\n";

@@ -33,7 +33,7 @@ use ripplemem::{
 };
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const QUESTIONS: usize = 300;
 const BANK: &str = "irc";

@@ -17,7 +17,7 @@ mod synthetic;
 use synthetic::{DIMENSIONS, record, unit};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const THRESHOLD: f64 = 0.75;
 

@@ -39,7 +39,7 @@ mod synthetic;
 use synthetic::{record, unit};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const BANKS: usize = 100;
 const WINDOW: usize = 40;

@@ -27,7 +27,7 @@ mod synthetic;
 use synthetic::{DIMENSIONS, record, unit};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const ROUNDS: usize = 5;
 const LARGE: usize = 50_000;

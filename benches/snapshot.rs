@@ -33,7 +33,7 @@ mod synthetic;
 use synthetic::{record, unit};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const WINDOW: usize = 40;
 /// Records of one read of the log.

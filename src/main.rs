@@ -12,7 +12,7 @@ use ripplemem::config::ConfigError;
 mod cli;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Long-term memory for LLM agents as a live dataflow.
 #[derive(Parser)]
