@@ -23,6 +23,8 @@ pub(super) type ChoiceChange = (UnitId, u32, Choice, isize);
 const TILE_ROWS: usize = 256;
 /// Newcomers scored together against the residents.
 const BLOCK: usize = 64;
+/// Units from which on an index keeps coarse rows. Fewer are read faster than a newcomer is prepared.
+const COARSE_FROM: usize = 1_024;
 
 /// The semantic index of one bank.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub(super) struct SemanticIndex {
     pool: usize,
     choices: usize,
     threshold: i32,
+    coarse_from: usize,
     coarse: CoarseRows,
     slots: Vec<Slot>,
     slot_of: ById<usize>,
@@ -72,6 +75,7 @@ impl SemanticIndex {
             pool,
             choices,
             threshold: threshold.0,
+            coarse_from: if kernel::has_coarse() { COARSE_FROM } else { usize::MAX },
             coarse: CoarseRows::default(),
             slots: Vec::new(),
             slot_of: ById::default(),
@@ -92,8 +96,7 @@ impl SemanticIndex {
     pub(super) fn place(&mut self, units: &[Arc<LiveUnit>]) {
         for unit in units {
             if self.slot_of.insert(unit.id, self.slots.len()).is_none() {
-                self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
-                self.coarse.push(unit.vector());
+                self.push(unit);
             }
         }
     }
@@ -177,6 +180,9 @@ impl SemanticIndex {
             self.remember(slot, before);
             self.coarse.swap_remove(slot);
             gone.push(self.slots.swap_remove(slot).unit);
+            if self.slots.len() < self.coarse_from / 2 {
+                self.coarse = CoarseRows::default();
+            }
             if let Some(moved) = self.slots.get(slot) {
                 self.slot_of.insert(moved.unit.id, slot);
             }
@@ -229,8 +235,7 @@ impl SemanticIndex {
                 }
             }
             self.slot_of.insert(unit.id, self.slots.len());
-            self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
-            self.coarse.push(unit.vector());
+            self.push(unit);
             before.entry(unit.id).or_default();
         }
         for (newcomer, other, score) in hits {
@@ -244,10 +249,20 @@ impl SemanticIndex {
         }
     }
 
+    /// Adds a unit's slot, and its coarse row where there are enough of them.
+    fn push(&mut self, unit: &Arc<LiveUnit>) {
+        self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
+        if !self.coarse.is_empty() {
+            self.coarse.push(unit.vector());
+        } else if self.slots.len() >= self.coarse_from {
+            self.slots.iter().for_each(|slot| self.coarse.push(slot.unit.vector()));
+        }
+    }
+
     /// Every product of at least the threshold, exactly. A tile of coarse rows stays in the cache while all
     /// queries pass over it.
     fn scan(&self, queries: &[&[i16]], mut hit: impl FnMut(usize, usize, i32)) {
-        if !kernel::has_coarse() {
+        if self.coarse.is_empty() {
             for (row, slot) in self.slots.iter().enumerate() {
                 kernel::scan(queries, slot.unit.vector(), self.threshold, &mut |q, _, product| hit(q, row, product));
             }
@@ -301,7 +316,7 @@ impl SemanticIndex {
 type Before = ById<(u32, Vec<Choice>)>;
 
 /// The vectors in coarse form, row by row, which finds what is near while reading half the bytes. Empty
-/// where the processor gains nothing from it.
+/// where there are few, or the processor gains nothing from it.
 #[derive(Debug, Default)]
 struct CoarseRows {
     tiles: Tiles<i8>,
@@ -309,12 +324,14 @@ struct CoarseRows {
 }
 
 impl CoarseRows {
+    fn is_empty(&self) -> bool {
+        self.grains.is_empty()
+    }
+
     fn push(&mut self, vector: &[i16]) {
-        if kernel::has_coarse() {
-            let coarse = Coarse::of(vector);
-            self.tiles.push(&coarse.bytes);
-            self.grains.push(coarse.grain);
-        }
+        let coarse = Coarse::of(vector);
+        self.tiles.push(&coarse.bytes);
+        self.grains.push(coarse.grain);
     }
 
     fn swap_remove(&mut self, row: usize) {
@@ -366,5 +383,63 @@ impl Choice {
     pub fn weight(&self) -> Score {
         let Reverse(score) = self.score;
         score
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Cues, EventTime, Unit, Vector};
+
+    fn unit(id: u64) -> Arc<LiveUnit> {
+        let mut dice = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut draw = || {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (dice >> 40) as f32 / 16_777_216.0 - 0.5
+        };
+        // A few directions, so that many units are near each other.
+        let near = (id % 5) as usize;
+        let vector: Vec<f32> = (0..64).map(|at| draw() * 0.2 + if at % 5 == near { 1.0 } else { 0.0 }).collect();
+        let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+        let unit = Unit {
+            id: UnitId(id),
+            restatement: String::new(),
+            vector: Vector(vector.iter().map(|x| x / length).collect()),
+            cues: Cues::default(),
+            said_at: EventTime::parse("2024-01-01T00:00:00Z").expect("a time"),
+            sources: Vec::new(),
+            ordinal: id as u32,
+            parts: Vec::new(),
+        };
+        Arc::new(LiveUnit::new(&unit, "s", 64).expect("vectors of one width"))
+    }
+
+    #[test]
+    fn coarse_rows_come_and_go_without_another_choice() {
+        let index = |coarse_from| SemanticIndex { coarse_from, ..SemanticIndex::new(8, 4, Score::from_f64(0.9)) };
+        let (mut without, mut with) = (index(usize::MAX), index(if kernel::has_coarse() { 40 } else { usize::MAX }));
+        let units: Vec<Arc<LiveUnit>> = (0..90).map(unit).collect();
+        let (mut was_coarse, mut chosen) = (0, 0);
+        // From empty to 90 units, down to 10, and up to 90 again.
+        let steps = (0..9).map(|n| (n, true)).chain((1..9).rev().map(|n| (n, false))).chain((1..9).map(|n| (n, true)));
+        for (ten, inserts) in steps {
+            let of = &units[ten * 10..ten * 10 + 10];
+            let ids: Vec<UnitId> = of.iter().map(|unit| unit.id).collect();
+            let (deleted, inserted) = if inserts { (&[][..], of) } else { (&ids[..], &[][..]) };
+            let [mut one, mut other] = [&mut without, &mut with].map(|index| {
+                let mut changes = Vec::new();
+                index.apply(deleted, inserted, &mut changes);
+                changes
+            });
+            one.sort_unstable();
+            other.sort_unstable();
+            assert_eq!(one, other);
+            assert!(without.coarse.is_empty());
+            assert!(with.coarse.is_empty() || with.coarse.grains.len() == with.len());
+            was_coarse += usize::from(!with.coarse.is_empty());
+            chosen += one.len();
+        }
+        assert!(chosen > 500, "{chosen}");
+        assert_eq!(was_coarse, if kernel::has_coarse() { 6 + 7 + 6 } else { 0 });
     }
 }

@@ -17,6 +17,8 @@ use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, st
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 8_192;
+/// Rows that are encoded at once: the library takes eight bytes for each number of a vector meanwhile.
+const ROWS_AT_ONCE: usize = 512;
 
 /// The files of the writer of one shard.
 pub(super) struct SegmentFiles {
@@ -89,7 +91,10 @@ pub(super) fn encode(
         .build();
     let mut writer = ArrowWriter::try_new(Vec::new(), first.schema(), Some(properties)).map_err(|e| failed(&e))?;
     for batch in rows {
-        writer.write(batch).map_err(|e| failed(&e))?;
+        for from in (0..batch.num_rows()).step_by(ROWS_AT_ONCE) {
+            let rows = batch.slice(from, ROWS_AT_ONCE.min(batch.num_rows() - from));
+            writer.write(&rows).map_err(|e| failed(&e))?;
+        }
     }
     let bytes = Bytes::from(writer.into_inner().map_err(|e| failed(&e))?);
     let blake3 = blake3::hash(&bytes).to_hex().to_string();

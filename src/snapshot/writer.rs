@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// A segment is closed beyond this many bytes of rows.
-const SEGMENT_BYTES: usize = 32 << 20;
+const SEGMENT_BYTES: usize = 16 << 20;
 /// Encoded bytes that may wait for an unavailable place.
 const PENDING_BYTES: usize = 256 << 20;
 /// History is trimmed at most once in this time, because trimming reads every turn and rewrites files.
