@@ -1,6 +1,9 @@
 //! The candidate index against one that is built anew, and candidates against the full score.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     FamiliarParts, FamiliarityProbe, LiveUnit, Words,
@@ -12,7 +15,7 @@ use super::{
     live::Extraction,
     parts::Parts,
     quantise,
-    rough::{Asked, RoughScan},
+    rough::{Asked, Chosen, RoughScan},
     word_gains::{Damping, WordGains},
     work::Allowance,
 };
@@ -222,7 +225,17 @@ fn what_is_chosen_comes_in_the_order_of_the_bank_with_whole_windows() {
         let asked = Asked { probe: &probe, words: &asked, speakers: &speakers, wanted: 50 };
         let nothing = |_| Vec::<Slot>::new();
         let chosen = RoughScan::default().go_on(&asked, index, &nothing, &mut Allowance::new(u64::MAX));
-        let chosen = chosen.expect("the work is enough");
+        let Chosen { parts: chosen, words: found } = chosen.expect("the work is enough");
+        let mut first = 0;
+        for part in &chosen {
+            let bag = &index.place(part.slot).expect("a part").indexed.words;
+            let held = bag.terms().filter_map(|(term, count)| Some((asked.words.place_of(term)?, u32::from(count))));
+            let mut listed = found[first..part.words_end].to_vec();
+            listed.sort_unstable();
+            assert_eq!(listed, held.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+            first = part.words_end;
+        }
+        assert_eq!(first, found.len());
         assert!(chosen.windows(2).all(|pair| pair[0].key < pair[1].key), "in order, each once");
         let slots: Vec<Slot> = chosen.iter().map(|part| part.slot).collect();
         for part in chosen.iter().filter(|part| part.context.is_none()) {

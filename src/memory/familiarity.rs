@@ -16,18 +16,18 @@
 use std::{cmp::Reverse, ops::Range, rc::Rc};
 
 use super::{
-    api::{FamiliarPart, FamiliarParts, FamiliarityProbe, PartBody, estimated_tokens},
+    api::{FamiliarPart, FamiliarParts, FamiliarityProbe, estimated_tokens},
     asked::{AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, told},
     candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
     greetings::Greetings,
     indexed_part::{IndexedPart, PartKey, Slot},
     parts::Parts,
-    rough::{Asked, ChosenPart, RoughScan, SCALE_PARTS, SESSION_BEST},
+    rough::{Asked, Chosen, ChosenPart, RoughScan, SCALE_PARTS, SESSION_BEST},
     rows::VectorRows,
     score::NameKey,
     word_window::WordWindow,
     words::{TermKey, Words},
-    work::{Allowance, PASSED_PART, SCANNED_VECTOR},
+    work::{Allowance, PASSED_PART, SCANNED_VECTOR, TAKEN_CONTEXT},
 };
 use crate::model::{FamiliarityTerms, Score, UnitId};
 
@@ -42,7 +42,8 @@ struct Scored {
     run: u32,
     /// Whether it is read for the parts around it only.
     context: bool,
-    indexed: Rc<IndexedPart>,
+    /// None for context, unless the part before it needs the pair.
+    indexed: Option<Rc<IndexedPart>>,
     /// Where [`Found`] has the words of the question that it contains.
     words: Range<usize>,
     length: u32,
@@ -103,7 +104,7 @@ pub(super) struct FamiliarityScan {
     found: Found,
     /// In a large bank, what the candidates are chosen by.
     rough: Option<Box<RoughScan>>,
-    chosen: Vec<ChosenPart>,
+    chosen: Chosen,
     /// Parts in the bank.
     total: usize,
     /// Their estimated tokens.
@@ -164,17 +165,17 @@ impl FamiliarityScan {
                     if let (Some(rough), Some(index)) = (&mut self.rough, index) {
                         let asked = Asked { probe, words: &self.asked, speakers: &self.speakers, wanted };
                         self.chosen = rough.go_on(&asked, index, linked, allowance)?;
+                        self.found.in_parts = std::mem::take(&mut self.chosen.words);
                     }
                 }
                 Pass::Collect => {
                     while let Some(index) = index
-                        && let Some(chosen) = self.chosen.get(self.parts.len()).copied()
+                        && let Some(chosen) = self.chosen.parts.get(self.parts.len()).copied()
                     {
                         if allowance.is_spent() {
                             return None;
                         }
-                        self.collect_chosen(index, chosen)?;
-                        allowance.spend(PASSED_PART);
+                        allowance.spend(self.collect_chosen(index, chosen)?);
                     }
                     let every = index.is_none().then(|| bank.after(self.parts.last().map(|part| part.key)));
                     for (key, indexed) in every.into_iter().flatten() {
@@ -241,7 +242,11 @@ impl FamiliarityScan {
     /// Takes a part of the whole bank, and counts it.
     fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, probe: &FamiliarityProbe) {
         let follows = self.parts.last().is_some_and(|before| before.key.0 == key.0);
-        self.take(key, indexed, follows);
+        let first = self.found.in_parts.len();
+        let words = indexed.words.terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
+        self.found.in_parts.extend(words);
+        let words = first..self.found.in_parts.len();
+        self.take(key, follows, words, indexed.words.length(), Some(Rc::clone(indexed)));
         let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
         self.topics.count(|term| self.found.holds(part, term, place));
         if probe.greeted_names {
@@ -251,35 +256,48 @@ impl FamiliarityScan {
         self.present.insert(indexed.speaker[1]);
     }
 
-    /// Takes a candidate or a part around one. None if there is no such part, which does not happen.
-    fn collect_chosen(&mut self, index: &CandidateIndex, chosen: ChosenPart) -> Option<()> {
-        let indexed = &index.place(chosen.slot)?.indexed;
-        self.take(chosen.key, indexed, chosen.follows);
+    /// Takes a candidate or a part around one; returns the work. None if there is no such part, which does
+    /// not happen.
+    fn collect_chosen(&mut self, index: &CandidateIndex, chosen: ChosenPart) -> Option<u64> {
+        let slot = chosen.slot as usize;
+        let (length, window_length) = (*index.columns().length().get(slot)?, *index.columns().window().get(slot)?);
+        let scored = |part: &Scored| !part.context;
+        // A part that is context only stays unread, for it may lie anywhere in the memory.
+        let is_read = chosen.context.is_none() || chosen.follows && self.parts.last().is_some_and(scored);
+        let indexed = if is_read { Some(Rc::clone(&index.place(chosen.slot)?.indexed)) } else { None };
         // Only the names of what is scored are looked up.
-        for name in indexed.names.iter().filter(|_| chosen.context.is_none()) {
+        for name in indexed.iter().filter(|_| chosen.context.is_none()).flat_map(|part| &part.names) {
             if speaks(index, *name) {
                 self.present.insert(*name);
             }
         }
-        if let (Some(rough), Some(part)) = (chosen.context, self.parts.last_mut()) {
+        let first = self.parts.last().map_or(0, |before| before.words.end);
+        self.take(chosen.key, chosen.follows, first..chosen.words_end, length.into(), indexed);
+        let part = self.parts.last_mut()?;
+        part.window_length = window_length;
+        if let Some(rough) = chosen.context {
             part.context = true;
             part.own = rough;
         }
-        Some(())
+        Some(if is_read { PASSED_PART } else { TAKEN_CONTEXT })
     }
 
-    fn take(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, follows: bool) {
-        let first = self.found.in_parts.len();
-        let words = indexed.words.terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
-        self.found.in_parts.extend(words);
+    fn take(
+        &mut self,
+        key: PartKey,
+        follows: bool,
+        words: Range<usize>,
+        length: u32,
+        indexed: Option<Rc<IndexedPart>>,
+    ) {
         let run = self.parts.last().map_or(0, |before| before.run + u32::from(!follows));
         self.parts.push(Scored {
             key,
             run,
             context: false,
-            indexed: Rc::clone(indexed),
-            words: first..self.found.in_parts.len(),
-            length: indexed.words.length(),
+            indexed,
+            words,
+            length,
             window: 0..0,
             window_length: 0,
             cosine: 0.0,
@@ -301,12 +319,13 @@ impl FamiliarityScan {
             Pass::Start | Pass::Choose | Pass::Collect => {}
             Pass::Windows => {
                 let (window, length) = self.found.window(&self.parts, at, self.window_words);
+                let part = &mut self.parts[at];
                 if index.is_none() {
                     self.asked.count(&self.found.in_windows[window.clone()], length);
-                    self.speakers.count(self.parts[at].indexed.speaker);
+                    part.indexed.iter().for_each(|indexed| self.speakers.count(indexed.speaker));
+                    part.window_length = length;
                 }
-                let part = &mut self.parts[at];
-                (part.window, part.window_length) = (window, length);
+                part.window = window;
             }
             Pass::Words => {
                 let part = &mut self.parts[at];
@@ -325,8 +344,10 @@ impl FamiliarityScan {
             Pass::Features => {
                 self.trio(probe);
                 let part = &mut self.parts[at];
-                part.terms.speaker = self.speakers.share(part.indexed.speaker) * probe.weights.speaker;
-                features(probe, part, &self.present);
+                if let Some(indexed) = part.indexed.clone() {
+                    part.terms.speaker = self.speakers.share(indexed.speaker) * probe.weights.speaker;
+                    features(probe, part, &indexed, &self.present);
+                }
             }
             Pass::Around => {
                 let lent = around(probe, &self.parts, at);
@@ -364,7 +385,8 @@ impl FamiliarityScan {
             return 1;
         }
         let part = &mut self.parts[at];
-        let own = part.indexed.vectors();
+        let Some(indexed) = &part.indexed else { return 1 };
+        let own = indexed.vectors();
         part.pair = best(&probe.vector, &own.pair).or_else(|| best(&probe.vector, &own.sentences)).unwrap_or_default();
         PASSED_PART
     }
@@ -391,7 +413,8 @@ impl FamiliarityScan {
         order.truncate(probe.limit);
         let of_part = |(score, key, at): (Reverse<Score>, PartKey, usize)| {
             let Scored { indexed, cosine, coverage, terms, .. } = &self.parts[at];
-            FamiliarPart {
+            let indexed = indexed.as_ref()?;
+            Some(FamiliarPart {
                 unit: indexed.unit.body.clone(),
                 part: key.3,
                 speaker: indexed.speaker,
@@ -401,9 +424,9 @@ impl FamiliarityScan {
                 cosine: Score::from_f64(*cosine),
                 coverage: *coverage,
                 terms: *terms,
-            }
+            })
         };
-        let best = order.into_iter().map(of_part).collect();
+        let best = order.into_iter().filter_map(of_part).collect();
         FamiliarParts { best, zero, parts_total: self.total }
     }
 
@@ -412,7 +435,7 @@ impl FamiliarityScan {
         let compared = order.get(..SCALE_PARTS).unwrap_or(order);
         let mut bytes = 0;
         let reached = compared.iter().zip(1..).find(|((_, _, at), parts)| {
-            bytes += self.parts[*at].body().bytes();
+            bytes += self.parts[*at].text_bytes();
             estimated_tokens(*parts, bytes) >= above
         });
         let zero = reached.map(|(part, _)| part).or(compared.last());
@@ -425,7 +448,7 @@ impl Found {
     fn holds(&self, part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
         match place.get(&term) {
             Some(at) => self.in_parts[part.words.clone()].iter().any(|(word, _)| word == at),
-            None => part.indexed.words.count(term) > 0,
+            None => part.indexed.as_ref().is_some_and(|indexed| indexed.words.count(term) > 0),
         }
     }
 
@@ -493,7 +516,8 @@ impl SessionBest {
 /// Adds the cosines of the sentences and of the pair; returns how many vectors were multiplied.
 fn align(probe: &FamiliarityProbe, part: &mut Scored) -> u64 {
     let w = &probe.weights;
-    let own = part.indexed.vectors();
+    let Some(indexed) = &part.indexed else { return 0 };
+    let own = indexed.vectors();
     part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
     // A part without a turn before it has no pair: its best sentence counts instead.
     part.pair = best(&probe.vector, &own.pair).unwrap_or(part.cosine);
@@ -508,11 +532,11 @@ fn best(vector: &[i16], rows: &VectorRows<'_>) -> Option<f64> {
 }
 
 /// Adds the month, the day and the features of the words.
-fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
+fn features(probe: &FamiliarityProbe, part: &mut Scored, indexed: &IndexedPart, present: &NameSet) {
     let w = &probe.weights;
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
-    let said_at = || part.indexed.unit.body.parts[part.key.3].said_at;
+    let said_at = || indexed.unit.body.parts[part.key.3].said_at;
     let month = !probe.months.is_empty() && {
         let date = said_at().local().date();
         let said_in =
@@ -523,17 +547,17 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
     if !probe.days.is_empty() {
         part.terms.month += w.day * told(&probe.days, day(said_at()));
     }
-    let marks = part.indexed.marks;
+    let marks = indexed.marks;
     // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
-    let names = part.indexed.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
+    let names = indexed.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
     part.terms.marks =
         times * f64::from(marks.times.min(MOST_TIMES)) - w.asks * flag(marks.asks) + w.names * names as f64;
     part.own = part.terms.own();
 }
 
 impl Scored {
-    fn body(&self) -> &PartBody {
-        &self.indexed.unit.body.parts[self.key.3]
+    fn text_bytes(&self) -> u64 {
+        self.indexed.as_ref().map_or(0, |indexed| indexed.unit.body.parts[self.key.3].bytes())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
 //! candidate index. Out: the candidates, in the order of the bank, with the parts around them, which are
-//! only read for context. A rough score is the familiarity with estimates in place of cosines: a code
+//! only read for context, and the question's words in all of these. A rough score is the familiarity with estimates in place of cosines: a code
 //! of signs for each vector. Words come from the postings. Everything but the estimates has the meaning
 //! that `familiarity` gives it. Ties are broken by the order of the bank, so the candidates are a
 //! function of the set of parts. The work can pause at every step.
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::{
     api::FamiliarityProbe,
-    asked::{AskedWords, Speakers, told},
+    asked::{AskedWord, AskedWords, Speakers, told},
     candidate_index::{CandidateIndex, month},
     codes::CodeQuery,
     indexed_part::{NONE, PartKey, Slot},
@@ -19,7 +19,7 @@ use super::{
     part_columns::{ASKS, LIVE, PAIR, names, times},
     word_gains::{Damping, WordGains},
     words::TermKey,
-    work::{Allowance, COUNTED_POSTING, ROUGH_PART, SCANNED_BLOCK},
+    work::{Allowance, COUNTED_POSTING, READ_POSTING, ROUGH_PART, SCANNED_BLOCK},
 };
 use crate::model::UnitId;
 
@@ -39,6 +39,15 @@ pub(super) const SESSION_BEST: usize = 3;
 /// Most parts above the zero of the scale, and so the least candidates that edges leave.
 pub const SCALE_PARTS: usize = 1_000;
 
+/// What the full score reads.
+#[derive(Debug, Default)]
+pub(super) struct Chosen {
+    /// The parts, in the order of the bank.
+    pub parts: Vec<ChosenPart>,
+    /// The words of the question that each holds, one part after the other.
+    pub words: Vec<AskedWord>,
+}
+
 /// A part that the full score reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChosenPart {
@@ -50,6 +59,8 @@ pub(super) struct ChosenPart {
     pub follows: bool,
     /// For a part that is context only, its rough score.
     pub context: Option<f64>,
+    /// Where its words end in [`Chosen::words`]: they follow those of the part before it in this list.
+    pub words_end: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +74,7 @@ enum Step {
     Next,
     Around,
     Rank,
+    Find,
 }
 
 /// Rough scores on their way.
@@ -96,6 +108,12 @@ pub(super) struct RoughScan {
     session_shares: Vec<f32>,
     best: Option<Channels>,
     chosen: Vec<bool>,
+    /// The parts that the full score reads.
+    parts: Vec<ChosenPart>,
+    /// The place among them of the part in each slot, or [`NONE`].
+    listed: Vec<u32>,
+    /// The words that were found in them: the place of the part, and the word.
+    found: Vec<(u32, AskedWord)>,
 }
 
 struct Queries {
@@ -131,7 +149,7 @@ impl RoughScan {
         index: &CandidateIndex,
         linked: &dyn Fn(UnitId) -> Vec<Slot>,
         allowance: &mut Allowance,
-    ) -> Option<Vec<ChosenPart>> {
+    ) -> Option<Chosen> {
         loop {
             let end = self.end(index);
             while self.at < end {
@@ -162,7 +180,11 @@ impl RoughScan {
                     self.session_shares = self.sessions.iter().map(|best| session_share(asked.probe, best)).collect();
                     Step::Rank
                 }
-                Step::Rank => return Some(self.choose(asked, index, linked)),
+                Step::Rank => {
+                    self.choose(asked, index, linked);
+                    Step::Find
+                }
+                Step::Find => return Some(self.listed_words()),
             };
         }
     }
@@ -177,7 +199,7 @@ impl RoughScan {
     fn end(&self, index: &CandidateIndex) -> usize {
         match self.step {
             Step::Start => 0,
-            Step::Words => self.terms.len(),
+            Step::Words | Step::Find => self.terms.len(),
             Step::Sentences => index.sentences().0.blocks(),
             Step::Pairs => index.pairs().blocks(),
             Step::Own | Step::Next | Step::Around | Step::Rank => index.slots(),
@@ -194,6 +216,11 @@ impl RoughScan {
                 let postings = self.count_term(index);
                 self.at += 1;
                 COUNTED_POSTING * postings as u64
+            }
+            Step::Find => {
+                let postings = self.find_term(asked, index);
+                self.at += 1;
+                READ_POSTING * postings as u64
             }
             Step::Sentences => {
                 let work = SCANNED_BLOCK * blocks.len() as u64;
@@ -399,13 +426,8 @@ impl RoughScan {
 
     /// The best by the whole score and by each channel, what the edges of the very best lead to, and the
     /// parts around all of them.
-    fn choose(
-        &mut self,
-        asked: &Asked<'_>,
-        index: &CandidateIndex,
-        linked: &dyn Fn(UnitId) -> Vec<Slot>,
-    ) -> Vec<ChosenPart> {
-        let Some(Channels { all, meaning, pair, words }) = self.best.take() else { return Vec::new() };
+    fn choose(&mut self, asked: &Asked<'_>, index: &CandidateIndex, linked: &dyn Fn(UnitId) -> Vec<Slot>) {
+        let Some(Channels { all, meaning, pair, words }) = self.best.take() else { return };
         let key = |slot: Slot| index.place(slot).map(|place| place.key);
         let all = all.finish(key);
         let mut anchors: Vec<UnitId> = Vec::new();
@@ -431,8 +453,7 @@ impl RoughScan {
         // the part before it counts with that one.
         let mut chosen: Vec<(PartKey, Slot)> = chosen.into_iter().filter_map(|slot| Some((key(slot)?, slot))).collect();
         chosen.sort_unstable();
-        let mut listed = vec![false; index.slots()];
-        let mut parts: Vec<ChosenPart> = Vec::new();
+        self.listed = vec![NONE; index.slots()];
         let mut window = Vec::new();
         for (_, slot) in chosen {
             window.clear();
@@ -441,17 +462,50 @@ impl RoughScan {
             window.push(slot);
             window.extend(index.side(slot, false));
             for near in window.iter().copied() {
-                if std::mem::replace(&mut listed[near as usize], true) {
+                if self.listed[near as usize] != NONE {
                     continue;
                 }
                 let Some(key) = key(near) else { continue };
+                self.listed[near as usize] = self.parts.len() as u32;
                 let context = (!self.chosen[near as usize]).then(|| f64::from(self.own[near as usize]));
                 let before = index.columns().near_slot(near).before;
-                let follows = parts.last().is_some_and(|last: &ChosenPart| last.slot == before);
-                parts.push(ChosenPart { key, slot: near, follows, context });
+                let follows = self.parts.last().is_some_and(|last| last.slot == before);
+                self.parts.push(ChosenPart { key, slot: near, follows, context, words_end: 0 });
             }
         }
-        parts
+    }
+
+    /// Finds one term in the listed parts; returns how many postings it has. Reading them costs less than
+    /// the words of the parts, which lie all over the memory.
+    fn find_term(&mut self, asked: &Asked<'_>, index: &CandidateIndex) -> usize {
+        let Some((term, _)) = self.terms.get(self.at) else { return 0 };
+        let (Some(word), Some(stem)) = (asked.words.place_of(*term), index.stems().get(*term)) else { return 0 };
+        let listed = |(slot, count): &(Slot, u16)| {
+            let at = self.listed.get(*slot as usize).copied().filter(|at| *at != NONE)?;
+            Some((at, (word, u32::from(*count))))
+        };
+        self.found.extend(stem.parts.iter().filter_map(listed));
+        stem.parts.len()
+    }
+
+    /// The listed parts, each with the words that were found in it.
+    fn listed_words(&mut self) -> Chosen {
+        let (mut parts, found) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.found));
+        let mut counts = vec![0; parts.len()];
+        found.iter().for_each(|(at, _)| counts[*at as usize] += 1);
+        let mut first = 0;
+        for (part, count) in parts.iter_mut().zip(counts) {
+            // Where its next word goes, so that it is the end once all are placed.
+            part.words_end = first;
+            first += count;
+        }
+        let mut words = vec![(0, 0); found.len()];
+        for (at, word) in found {
+            let next = &mut parts[at as usize].words_end;
+            words[*next] = word;
+            *next += 1;
+        }
+        Chosen { parts, words }
     }
 }
 

@@ -18,9 +18,13 @@ pub(super) const KNOWN_CHOICE: u64 = 3_000;
 pub(super) const SCANNED_VECTOR: u64 = 40;
 /// One pass over one part or unit of a long scan.
 pub(super) const PASSED_PART: u64 = 250;
+/// Taking a part that is read for the parts around it only.
+pub(super) const TAKEN_CONTEXT: u64 = 30;
 
 /// Counting a posting of a word in the windows that it touches.
 pub(super) const COUNTED_POSTING: u64 = 50;
+/// Reading a posting.
+pub(super) const READ_POSTING: u64 = 2;
 /// Multiplying a question's vector with a block of 64 codes.
 pub(super) const SCANNED_BLOCK: u64 = 250;
 /// One step of the rough score of a part.
