@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ripplemem::{
     embed::VectorCache,
     log::Topic,
-    model::{MemoryKey, MemoryRecord, Provenance, WindowState},
+    model::{MemoryKey, MemoryRecord, ModelRef, Provenance, WindowState},
     pipeline::unit_texts,
 };
 
@@ -275,9 +275,11 @@ fn the_vectors_of_a_deleted_or_edited_turn_leave_the_cache_at_once() {
     assert_eq!(record.state, WindowState::Open);
     drop(service);
     let (cache, _) = VectorCache::open(&settings.log.directory.join("cache")).unwrap();
+    // Cached by the model and the precision in which its vectors are stored.
+    let model = ModelRef { hash: format!("{}/int8", record.model.hash), ..record.model };
     let cached = |text: &str| {
         let texts = unit_texts(&settings.embed, &settings.model().turn_template, &[("Ann", text)]);
-        cache.lookup(&record.bank, &record.model, &texts).iter().all(Option::is_some)
+        cache.lookup(&record.bank, &model, &texts).iter().all(Option::is_some)
     };
     assert_eq!([turns[0].2, turns[1].2, "I sold my tricycle"].map(cached), [false, false, true]);
 }
