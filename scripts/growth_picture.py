@@ -1,4 +1,4 @@
-"""Draws how a memory grows: three panels over the number of units, all axes logarithmic.
+"""Draws how a memory grows: two panels over the number of units, all axes logarithmic.
 
 In: files with the output of `ripplemem bench --json`, one for each size. Out: an SVG on standard output.
 """
@@ -30,7 +30,6 @@ def panels(runs):
         ("KB a unit", {"memory, peak": kilobytes("memory", "peak"), "memory, restored": kilobytes("memory", "restored"),
                        "log and caches": kilobytes("disk", "log")}),
         ("ms a question", {"p99": [run["ask"]["p99_ms"] for run in runs], "p50": [run["ask"]["p50_ms"] for run in runs]}),
-        ("turns a second", {"ingested": [run["ingest"]["turns_per_second"] for run in runs]}),
     ]
 
 
@@ -82,7 +81,7 @@ def main():
     drawn = panels(runs)
     size = f"{LEFT + len(drawn) * (WIDTH + GAP)} {TOP + HEIGHT + 100}"
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img">')
-    print(f"<title>Memory, disk, time of a question and intake by the number of units</title><style>{STYLE}</style>")
+    print(f"<title>Memory, disk and time of a question by the number of units</title><style>{STYLE}</style>")
     for number, (title, lines) in enumerate(drawn):
         print("\n".join(panel(LEFT + number * (WIDTH + GAP), title, lines, units)))
     print("</svg>")
