@@ -104,7 +104,7 @@ pub(super) struct FamiliarityScan {
     found: Found,
     /// In a large bank, what the candidates are chosen by.
     rough: Option<Box<RoughScan>>,
-    chosen: Chosen,
+    chosen: Vec<ChosenPart>,
     /// Parts in the bank.
     total: usize,
     /// Their estimated tokens.
@@ -164,13 +164,13 @@ impl FamiliarityScan {
                 Pass::Choose => {
                     if let (Some(rough), Some(index)) = (&mut self.rough, index) {
                         let asked = Asked { probe, words: &self.asked, speakers: &self.speakers, wanted };
-                        self.chosen = rough.go_on(&asked, index, linked, allowance)?;
-                        self.found.in_parts = std::mem::take(&mut self.chosen.words);
+                        let Chosen { parts, words } = rough.go_on(&asked, index, linked, allowance)?;
+                        (self.chosen, self.found.in_parts) = (parts, words);
                     }
                 }
                 Pass::Collect => {
                     while let Some(index) = index
-                        && let Some(chosen) = self.chosen.parts.get(self.parts.len()).copied()
+                        && let Some(chosen) = self.chosen.get(self.parts.len()).copied()
                     {
                         if allowance.is_spent() {
                             return None;
@@ -259,6 +259,7 @@ impl FamiliarityScan {
     /// Takes a candidate or a part around one; returns the work. None if there is no such part, which does
     /// not happen.
     fn collect_chosen(&mut self, index: &CandidateIndex, chosen: ChosenPart) -> Option<u64> {
+        // The index keeps no more than 255 words of a part, so it also tells the length of the window.
         let slot = chosen.slot as usize;
         let (length, window_length) = (*index.columns().length().get(slot)?, *index.columns().window().get(slot)?);
         let scored = |part: &Scored| !part.context;

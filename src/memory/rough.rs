@@ -2,10 +2,11 @@
 //!
 //! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
 //! candidate index. Out: the candidates, in the order of the bank, with the parts around them, which are
-//! only read for context, and the question's words in all of these. A rough score is the familiarity with estimates in place of cosines: a code
-//! of signs for each vector. Words come from the postings. Everything but the estimates has the meaning
-//! that `familiarity` gives it. Ties are broken by the order of the bank, so the candidates are a
-//! function of the set of parts. The work can pause at every step.
+//! only read for context, and the question's words in all of these. A rough score is the familiarity
+//! with estimates in place of cosines: a code of signs for each vector. Words come from the postings.
+//! Everything but the estimates has the meaning that `familiarity` gives it. Ties are broken by the
+//! order of the bank, so the candidates are a function of the set of parts. The work can pause at every
+//! step.
 
 use std::ops::Range;
 
