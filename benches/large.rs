@@ -8,6 +8,8 @@
 //! log for the next run, `RIPPLEMEM_LARGE_TURNS` a number of turns, `RIPPLEMEM_LARGE_MODEL` a model;
 //! without it the deterministic embedder makes the vectors. `RIPPLEMEM_LARGE_WAYS=1` answers from
 //! candidates only, for a profile: `perf record -p PID` once the units are counted.
+//! `RIPPLEMEM_LARGE_COPIES=5` makes a million turns: each turn comes again with other names, words and
+//! vectors. Then only units of a cosine of 0.95 or more are linked, so that loading ends.
 #![allow(clippy::print_stdout)]
 
 use std::{
@@ -26,7 +28,7 @@ use ripplemem::{
     embed::{self, Embedder},
     log::Topic,
     memory::{CensusProbe, Extraction, Listeners, Load, MemoryHandle, RecordKey},
-    model::{Bank, Evidence, MemoryKey, MemoryRecord, Question, TurnEvent},
+    model::{Bank, Cues, Evidence, MemoryKey, MemoryRecord, Question, TurnEvent, UnitId, Vector},
     pipeline::Service,
     recall::{RulesPlanner, recollect},
     source::{self, Source, SourceBatch, SourceError},
@@ -194,7 +196,9 @@ fn ingest(pipeline: &Pipeline, data: &Path, home: &Path, turns: usize) {
 /// A memory of the log's records alone, and questions: lines of the chat that ask.
 fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>) {
     let service_log = ripplemem::log::open(&pipeline.log).expect("a log");
-    let threshold = ripplemem::model::Score::from_f64(pipeline.model().semantic_threshold);
+    let copies: usize = std::env::var("RIPPLEMEM_LARGE_COPIES").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let threshold = if copies > 1 { 0.95 } else { pipeline.model().semantic_threshold };
+    let threshold = ripplemem::model::Score::from_f64(threshold);
     let memory = MemoryHandle::start(&pipeline.memory, threshold, Listeners::default()).expect("threads start");
     let started = Instant::now();
     let (mut asking, mut turns, mut from) = (Vec::new(), BTreeSet::new(), 0);
@@ -211,8 +215,11 @@ fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>)
                     asking.push(turn.text.clone());
                 }
             }
-            let extraction = value.map(|v| Arc::new(Extraction::new(&v, dimensions).expect("good vectors")));
-            load.changes.push((RecordKey::from(&key), extraction));
+            for copy in 0..copies {
+                let (key, value) = (copied_key(&key, copy), value.as_ref().map(|value| copied(value, copy)));
+                let extraction = value.map(|v| Arc::new(Extraction::new(&v, dimensions).expect("good vectors")));
+                load.changes.push((RecordKey::from(&key), extraction));
+            }
         }
         memory.load(load).expect("the memory runs");
     }
@@ -220,8 +227,52 @@ fn load(pipeline: &Pipeline, dimensions: usize) -> (MemoryHandle, Vec<Question>)
     let bank = Bank::parse(BANK).expect("a good name");
     let probe = CensusProbe { bank: Some(bank.key()), listing: false };
     let units = memory.census(probe).expect("the memory runs").value.units;
-    println!("{units} units of {} turns, loaded in {:.1} s", turns.len(), started.elapsed().as_secs_f64());
+    println!("{units} units of {} turns, loaded in {:.1} s", copies * turns.len(), started.elapsed().as_secs_f64());
     let step = (asking.len() / QUESTIONS).max(1);
     let question = |text: String| Question { bank: bank.clone(), text, asked_at: None };
     (memory, asking.into_iter().step_by(step).take(QUESTIONS).map(question).collect())
+}
+
+/// The key of a copy of a record.
+fn copied_key(key: &MemoryKey, copy: usize) -> MemoryKey {
+    let mut key = key.clone();
+    if copy > 0 {
+        key.window.session.0.push_str(&format!("-{copy}"));
+        key.turn = key.turn.map(|turn| format!("{turn}-{copy}"));
+    }
+    key
+}
+
+/// A record with other names, words and vectors; the first copy is the record itself.
+fn copied(record: &MemoryRecord, copy: usize) -> MemoryRecord {
+    let mut record = record.clone();
+    if copy == 0 {
+        return record;
+    }
+    record.window.session.0.push_str(&format!("-{copy}"));
+    record.turns.clear();
+    // Short words are those that every text has.
+    let word = |word: &str| if word.len() > 4 { format!("{word}{copy}") } else { word.to_owned() };
+    let words = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    let turned = |vector: &Vector| {
+        let mut components = vector.0.to_vec();
+        components.rotate_right(copy * 7);
+        Vector(components.into())
+    };
+    for unit in &mut record.units {
+        unit.restatement = words(&unit.restatement);
+        unit.sources.iter_mut().for_each(|turn| turn.push_str(&format!("-{copy}")));
+        unit.vector = turned(&unit.vector);
+        let name = |names: &mut Vec<String>| names.iter_mut().for_each(|name| name.push_str(&copy.to_string()));
+        let Cues { participants, locations, .. } = &mut unit.cues;
+        [participants, locations].into_iter().for_each(name);
+        for part in &mut unit.parts {
+            part.turn.push_str(&format!("-{copy}"));
+            part.speaker.push_str(&copy.to_string());
+            part.text = words(&part.text);
+            part.vectors.iter_mut().chain(&mut part.pair).for_each(|vector| *vector = turned(vector));
+        }
+        unit.id = UnitId::of(&record.bank, &record.window, &unit.sources, &unit.restatement, &unit.cues);
+    }
+    record
 }

@@ -38,6 +38,18 @@ pub(super) type NameSet = HashSet<NameKey, BuildHasherDefault<IdHasher>>;
 /// A word of the question, by its index in it, and how often it was found.
 pub(super) type AskedWord = (usize, u32);
 
+/// What a question asks of a large bank.
+pub(super) struct Asked<'q> {
+    /// The probe.
+    pub probe: &'q FamiliarityProbe,
+    /// Its words, rated.
+    pub words: &'q AskedWords,
+    /// The people that it names, counted.
+    pub speakers: &'q Speakers,
+    /// How many parts deserve the full score.
+    pub wanted: usize,
+}
+
 /// The words of the question.
 #[derive(Default)]
 pub(super) struct AskedWords {
@@ -114,17 +126,20 @@ impl AskedWords {
     }
 
     /// How much the length of a window damps its gains.
-    pub(super) fn damping(&self, length: u32) -> f64 {
+    fn damping(&self, length: u32) -> f64 {
         let mean = self.length / self.windows.max(1.0);
         bm25::damping(f64::from(length), mean.max(1.0))
     }
 
+    /// BM25 of the words in a window.
+    pub(super) fn window_gain(&self, counts: &[AskedWord], length: u32) -> f64 {
+        let damping = self.damping(length);
+        counts.iter().map(|(word, count)| bm25::gain(self.rarity[*word], f64::from(*count), damping)).sum()
+    }
+
     /// Adds BM25 of the words in a part's window.
     pub(super) fn gain(&mut self, counts: &[AskedWord], length: u32, terms: &mut FamiliarityTerms) {
-        let damping = self.damping(length);
-        for &(term, count) in counts {
-            terms.words += bm25::gain(self.rarity[term], f64::from(count), damping);
-        }
+        terms.words += self.window_gain(counts, length);
         self.most = self.most.max(terms.words);
     }
 

@@ -1,24 +1,27 @@
 //! What is kept of a large bank so that a question need not read all of it.
 //!
 //! In: the parts of a bank as they come and go, each with the parts before and after it in its session.
-//! Out: for each part a slot with its neighbours and features, codes of its vectors, postings by stem
+//! Out: for each part a slot with its neighbours and features, codes of its gists and vectors, postings by stem
 //! with the number of windows that hold the stem, and who speaks. What can be read here is a function of
 //! the set of parts; only the numbers of slots, rows, sessions and speakers depend on its history.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     hash::BuildHasherDefault,
     rc::Rc,
 };
 
 use super::{
-    codes::Codes,
+    api::FixedVector,
+    codes::{Codes, Scale},
     dense_ids::DenseIds,
     footprint::{map_bytes, tree_bytes, vec_bytes},
     greetings::GreetingPostings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
-    live::IdHasher,
-    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, Reach, marks},
+    kernel::{quantise, signs},
+    live::{IdHasher, PartVectors},
+    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, marks},
     score::NameKey,
     stem_postings::{Change, OtherWindow, StemPostings},
     word_window::WordWindow,
@@ -27,6 +30,8 @@ use super::{
 use crate::model::EventTime;
 
 const DAY_MS: i64 = 86_400_000;
+/// Sentences of a gist.
+const GIST_SENTENCES: usize = 3;
 
 /// How often the words of a part itself count in its window.
 pub(super) const OWN_WORDS: u32 = 2;
@@ -52,15 +57,19 @@ pub(super) struct CandidateIndex {
     places: Vec<Option<Place>>,
     columns: Columns,
     free: BTreeSet<Slot>,
-    /// The first sentence row of each slot.
+    /// The first gist of each slot.
     first_row: Vec<u32>,
-    /// The slot of each sentence row, [`NONE`] where no part has it.
+    /// The slot of each gist, [`NONE`] where no part has it.
     row_slot: Vec<Slot>,
-    /// The next row of the same part.
+    /// The next gist of the same part.
     next_row: Vec<u32>,
     free_rows: Vec<u32>,
-    sentences: Codes,
-    pairs: Codes,
+    gists: Codes,
+    gist_scale: Scale,
+    /// The codes of the vectors of each slot: of its pair, if it has one, then of its sentences.
+    codes: Vec<Box<[u8]>>,
+    sentences: Scale,
+    pairs: Scale,
     stems: StemPostings,
     window_words: u64,
     sessions: DenseIds,
@@ -81,7 +90,8 @@ impl CandidateIndex {
     /// Bytes in memory, without the parts themselves.
     pub(super) fn bytes(&self) -> usize {
         let rows = [&self.first_row, &self.row_slot, &self.next_row, &self.free_rows].map(vec_bytes);
-        let codes = self.sentences.bytes() + self.pairs.bytes();
+        let of_parts = self.codes.iter().map(|codes| codes.len()).sum::<usize>();
+        let codes = self.gists.bytes() + vec_bytes(&self.codes) + of_parts;
         let named =
             map_bytes::<NameKey, Vec<u32>>(self.named.capacity()) + self.named.values().map(vec_bytes).sum::<usize>();
         let numbers = self.sessions.bytes() + self.speakers.bytes() + vec_bytes(&self.speaker_keys);
@@ -97,6 +107,7 @@ impl CandidateIndex {
             self.places.push(None);
             self.columns.push();
             self.first_row.push(NONE);
+            self.codes.push(Box::default());
         }
         indexed.slot.set(slot);
         let own = indexed.vectors();
@@ -105,7 +116,7 @@ impl CandidateIndex {
         self.greetings.insert(key.0, indexed.speaker[0], indexed.greeted);
         self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
         self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
-        for sentence in own.sentences.in_16_bits() {
+        for gist in gists(&own) {
             let row = self.free_rows.pop().unwrap_or(self.row_slot.len() as u32);
             if row as usize == self.row_slot.len() {
                 self.row_slot.push(NONE);
@@ -114,16 +125,17 @@ impl CandidateIndex {
             self.row_slot[row as usize] = slot;
             self.next_row[row as usize] = self.first_row[at];
             self.first_row[at] = row;
-            self.sentences.set(row as usize, &sentence);
+            self.gists.set(row as usize, &code(&gist));
+            self.gist_scale.add(&gist);
         }
-        for pair in own.pair.in_16_bits() {
-            self.pairs.set(at, &pair);
-        }
+        own.sentences.in_16_bits().for_each(|sentence| self.sentences.add(&sentence));
+        own.pair.in_16_bits().for_each(|pair| self.pairs.add(&pair));
+        self.codes[at] =
+            own.pair.in_16_bits().chain(own.sentences.in_16_bits()).flat_map(|vector| code(&vector)).collect();
         let (second_before, second_after) =
             (self.columns.near_slot(before).before, self.columns.near_slot(after).after);
         self.columns.link(&[second_before, before, slot, after, second_after]);
         self.change(Change::Insert, slot);
-        self.set_reach(&self.window(slot));
     }
 
     /// Removes a part.
@@ -131,26 +143,23 @@ impl CandidateIndex {
         let at = slot as usize;
         let Some(Place { key, indexed }) = self.places.get(at).cloned().flatten() else { return };
         self.change(Change::Delete, slot);
-        let mut window = self.window(slot);
-        window.retain(|other| *other != slot);
         let Near { before, after, second_before, second_after } = self.columns.near_slot(slot);
         self.columns.link(&[second_before, before, after, second_after]);
         self.columns.unlink(slot);
-        self.columns.set_reach(slot, Reach::BROKEN);
-        self.set_reach(&window);
         let own = indexed.vectors();
         let mut row = std::mem::replace(&mut self.first_row[at], NONE);
         // Rows were put in front of one another.
-        for sentence in own.sentences.in_16_bits().rev() {
+        for gist in gists(&own).into_iter().rev() {
             let Some(next) = self.next_row.get(row as usize).copied() else { break };
-            self.sentences.clear(row as usize, &sentence);
+            self.gists.clear(row as usize);
+            self.gist_scale.remove(&gist);
             self.row_slot[row as usize] = NONE;
             self.free_rows.push(row);
             row = next;
         }
-        for pair in own.pair.in_16_bits() {
-            self.pairs.clear(at, &pair);
-        }
+        own.sentences.in_16_bits().for_each(|sentence| self.sentences.remove(&sentence));
+        own.pair.in_16_bits().for_each(|pair| self.pairs.remove(&pair));
+        self.codes[at] = Box::default();
         self.sessions.leave(key.0);
         self.leave_speaker(indexed.speaker);
         self.greetings.delete(key.0, indexed.speaker[0], indexed.greeted);
@@ -184,14 +193,19 @@ impl CandidateIndex {
         &self.columns
     }
 
-    /// The codes of the sentences, and the slot of each row.
-    pub(super) fn sentences(&self) -> (&Codes, &[Slot]) {
-        (&self.sentences, &self.row_slot)
+    /// The codes of the gists, and the slot of each row.
+    pub(super) fn gists(&self) -> (&Codes, &[Slot]) {
+        (&self.gists, &self.row_slot)
     }
 
-    /// The codes of the parts with the turn before them; a row is a slot.
-    pub(super) fn pairs(&self) -> &Codes {
-        &self.pairs
+    /// The codes of the vectors of a slot: of its pair, if it has one, then of its sentences.
+    pub(super) fn codes(&self, slot: Slot) -> &[u8] {
+        self.codes.get(slot as usize).map_or(&[], |codes| codes)
+    }
+
+    /// How long the vectors of gists are, those of sentences and those of pairs.
+    pub(super) fn scales(&self) -> [Scale; 3] {
+        [self.gist_scale, self.sentences, self.pairs]
     }
 
     /// The postings by stem.
@@ -235,32 +249,6 @@ impl CandidateIndex {
         self.side_without(of, back, NONE)
     }
 
-    /// A part and those whose words count with it.
-    fn window(&self, of: Slot) -> Vec<Slot> {
-        [true, false].into_iter().flat_map(|back| self.side(of, back)).chain([of]).collect()
-    }
-
-    /// How far the window of a part reaches, if it lies in slots that follow one another.
-    fn reach(&self, of: Slot) -> Reach {
-        let run = |back: bool| {
-            let mut length = 0;
-            for (near, distance) in self.side(of, back).zip(1..) {
-                let next = if back { of.checked_sub(distance) } else { of.checked_add(distance) };
-                length += 1;
-                if next != Some(near) {
-                    return None;
-                }
-            }
-            Some(length)
-        };
-        run(true).zip(run(false)).map_or(Reach::BROKEN, |(before, after)| Reach::of(before, after))
-    }
-
-    /// Says how far the windows of these parts reach.
-    fn set_reach(&mut self, slots: &[Slot]) {
-        slots.iter().for_each(|slot| self.columns.set_reach(*slot, self.reach(*slot)));
-    }
-
     /// The same as if another part were not there.
     fn side_without(&self, of: Slot, back: bool, without: Slot) -> impl Iterator<Item = Slot> {
         let step = move |slot: Slot| {
@@ -286,24 +274,21 @@ impl CandidateIndex {
         let mut parts: Vec<_> = (0..self.slots() as Slot)
             .filter_map(|slot| {
                 let (place, f, near) = (self.place(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
-                assert_eq!(self.columns.reach()[slot as usize], self.reach(slot), "every change is seen");
-                let codes = |codes: &Codes, row: u32| codes.code(row as usize);
                 let rows = std::iter::successors(Some(self.first_row[slot as usize]), |row| {
                     self.next_row.get(*row as usize).copied()
                 });
-                let sentences: Vec<_> =
-                    rows.take_while(|row| *row != NONE).map(|row| codes(&self.sentences, row)).collect();
-                let pair = (f.marks & PAIR != 0).then(|| codes(&self.pairs, slot));
+                let rows = rows.take_while(|row| *row != NONE);
+                let gists: Vec<_> = rows.map(|row| self.gists.code(row as usize)).collect();
+                let codes = self.codes(slot).to_vec();
                 let speaker = self.speaker_keys[f.speaker as usize];
                 let features = (f.window, f.month, f.day, f.length, f.marks);
-                Some((place.key, near.all().map(key), features, speaker, sentences, pair))
+                Some((place.key, near.all().map(key), features, speaker, gists, codes))
             })
             .collect();
         parts.sort_by_key(|part| part.0);
         let mut named: Vec<_> = self.named.iter().map(|(name, numbers)| (*name, numbers.len())).collect();
         named.sort_unstable();
-        let scales = (self.sentences.scale(), self.pairs.scale());
-        (parts, named, self.greetings.listed(), self.stems.listed(key), self.window_words, scales)
+        (parts, named, self.greetings.listed(), self.stems.listed(key), self.window_words, self.scales())
     }
 
     /// Counts the windows around a part that is linked.
@@ -382,6 +367,24 @@ impl Features {
             ..Self::default()
         }
     }
+}
+
+/// The gists of a part: the directions of three sentences and the pair together, as long as sentences are left.
+fn gists(of: &PartVectors<'_>) -> Vec<FixedVector> {
+    let pair: Vec<_> = of.pair.in_16_bits().collect();
+    let sentences: Vec<_> = of.sentences.in_16_bits().collect();
+    let sum = |vectors: &[Cow<'_, [i16]>]| {
+        let mut sum = vec![0.0f32; vectors.first().map_or(0, |vector| vector.len())];
+        for vector in vectors.iter().chain(&pair) {
+            sum.iter_mut().zip(vector.iter()).for_each(|(sum, x)| *sum += f32::from(*x));
+        }
+        quantise(&sum)
+    };
+    sentences.chunks(GIST_SENTENCES).map(sum).collect()
+}
+
+fn code(vector: &[i16]) -> Vec<u8> {
+    signs(vector).collect()
 }
 
 /// The day on which something was said, since 1970-01-01.

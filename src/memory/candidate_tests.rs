@@ -7,16 +7,14 @@ use std::{
 
 use super::{
     FamiliarParts, FamiliarityProbe, LiveUnit, Words,
-    asked::{AskedWords, Speakers},
-    bm25,
-    candidate_index::{CandidateIndex, OWN_WORDS},
+    asked::{Asked, AskedWords, Speakers},
+    candidate_index::CandidateIndex,
     familiarity::FamiliarityScan,
     indexed_part::Slot,
     live::Extraction,
     parts::Parts,
     quantise,
-    rough::{Asked, Chosen, RoughScan},
-    word_gains::{Damping, WordGains},
+    rough::{Chosen, RoughScan},
     work::Allowance,
 };
 use crate::{
@@ -178,38 +176,6 @@ fn an_index_kept_while_units_come_and_go_equals_one_of_the_set() {
 }
 
 #[test]
-fn words_gain_in_every_window_what_their_counts_say() {
-    let (mut dice, mut words) = (Dice(3), Words::default());
-    let mut parts = Parts::new(1, 12);
-    let units: Vec<_> = (0..60).map(|number| unit(number / 20, number as u32, &mut dice)).collect();
-    parts.insert(&units, &mut words);
-    // Their slots are taken by parts of other sessions, so that some windows are no runs of slots.
-    units.iter().step_by(8).for_each(|unit| parts.delete(unit));
-    (60..80).for_each(|number| parts.insert(&[unit(number % 2, number as u32, &mut dice)], &mut words));
-    let index = parts.candidates().expect("an index");
-    let runs = index.columns().reach().iter().filter(|reach| reach.run().is_some()).count();
-    assert!(runs > 20 && runs < index.slots() - 20, "both ways are tested: {runs} of {}", index.slots());
-    for word in ["common1", "common2", "topic3w1", "rare7"] {
-        let term = words.count(word).terms().next().expect("a word").0;
-        let Some(stem) = index.stems().get(term) else { continue };
-        let mut gains = WordGains::new(index.slots());
-        let damping = Damping { least: 0.5, step: 0.25 };
-        gains.add(index, &stem.parts, 3.0, damping);
-        let mut expected = vec![0; index.slots()];
-        for (slot, count) in &stem.parts {
-            expected[*slot as usize] += OWN_WORDS * u32::from(*count);
-            for near in [true, false].into_iter().flat_map(|back| index.side(*slot, back)) {
-                expected[near as usize] += u32::from(*count);
-            }
-        }
-        for ((gain, count), length) in gains.gains().iter().zip(expected).zip(index.columns().window()) {
-            let expected = bm25::gain(3.0, f64::from(count), 0.5 + 0.25 * f64::from(*length));
-            assert!((f64::from(*gain) - expected).abs() < 1e-5, "{word}: {gain} {expected}");
-        }
-    }
-}
-
-#[test]
 fn what_is_chosen_comes_in_the_order_of_the_bank_with_whole_windows() {
     let (mut dice, mut words) = (Dice(11), Words::default());
     let mut parts = Parts::new(1, 12);
@@ -259,7 +225,8 @@ fn a_look_at_every_part_of_a_bank_has_no_bound() {
 
 /// The tolerance: of the 30 parts that the full score puts first, at least 99 in 100 are among the first
 /// 33 of the candidates, and the zero of the scale lies within 4 % of the width of the scale. A score lies
-/// within 6 %: its share of neighbours and session may come from rough scores.
+/// within 6 %: its share of neighbours and session may come from rough scores and first estimates, and the
+/// best window by words, of which the words of all are a share, may be no candidate.
 #[test]
 fn candidates_answer_as_the_full_score_of_every_part() {
     let (mut dice, mut words) = (Dice(42), Words::default());
@@ -284,7 +251,8 @@ fn candidates_answer_as_the_full_score_of_every_part() {
             let same = full.best.iter().find(|other| key(other) == key(part));
             let Some(same) = same else { continue };
             assert!((same.score - part.score).abs() < 0.06 * width, "question {n}: {} {}", same.score, part.score);
-            assert!((same.terms.own() - part.terms.own()).abs() < 1e-9, "question {n}: the terms are exact");
+            let near = (same.terms.own() - part.terms.own()).abs();
+            assert!(near < 0.05 * width, "question {n}: {near} of {width}: the best window by words is a candidate");
         }
     }
     assert!(found * 100 >= all * 99, "{found} of {all}");

@@ -1,28 +1,33 @@
-//! Codes of the signs of many vectors, in blocks that the kernel scans.
+//! Codes of many vectors in blocks that the kernel scans, and what the signs of vectors say of cosines.
 //!
-//! In: vectors by row. Out: for a question's vector, the sum of each row of a block, and what a sum
-//! means as a cosine. A code depends on its vector alone. The scale is the mean of all vectors' sums of
-//! components, kept as an exact integer. So what a scan gives is a function of the set of vectors.
+//! In: codes by row, and the lengths of the vectors behind signs. Out: for a question's vector, the sum of
+//! each row of a block, and the cosine that it stands for. A code depends on its vector alone. The scale is
+//! the mean of all vectors' sums of components, kept as an exact integer. So what a scan gives is a function
+//! of the set of vectors.
 
 use super::{
     footprint::vec_bytes,
-    kernel::{BLOCK_ROWS, SignTable, place_in_block, signs},
+    kernel::{BLOCK_ROWS, CodeTable, place_in_block},
 };
 
 /// Codes by row. A row that was cleared stays until it is set again.
 #[derive(Debug, Default)]
 pub(super) struct Codes {
     blocks: Vec<Box<[u8]>>,
-    /// Sum of the absolute values of the components of all rows that are set.
-    sum: u64,
-    /// How many rows are set.
-    rows: u64,
 }
 
-/// A question's vector, ready for a scan of codes.
-#[derive(Debug)]
-pub(super) struct CodeQuery {
-    table: SignTable,
+/// How long the vectors behind some codes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Scale {
+    /// Sum of the absolute values of the components of all vectors.
+    sum: u64,
+    /// How many vectors there are.
+    vectors: u64,
+}
+
+/// What the sums of some codes mean.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cosines {
     /// The cosine that a sum of 0 stands for.
     least: f32,
     /// What each step of the sum adds.
@@ -30,24 +35,20 @@ pub(super) struct CodeQuery {
 }
 
 impl Codes {
-    /// Sets a row that is not set.
-    pub(super) fn set(&mut self, row: usize, vector: &[i16]) {
-        let bytes = vector.len() / 8 * BLOCK_ROWS;
+    /// Sets a row. All codes have the same width.
+    pub(super) fn set(&mut self, row: usize, code: &[u8]) {
+        let bytes = code.len() * BLOCK_ROWS;
         while self.blocks.len() <= row / BLOCK_ROWS {
             self.blocks.push(vec![0; bytes].into());
         }
         let places = self.blocks[row / BLOCK_ROWS].iter_mut().skip(place_in_block(row)).step_by(BLOCK_ROWS);
-        places.zip(signs(vector)).for_each(|(place, byte)| *place = byte);
-        self.sum += length(vector);
-        self.rows += 1;
+        places.zip(code).for_each(|(place, byte)| *place = *byte);
     }
 
-    /// Clears a row that was set with this vector.
-    pub(super) fn clear(&mut self, row: usize, vector: &[i16]) {
+    /// Clears a row.
+    pub(super) fn clear(&mut self, row: usize) {
         let places = self.blocks[row / BLOCK_ROWS].iter_mut().skip(place_in_block(row)).step_by(BLOCK_ROWS);
         places.for_each(|place| *place = 0);
-        self.sum -= length(vector);
-        self.rows -= 1;
     }
 
     /// Bytes in memory.
@@ -61,42 +62,45 @@ impl Codes {
     }
 
     /// The sums of the rows of a block.
-    pub(super) fn scan(&self, query: &CodeQuery, block: usize, sums: &mut [u16; BLOCK_ROWS]) {
+    pub(super) fn scan(&self, table: &CodeTable, block: usize, sums: &mut [u16; BLOCK_ROWS]) {
         match self.blocks.get(block) {
-            Some(of_block) => {
-                query.table.scan(of_block, self.blocks.get(block + 1).map_or(of_block, |next| next), sums)
-            }
+            Some(of_block) => table.scan(of_block, self.blocks.get(block + 1).map_or(of_block, |next| next), sums),
             None => sums.fill(0),
         }
     }
 
-    /// Prepares a question's vector. The sum of the signs' products over the sum of the components'
-    /// sizes is an estimate of the cosine that has no bias.
-    pub(super) fn query(&self, vector: &[i16]) -> CodeQuery {
-        let table = SignTable::of(vector);
-        let scale = self.rows.max(1) as f64 / self.sum.max(1) as f64;
-        let least = (table.product(0) * scale) as f32;
-        let step = ((table.product(1) - table.product(0)) * scale) as f32;
-        CodeQuery { table, least, step }
-    }
-
     /// The code of a row.
-    #[cfg(test)]
     pub(super) fn code(&self, row: usize) -> Vec<u8> {
         self.blocks[row / BLOCK_ROWS].iter().skip(place_in_block(row)).step_by(BLOCK_ROWS).copied().collect()
     }
+}
 
-    /// What the scale is made of.
-    #[cfg(test)]
-    pub(super) fn scale(&self) -> (u64, u64) {
-        (self.sum, self.rows)
+impl Scale {
+    /// One more vector.
+    pub(super) fn add(&mut self, vector: &[i16]) {
+        self.sum += length(vector);
+        self.vectors += 1;
+    }
+
+    /// One vector less.
+    pub(super) fn remove(&mut self, vector: &[i16]) {
+        self.sum -= length(vector);
+        self.vectors -= 1;
+    }
+
+    /// What sums mean: `product` gives the product with the signs for the sums 0 and 1. The product with the
+    /// signs over the sum of the components' sizes is an estimate of the cosine that has no bias.
+    pub(super) fn cosines(self, product: [f64; 2]) -> Cosines {
+        let scale = self.vectors.max(1) as f64 / self.sum.max(1) as f64;
+        let [least, next] = product.map(|product| product * scale);
+        Cosines { least: least as f32, step: (next - least) as f32 }
     }
 }
 
-impl CodeQuery {
+impl Cosines {
     /// The cosine that a sum stands for.
-    pub(super) fn cosine(&self, sum: u16) -> f32 {
-        self.least + self.step * f32::from(sum)
+    pub(super) fn of(self, sum: impl Into<i32>) -> f32 {
+        self.least + self.step * sum.into() as f32
     }
 }
 
@@ -107,7 +111,10 @@ fn length(vector: &[i16]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::quantise;
+    use crate::memory::{
+        kernel::{SignQuery, signs},
+        quantise,
+    };
 
     #[test]
     fn a_code_estimates_the_cosine_without_a_bias() {
@@ -127,16 +134,26 @@ mod tests {
                 quantise(&mixed)
             })
             .collect();
-        rows.iter().enumerate().for_each(|(row, vector)| codes.set(row, vector));
+        let mut scale = Scale::default();
+        for (row, vector) in rows.iter().enumerate() {
+            codes.set(row, &signs(vector).collect::<Vec<_>>());
+            scale.add(vector);
+        }
         let fixed = quantise(&query);
-        let asked = codes.query(&fixed);
+        let (table, one) = (CodeTable::of_signs(&fixed), SignQuery::of(&fixed));
+        let cosines = scale.cosines([0, 1].map(|sum| table.product(sum)));
+        let of_one = scale.cosines([0, 1].map(|sum| one.product(sum)));
         let mut errors = Vec::new();
         for block in 0..codes.blocks() {
             let mut sums = [0; BLOCK_ROWS];
-            codes.scan(&asked, block, &mut sums);
-            for (row, sum) in rows.iter().skip(block * BLOCK_ROWS).zip(sums) {
+            codes.scan(&table, block, &mut sums);
+            for ((at, row), sum) in rows.iter().enumerate().skip(block * BLOCK_ROWS).zip(sums) {
+                one.scan(&codes.code(at), &mut |of_code| {
+                    let (of_code, of_block) = (of_one.of(of_code), cosines.of(sum));
+                    assert!((of_code - of_block).abs() < 0.02, "one code gives what its block gives");
+                });
                 let cosine = crate::model::Score(crate::memory::dot_reference(&fixed, row)).as_f64();
-                errors.push(f64::from(asked.cosine(sum)) - cosine);
+                errors.push(f64::from(cosines.of(sum)) - cosine);
             }
         }
         assert!(

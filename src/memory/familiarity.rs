@@ -17,14 +17,15 @@ use std::{cmp::Reverse, ops::Range, rc::Rc};
 
 use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe, estimated_tokens},
-    asked::{AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, told},
+    asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, told},
     candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
     greetings::Greetings,
     indexed_part::{IndexedPart, PartKey, Slot},
     parts::Parts,
-    rough::{Asked, Chosen, ChosenPart, RoughScan, SCALE_PARTS, SESSION_BEST},
+    rough::{Chosen, ChosenPart, RoughScan, SCALE_PARTS},
     rows::VectorRows,
     score::NameKey,
+    session_best::SESSION_BEST,
     word_window::WordWindow,
     words::{TermKey, Words},
     work::{Allowance, PASSED_PART, SCANNED_VECTOR, TAKEN_CONTEXT},

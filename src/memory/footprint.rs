@@ -29,7 +29,7 @@ pub struct Footprint {
     pub part_bytes: u64,
     /// The index that finds candidates in a large bank.
     pub candidate_bytes: u64,
-    /// The semantic index: coarse vectors, and what each unit may choose.
+    /// The semantic index: codes of the vectors, and what each unit may choose.
     pub semantic_bytes: u64,
     /// The index by people, places and times, and what each unit chose in it.
     pub structural_bytes: u64,

@@ -1,8 +1,8 @@
 //! The vector kernel: integer dot products of 16-bit vectors with such vectors, with rows of bytes and
-//! with codes of their signs, and nothing else.
+//! with codes of them, and nothing else.
 //!
 //! In: vectors made by [`quantise`] and rows of bytes, all of one padded width. Out: exact 32-bit
-//! products, and sums of signs, the same on every processor. This is the only file with `unsafe` code:
+//! products, and sums of codes, the same on every processor. This is the only file with `unsafe` code:
 //! the wide versions are compared with plain ones by tests, and are chosen at run time.
 //!
 //! No sum overflows: a quantised vector is no longer than 32,767, so every partial sum of
@@ -47,114 +47,43 @@ pub(super) fn dot(a: &[i16], b: &[i16]) -> i32 {
     product
 }
 
-/// A vector in 8 bits with a bound on the error: half the bytes to read when most rows are far
-/// below a threshold.
-#[derive(Debug, Clone)]
-pub(super) struct Coarse {
-    /// Components in steps of the scale, padded to whole cache lines of 64.
-    pub(super) bytes: Vec<i8>,
-    /// How the bytes relate to the vector.
-    pub(super) grain: Grain,
-}
-
-/// How coarse bytes relate to the vector that they approximate.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Grain {
-    /// Sum of the bytes.
-    sum: i32,
-    /// Size of a step.
-    scale: f32,
-    /// Length of the difference between the vector and its steps, rounded up.
-    error: f32,
-}
-
-/// Components of a coarse vector are a multiple of this; the rest is zero.
-const COARSE_LANES: usize = 64;
 /// No quantised vector is longer.
-const LONGEST: f32 = 32_767.0;
-/// More than single precision loses in a bound: products are below 2³¹, a step of theirs is 128.
-const SLACK: f32 = 4_096.0;
+pub(super) const LONGEST: f64 = 32_767.0;
 
-impl Coarse {
-    /// The coarse form of a quantised vector.
-    pub(super) fn of(vector: &[i16]) -> Self {
-        let most = vector.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0).max(1);
-        let scale = f32::from(most) / 127.0;
-        let mut bytes: Vec<i8> = vector.iter().map(|x| (f32::from(*x) / scale).round() as i8).collect();
-        let lost: f64 =
-            vector.iter().zip(&bytes).map(|(x, b)| (f64::from(*x) - f64::from(*b) * f64::from(scale)).powi(2)).sum();
-        let sum = bytes.iter().map(|b| i32::from(*b)).sum();
-        bytes.resize(vector.len().next_multiple_of(COARSE_LANES), 0);
-        Self { bytes, grain: Grain { sum, scale, error: (lost.sqrt() * 1.000_1) as f32 } }
-    }
-}
-
-/// Whether this processor makes [`scan_coarse`] faster.
-pub(super) fn has_coarse() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    let has = is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw");
-    #[cfg(not(target_arch = "x86_64"))]
-    let has = false;
-    has
-}
-
-/// Calls `near(query, row)` for every pair whose product may be at least `threshold`:
-/// never leaves one out, and lets through few that are below. `rows` holds the bytes of
-/// the grains' vectors, one after the other. Does nothing where [`has_coarse`] is false.
-pub(super) fn scan_coarse(
-    queries: &[Coarse],
-    rows: &[i8],
-    grains: &[Grain],
-    threshold: i32,
-    near: &mut impl FnMut(usize, usize),
-) {
-    let Some(width) = queries.first().map(|q| q.bytes.len()).filter(|w| *w > 0) else { return };
-    let fits = queries.iter().all(|q| q.bytes.len() == width) && rows.len() == width * grains.len();
-    if !fits || !has_coarse() {
-        return;
-    }
-    #[cfg(target_arch = "x86_64")]
-    for (group, four) in queries.chunks(4).enumerate() {
-        // The instruction multiplies unsigned by signed bytes: the query is shifted by 128.
-        let shifted: Vec<Vec<u8>> =
-            four.iter().map(|q| q.bytes.iter().map(|b| (*b as u8).wrapping_add(128)).collect()).collect();
-        let mut products = vec![0; four.len() * grains.len()];
-        // SAFETY: the features were detected; every query has the width of a row, a multiple
-        // of 64, `rows` holds whole rows, and there is a place for every product.
-        unsafe {
-            match &shifted[..] {
-                [a, b, c, d] => wide::bytes_avx512([a, b, c, d], rows, &mut products),
-                few => {
-                    for (query, products) in few.iter().zip(products.chunks_exact_mut(grains.len())) {
-                        wide::bytes_avx512([query], rows, products);
-                    }
-                }
-            }
-        }
-        for (q, (query, products)) in four.iter().zip(products.chunks_exact(grains.len())).enumerate() {
-            let Grain { scale, error, .. } = query.grain;
-            let least = threshold as f32 - SLACK - error * LONGEST;
-            for (r, (product, row)) in products.iter().zip(grains).enumerate() {
-                let steps = (product - 128 * row.sum) as f32;
-                if steps * (scale * row.scale) + row.error * (LONGEST + error) >= least {
-                    near(group * 4 + q, r);
-                }
-            }
-        }
-    }
-}
-
-/// Rows of a block of sign codes.
+/// Rows of a block of codes.
 pub(super) const BLOCK_ROWS: usize = 64;
-/// Values of four signs.
-const SIGNS: usize = 16;
-/// Largest sum of four signs in a table: two of them fit a byte.
+/// Values of four bits.
+const VALUES: usize = 16;
+/// Largest sum of four bits in a table: two of them fit a byte.
 const MOST_SUM: usize = 127;
 
-/// The code of a vector: a bit for each component, set where the component is not negative. Depends on
+/// The signs of a vector: a bit for each component, set where the component is not negative. Depends on
 /// the vector alone.
 pub(super) fn signs(vector: &[i16]) -> impl Iterator<Item = u8> {
     vector.chunks(8).map(|eight| (0..).zip(eight).fold(0, |byte, (bit, x)| byte | (u8::from(*x >= 0) << bit)))
+}
+
+/// The sizes of the two levels of a component, and where the greater begins, for a vector of one length: the
+/// four values that are nearest to a normal distribution (Lloyd and Max).
+const LEVELS: [f64; 2] = [0.4528, 1.510];
+const GREATER: f64 = 0.9816;
+
+/// The levels of a vector: two bits for each component, the sign and whether it is great. Depends on the
+/// vector alone.
+pub(super) fn levels(vector: &[i16]) -> impl Iterator<Item = u8> {
+    let great = (GREATER * LONGEST / (vector.len() as f64).sqrt()) as u16;
+    let bits = move |x: &i16| u8::from(*x >= 0) | u8::from(x.unsigned_abs() > great) << 1;
+    vector.chunks(4).map(move |four| (0..).zip(four).fold(0, |byte, (at, x)| byte | bits(x) << (2 * at)))
+}
+
+/// The components that the bits of a code stand for.
+pub(super) fn of_levels(code: &[u8]) -> impl Iterator<Item = f64> {
+    code.iter().flat_map(|byte| (0..4).map(move |at| level(usize::from(byte >> (2 * at)) & 3)))
+}
+
+fn level(bits: usize) -> f64 {
+    let size = LEVELS[bits >> 1];
+    if bits & 1 == 1 { size } else { -size }
 }
 
 /// The place of a row's bytes within each column of its block.
@@ -163,10 +92,10 @@ pub(super) fn place_in_block(row: usize) -> usize {
     if row < BLOCK_ROWS / 2 { 2 * row } else { 2 * row - BLOCK_ROWS + 1 }
 }
 
-/// A question's vector as what each four signs of a code add to its product with that code.
+/// A question's vector as what each four bits of a code add to its product with that code.
 #[derive(Debug, Clone)]
-pub(super) struct SignTable {
-    /// Sixteen steps for each four components, by the value of their signs.
+pub(super) struct CodeTable {
+    /// Sixteen steps for each four bits, by their value.
     sums: Vec<u8>,
     /// Size of a step.
     step: f64,
@@ -174,43 +103,59 @@ pub(super) struct SignTable {
     least: f64,
 }
 
-impl SignTable {
-    /// The table of a quantised vector.
-    pub(super) fn of(query: &[i16]) -> Self {
-        let fours = query.chunks_exact(4);
-        let width = |four: &[i16]| four.iter().map(|x| i32::from(*x).abs()).sum::<i32>();
-        let widest = fours.clone().map(width).max().unwrap_or(0).max(1);
-        let most = MOST_SUM.min(usize::from(u16::MAX) / fours.len().max(1));
-        let step = 2.0 * f64::from(widest) / most as f64;
-        let sum = |four: &[i16], signs: usize| -> i32 {
-            (0..).zip(four).map(|(bit, x)| if signs >> bit & 1 == 1 { i32::from(*x) } else { -i32::from(*x) }).sum()
-        };
-        let steps = |four: &[i16], signs| (f64::from(sum(four, signs) + width(four)) / step).round() as u8;
-        let sums = fours.clone().flat_map(|four| (0..SIGNS).map(move |signs| steps(four, signs))).collect();
-        let least = -f64::from(fours.map(width).sum::<i32>());
+impl CodeTable {
+    /// The table of a quantised vector for [`signs`].
+    pub(super) fn of_signs(query: &[i16]) -> Self {
+        Self::of::<4>(query, 1.0, |bits, at| if bits >> at & 1 == 1 { 1.0 } else { -1.0 })
+    }
+
+    /// The table of a quantised vector for [`levels`].
+    pub(super) fn of_levels(query: &[i16]) -> Self {
+        Self::of::<2>(query, LEVELS[1], |bits, at| level(bits >> (2 * at) & 3))
+    }
+
+    /// A table for codes of which four bits stand for `N` components, none greater than `most`.
+    fn of<const N: usize>(query: &[i16], most: f64, component: impl Fn(usize, usize) -> f64) -> Self {
+        let groups = query.chunks_exact(N);
+        let width = |group: &[i16]| most * group.iter().map(|x| f64::from(*x).abs()).sum::<f64>();
+        let widest = groups.clone().map(width).fold(1.0, f64::max);
+        let steps = MOST_SUM.min(usize::from(u16::MAX) / groups.len().max(1));
+        let step = 2.0 * widest / steps as f64;
+        let sum =
+            |group: &[i16], bits| (0..).zip(group).map(|(at, x)| f64::from(*x) * component(bits, at)).sum::<f64>();
+        let sum = |group: &[i16], bits| ((sum(group, bits) + width(group)) / step).round() as u8;
+        let sums = groups.clone().flat_map(|group| (0..VALUES).map(move |bits| sum(group, bits))).collect();
+        let least = -groups.map(width).sum::<f64>();
         Self { sums, step, least }
     }
 
-    /// The product of the vector and a code's signs, from the code's sum.
+    /// The product of the vector and what a code stands for, from the code's sum.
     pub(super) fn product(&self, sum: u16) -> f64 {
         f64::from(sum) * self.step + self.least
+    }
+
+    /// What each step of a sum adds to that product, and what it is at most where the sum is 0: each four
+    /// bits were rounded to the nearest step.
+    pub(super) fn most_product(&self) -> (f32, f32) {
+        let rounded = (self.sums.len() / VALUES) as f64 * self.step / 2.0;
+        (self.step as f32, (self.least + rounded) as f32)
     }
 
     /// The sums of the rows of a block, row by row. The processor is told to fetch the block that is `next`.
     pub(super) fn scan(&self, block: &[u8], next: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
         #[cfg(target_arch = "x86_64")]
-        if block.len() * 2 / BLOCK_ROWS * SIGNS == self.sums.len()
+        if block.len() * 2 / BLOCK_ROWS * VALUES == self.sums.len()
             && block.len().is_multiple_of(BLOCK_ROWS)
             && next.len() == block.len()
         {
             if is_x86_feature_detected!("avx512bw") {
                 // SAFETY: the feature was detected; the block has whole columns of 64 bytes, and the table
                 // has 32 bytes for each.
-                return unsafe { wide::signs_avx512(&self.sums, block, next, sums) };
+                return unsafe { wide::codes_avx512(&self.sums, block, next, sums) };
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: as above.
-                return unsafe { wide::signs_avx2(&self.sums, block, sums) };
+                return unsafe { wide::codes_avx2(&self.sums, block, sums) };
             }
         }
         self.scan_reference(block, sums);
@@ -220,14 +165,67 @@ impl SignTable {
     fn scan_reference(&self, block: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
         for (row, sum) in sums.iter_mut().enumerate() {
             let at = place_in_block(row);
-            let columns = block.chunks_exact(BLOCK_ROWS).zip(self.sums.chunks_exact(2 * SIGNS));
+            let columns = block.chunks_exact(BLOCK_ROWS).zip(self.sums.chunks_exact(2 * VALUES));
             *sum = columns.fold(0, |sum, (column, table)| {
                 let (low, high) = (usize::from(column[at] & 15), usize::from(column[at] >> 4));
-                sum + u16::from(table[low]) + u16::from(table[SIGNS + high])
+                sum + u16::from(table[low]) + u16::from(table[VALUES + high])
             });
         }
     }
 }
+
+/// A question's vector in bytes, for the signs of one vector after the other.
+#[derive(Debug, Clone)]
+pub(super) struct SignQuery {
+    bytes: Vec<i8>,
+    /// The sum of the bytes.
+    sum: i32,
+    /// Size of a step.
+    step: f64,
+}
+
+impl SignQuery {
+    /// The nearest bytes to a quantised vector.
+    pub(super) fn of(query: &[i16]) -> Self {
+        let most = query.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0).max(1);
+        let step = f64::from(most) / 127.0;
+        let bytes: Vec<i8> = query.iter().map(|x| (f64::from(*x) / step).round() as i8).collect();
+        let sum = bytes.iter().map(|x| i32::from(*x)).sum();
+        Self { bytes, sum, step }
+    }
+
+    /// The product of the vector and a code's signs, from the code's sum.
+    pub(super) fn product(&self, sum: i32) -> f64 {
+        f64::from(2 * sum - self.sum) * self.step
+    }
+
+    /// Calls `each` with the sum of each code: of the bytes where its bit is set. The codes follow one
+    /// another, each as wide as the query.
+    pub(super) fn scan(&self, codes: &[u8], each: &mut impl FnMut(i32)) {
+        let width = self.bytes.len() / 8;
+        if width == 0 || !self.bytes.len().is_multiple_of(LANES) || !codes.len().is_multiple_of(width) {
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if width <= WIDEST_SIGNS && is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature was detected; the query has a multiple of LANES bytes, at most eight times
+            // WIDEST_SIGNS, and `codes` holds whole codes of its width.
+            return unsafe { wide::set_signs_avx2(&self.bytes, codes, each) };
+        }
+        self.scan_reference(codes, each);
+    }
+
+    /// The same, one bit after the other: what the fast version must equal.
+    fn scan_reference(&self, codes: &[u8], each: &mut impl FnMut(i32)) {
+        for code in codes.chunks_exact(self.bytes.len() / 8) {
+            let set = |(at, x): (usize, &i8)| if code[at / 8] >> (at % 8) & 1 == 1 { i32::from(*x) } else { 0 };
+            each(self.bytes.iter().enumerate().map(set).sum());
+        }
+    }
+}
+
+/// Bytes of the widest code whose sums of pairs of bytes fit 16 bits: 32,767 / (2 × 127) steps of 4 bytes.
+const WIDEST_SIGNS: usize = 512;
 
 /// Calls `hit(query, row, product)` for every product of at least `threshold`.
 ///
@@ -381,33 +379,9 @@ mod wide {
     }
 
     /// # Safety
-    /// The processor has the features; every query is as long as a row, a multiple of 64.
-    /// `products` has a place for every product, query by query.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub(super) unsafe fn bytes_avx512<const Q: usize>(queries: [&[u8]; Q], rows: &[i8], products: &mut [i32]) {
-        let width = queries[0].len();
-        let count = rows.len() / width;
-        for (r, row) in rows.chunks_exact(width).enumerate() {
-            let mut sums = [_mm512_setzero_si512(); Q];
-            for k in (0..width).step_by(64) {
-                // SAFETY: k + 64 ≤ width, the length of the row and of every query.
-                let x = unsafe { _mm512_loadu_si512(row.as_ptr().add(k).cast()) };
-                for q in 0..Q {
-                    // SAFETY: as above.
-                    let y = unsafe { _mm512_loadu_si512(queries[q].as_ptr().add(k).cast()) };
-                    sums[q] = _mm512_dpbusd_epi32(sums[q], y, x);
-                }
-            }
-            for (q, sum) in sums.into_iter().enumerate() {
-                products[q * count + r] = _mm512_reduce_add_epi32(sum);
-            }
-        }
-    }
-
-    /// # Safety
     /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) unsafe fn signs_avx512(table: &[u8], block: &[u8], next: &[u8], sums: &mut [u16; 64]) {
+    pub(super) unsafe fn codes_avx512(table: &[u8], block: &[u8], next: &[u8], sums: &mut [u16; 64]) {
         let four_bits = _mm512_set1_epi8(15);
         let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
         let columns = block.chunks_exact(64).zip(table.chunks_exact(32));
@@ -440,7 +414,7 @@ mod wide {
     /// # Safety
     /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn signs_avx2(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
+    pub(super) unsafe fn codes_avx2(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
         let four_bits = _mm256_set1_epi8(15);
         for half in 0..2 {
             let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
@@ -467,6 +441,33 @@ mod wide {
                 _mm256_storeu_si256(sums.as_mut_ptr().add(16 * half).cast(), even);
                 _mm256_storeu_si256(sums.as_mut_ptr().add(32 + 16 * half).cast(), odd);
             }
+        }
+    }
+
+    /// # Safety
+    /// The processor has the feature; `query` has a multiple of 32 bytes, at most 4,096, and `codes` a bit
+    /// for each of them, code by code.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn set_signs_avx2(query: &[i8], codes: &[u8], each: &mut impl FnMut(i32)) {
+        const BITS: i64 = i64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, -128i8 as u8]);
+        let bits = _mm256_set1_epi64x(BITS);
+        let byte_of_lane = _mm256_set_epi64x(0x0303_0303_0303_0303, 0x0202_0202_0202_0202, 0x0101_0101_0101_0101, 0);
+        let (one_byte, one) = (_mm256_set1_epi8(1), _mm256_set1_epi16(1));
+        for code in codes.chunks_exact(query.len() / 8) {
+            let mut sums = _mm256_setzero_si256();
+            for (four, bytes) in code.chunks_exact(4).zip(query.chunks_exact(32)) {
+                let four = i32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+                // SAFETY: the chunk has 32 bytes.
+                let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
+                let spread = _mm256_shuffle_epi8(_mm256_set1_epi32(four), byte_of_lane);
+                let set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bits), bits);
+                sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(one_byte, _mm256_and_si256(set, bytes)));
+            }
+            let sums = _mm256_madd_epi16(sums, one);
+            let half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+            let quarter = _mm_add_epi32(half, _mm_shuffle_epi32::<0b00_00_11_10>(half));
+            let whole = _mm_add_epi32(quarter, _mm_shuffle_epi32::<1>(quarter));
+            each(_mm_cvtsi128_si32(whole));
         }
     }
 
@@ -537,17 +538,18 @@ mod wide {
         }
 
         #[test]
-        fn narrow_registers_equal_the_reference_for_signs() {
+        fn narrow_registers_equal_the_reference_for_codes() {
             if !is_x86_feature_detected!("avx2") {
                 return;
             }
             for width in [32, 384, 3072] {
-                let (table, block) = super::super::tests::coded(width);
-                let (mut sums, mut expected) = ([0; 64], [0; 64]);
-                // SAFETY: the feature was detected; the block is of the table's width.
-                unsafe { super::signs_avx2(&table.sums, &block, &mut sums) };
-                table.scan_reference(&block, &mut expected);
-                assert_eq!(sums, expected);
+                for (table, block) in super::super::tests::coded(width) {
+                    let (mut sums, mut expected) = ([0; 64], [0; 64]);
+                    // SAFETY: the feature was detected; the block is of the table's width.
+                    unsafe { super::codes_avx2(&table.sums, &block, &mut sums) };
+                    table.scan_reference(&block, &mut expected);
+                    assert_eq!(sums, expected);
+                }
             }
         }
     }
@@ -571,33 +573,69 @@ mod tests {
         (vectors(width, 1, 0).0.remove(0), rows.collect())
     }
 
-    /// A question's table, and a block of codes.
-    pub(super) fn coded(width: usize) -> (SignTable, Vec<u8>) {
+    /// A question's tables, each with a block of codes.
+    pub(super) fn coded(width: usize) -> [(CodeTable, Vec<u8>); 2] {
         let (queries, rows) = vectors(width, 1, BLOCK_ROWS);
-        let mut block = vec![0; width / 8 * BLOCK_ROWS];
-        for (row, vector) in rows.iter().enumerate() {
-            let places = block.iter_mut().skip(place_in_block(row)).step_by(BLOCK_ROWS);
-            places.zip(signs(vector)).for_each(|(place, byte)| *place = byte);
-        }
-        (SignTable::of(&queries[0]), block)
+        let block = |code: &dyn Fn(&[i16]) -> Vec<u8>| {
+            let mut block = vec![0; code(&rows[0]).len() * BLOCK_ROWS];
+            for (row, vector) in rows.iter().enumerate() {
+                let places = block.iter_mut().skip(place_in_block(row)).step_by(BLOCK_ROWS);
+                places.zip(code(vector)).for_each(|(place, byte)| *place = byte);
+            }
+            block
+        };
+        [
+            (CodeTable::of_signs(&queries[0]), block(&|vector| signs(vector).collect())),
+            (CodeTable::of_levels(&queries[0]), block(&|vector| levels(vector).collect())),
+        ]
     }
 
     #[test]
-    fn signs_equal_the_reference_and_nearly_the_product() {
+    fn codes_equal_the_reference_and_nearly_the_product() {
         for width in [32, 64, 384, 1024, 3072] {
-            let (table, block) = coded(width);
-            let (mut sums, mut expected) = ([0; BLOCK_ROWS], [0; BLOCK_ROWS]);
-            table.scan(&block, &block, &mut sums);
-            table.scan_reference(&block, &mut expected);
-            assert_eq!(sums, expected, "{width}");
             let (queries, rows) = vectors(width, 1, BLOCK_ROWS);
+            let of_signs = |row: &[i16]| row.iter().map(|y| if *y >= 0 { 1.0 } else { -1.0 }).collect::<Vec<f64>>();
+            let of_levels = |row: &[i16]| super::of_levels(&levels(row).collect::<Vec<_>>()).collect::<Vec<f64>>();
+            let stands_for: [&dyn Fn(&[i16]) -> Vec<f64>; 2] = [&of_signs, &of_levels];
+            for ((table, block), stands_for) in coded(width).into_iter().zip(stands_for) {
+                let (mut sums, mut expected) = ([0; BLOCK_ROWS], [0; BLOCK_ROWS]);
+                table.scan(&block, &block, &mut sums);
+                table.scan_reference(&block, &mut expected);
+                assert_eq!(sums, expected, "{width}");
+                let (step, most) = table.most_product();
+                for (row, sum) in rows.iter().zip(sums) {
+                    let components = stands_for(row);
+                    let product: f64 = queries[0].iter().zip(&components).map(|(x, y)| f64::from(*x) * y).sum();
+                    let bound = f64::from(f32::from(sum) * step + most);
+                    assert!(product <= bound + 1.0, "{width}: {product} {bound}");
+                    assert!(
+                        (table.product(sum) - product).abs() <= bound - table.product(sum) + 1.0,
+                        "{width}: {product}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_signs_of_one_vector_after_the_other_equal_the_reference_and_nearly_the_product() {
+        for width in [32, 64, 384, 4_096, 8_192] {
+            let (queries, rows) = vectors(width, 1, 9);
+            let query = SignQuery::of(&queries[0]);
+            let codes: Vec<u8> = rows.iter().flat_map(|row| signs(row).collect::<Vec<_>>()).collect();
+            let (mut sums, mut expected) = (Vec::new(), Vec::new());
+            query.scan(&codes, &mut |sum| sums.push(sum));
+            query.scan_reference(&codes, &mut |sum| expected.push(sum));
+            assert_eq!(sums, expected, "{width}");
+            assert_eq!(sums.len(), rows.len());
             for (row, sum) in rows.iter().zip(sums) {
                 let signed = |(x, y): (&i16, &i16)| if *y >= 0 { f64::from(*x) } else { -f64::from(*x) };
                 let product: f64 = queries[0].iter().zip(row.iter()).map(signed).sum();
-                let most = table.step * (width / 4) as f64 / 2.0;
-                assert!((table.product(sum) - product).abs() <= most, "{width}: {product}");
+                assert!((query.product(sum) - product).abs() <= query.step * width as f64, "{width}: {product}");
             }
         }
+        let all = SignQuery::of(&[i16::MAX; 4_096]);
+        all.scan(&[255; 512], &mut |sum| assert_eq!(sum, 127 * 4_096, "the greatest sum fits"));
     }
 
     #[test]
@@ -648,39 +686,6 @@ mod tests {
         assert_eq!(dot(&axis, &axis), crate::model::Score::ONE.0);
         assert_eq!(quantise(&[0.0; 40]).len(), 64);
         assert_eq!(dot(&quantise(&[0.0; 384]), &one), 0);
-    }
-
-    /// The coarse scan lets through every pair at or above the threshold, and not all others.
-    #[test]
-    fn the_coarse_scan_leaves_nothing_out() {
-        if !has_coarse() {
-            return;
-        }
-        for width in [32, 64, 96, 384, 1024] {
-            let (queries, rows) = vectors(width, 6, 300);
-            let coarse: Vec<Coarse> = queries.iter().map(|q| Coarse::of(q)).collect();
-            let coarse_rows: Vec<Coarse> = rows.iter().map(|r| Coarse::of(r)).collect();
-            let bytes: Vec<i8> = coarse_rows.iter().flat_map(|r| r.bytes.clone()).collect();
-            let grains: Vec<Grain> = coarse_rows.iter().map(|r| r.grain).collect();
-            let mut products: Vec<i32> =
-                queries.iter().flat_map(|q| rows.iter().map(|r| dot_reference(q, r))).collect();
-            products.sort_unstable();
-            for threshold in
-                [products[products.len() / 2], products[products.len() * 9 / 10], products[products.len() - 1]]
-            {
-                let mut near = std::collections::BTreeSet::new();
-                scan_coarse(&coarse, &bytes, &grains, threshold, &mut |q, r| {
-                    near.insert((q, r));
-                });
-                for (q, query) in queries.iter().enumerate() {
-                    for (r, row) in rows.iter().enumerate() {
-                        let product = dot_reference(query, row);
-                        assert!(product < threshold || near.contains(&(q, r)), "{width}: {q} {r} {product}");
-                    }
-                }
-                assert!(near.len() < products.len(), "{width}: it let everything through");
-            }
-        }
     }
 
     #[test]

@@ -8,15 +8,17 @@
 //! `handle` is what callers hold: one shard, whose banks never meet those of another. `api`, `load` and
 //! `command` are what they send and get. `threads` steps the shards; a `shard` does what its `schedule`
 //! says, in slices of `work`. `dataflow` wires the operators: `bank_index` owns the indexes of each bank
-//! in `banks` (`semantic` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
+//! in `banks` (`semantic` with `near_rows` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
 //! words, `familiarity` scores `parts`, each an `indexed_part`, by what is `asked`; in a large bank only those that `rough` chooses
-//! from a `candidate_index` of `part_columns`, `codes`, `stem_postings` and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
+//! after a `first_estimate` with `best_slots`, `session_best` and `found_words` from a `candidate_index` of `part_columns`, `codes`, `stem_postings`
+//! and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
 //! with `lookup`, `census` counts. `live` holds units and `rows` the vectors of their parts, `score` compares them, `kernel` multiplies vectors.
 
 mod api;
 mod asked;
 mod bank_index;
 mod banks;
+mod best_slots;
 mod bm25;
 mod candidate_index;
 mod census;
@@ -26,7 +28,9 @@ mod cue;
 mod dataflow;
 mod dense_ids;
 mod familiarity;
+mod first_estimate;
 mod footprint;
+mod found_words;
 mod greetings;
 mod handle;
 mod indexed_part;
@@ -35,6 +39,7 @@ mod lexical;
 mod live;
 mod load;
 mod lookup;
+mod near_rows;
 mod neighbourhood;
 mod part_columns;
 mod parts;
@@ -45,10 +50,10 @@ mod scan;
 mod schedule;
 mod score;
 mod semantic;
+mod session_best;
 mod shard;
 mod stem_postings;
 mod threads;
-mod word_gains;
 mod word_window;
 mod words;
 mod work;

@@ -61,30 +61,6 @@ impl Near {
     }
 }
 
-/// How many parts before and after a part count with it, where they and the part lie in slots that follow
-/// one another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reach([u8; 2]);
-
-impl Reach {
-    /// The slots do not follow one another, or there are too many.
-    pub(super) const BROKEN: Self = Self([u8::MAX; 2]);
-
-    /// So many before and after.
-    pub(super) fn of(before: usize, after: usize) -> Self {
-        match (u8::try_from(before), u8::try_from(after)) {
-            (Ok(before), Ok(after)) if before < u8::MAX => Self([before, after]),
-            _ => Self::BROKEN,
-        }
-    }
-
-    /// How many lie before and after, if their slots follow one another.
-    pub(super) fn run(self) -> Option<(usize, usize)> {
-        let Self([before, after]) = self;
-        (before < u8::MAX).then_some((before.into(), after.into()))
-    }
-}
-
 /// The features of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Features {
@@ -108,7 +84,6 @@ pub(super) struct Features {
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     near: Vec<Near>,
-    reach: Vec<Reach>,
     window: Vec<u32>,
     speaker: Vec<u32>,
     session: Vec<u32>,
@@ -121,8 +96,8 @@ pub(super) struct Columns {
 impl Columns {
     /// Bytes in memory.
     pub(super) fn bytes(&self) -> usize {
-        let Self { near, reach, window, speaker, session, month, day, length, marks } = self;
-        let of_parts = vec_bytes(near) + vec_bytes(reach) + vec_bytes(length) + vec_bytes(marks);
+        let Self { near, window, speaker, session, month, day, length, marks } = self;
+        let of_parts = vec_bytes(near) + vec_bytes(length) + vec_bytes(marks);
         let numbers = [window, speaker, session].into_iter().map(vec_bytes).sum::<usize>();
         of_parts + numbers + vec_bytes(month) + vec_bytes(day)
     }
@@ -130,7 +105,6 @@ impl Columns {
     /// Adds a slot that holds nothing.
     pub(super) fn push(&mut self) {
         self.near.push(Near::NOTHING);
-        self.reach.push(Reach::BROKEN);
         self.window.push(0);
         self.speaker.push(0);
         self.session.push(0);
@@ -186,24 +160,9 @@ impl Columns {
         self.near[slot as usize] = Near::NOTHING;
     }
 
-    /// The parts around each slot.
-    pub(super) fn near(&self) -> &[Near] {
-        &self.near
-    }
-
     /// The parts around a slot; nothing around no slot.
     pub(super) fn near_slot(&self, slot: Slot) -> Near {
         self.near.get(slot as usize).copied().unwrap_or(Near::NOTHING)
-    }
-
-    /// How far the window of each slot reaches.
-    pub(super) fn reach(&self) -> &[Reach] {
-        &self.reach
-    }
-
-    /// Says how far the window of a slot reaches.
-    pub(super) fn set_reach(&mut self, slot: Slot, reach: Reach) {
-        self.reach[slot as usize] = reach;
     }
 
     /// Words in each window.

@@ -10,8 +10,9 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
     footprint::{map_bytes, vec_bytes},
-    kernel::{self, Coarse, Grain},
+    kernel,
     live::{ById, LiveUnit},
+    near_rows::NearRows,
     score::{Choice, GraphChoice},
 };
 use crate::model::{Score, UnitId};
@@ -23,8 +24,8 @@ pub(super) type ChoiceChange = (UnitId, u32, Choice, isize);
 const TILE_ROWS: usize = 256;
 /// Newcomers scored together against the residents.
 const BLOCK: usize = 64;
-/// Units from which on an index keeps coarse rows. Fewer are read faster than a newcomer is prepared.
-const COARSE_FROM: usize = 1_024;
+/// Units from which on an index keeps codes of their vectors. Fewer are read faster than a newcomer is prepared.
+const CODED_FROM: usize = 256;
 
 /// The semantic index of one bank.
 #[derive(Debug)]
@@ -32,8 +33,9 @@ pub(super) struct SemanticIndex {
     pool: usize,
     choices: usize,
     threshold: i32,
-    coarse_from: usize,
-    coarse: CoarseRows,
+    coded_from: usize,
+    /// The vector of each slot, in a large bank.
+    near: Option<NearRows>,
     slots: Vec<Slot>,
     slot_of: ById<usize>,
 }
@@ -75,8 +77,8 @@ impl SemanticIndex {
             pool,
             choices,
             threshold: threshold.0,
-            coarse_from: if kernel::has_coarse() { COARSE_FROM } else { usize::MAX },
-            coarse: CoarseRows::default(),
+            coded_from: CODED_FROM,
+            near: None,
             slots: Vec::new(),
             slot_of: ById::default(),
         }
@@ -149,8 +151,8 @@ impl SemanticIndex {
     /// Bytes in memory, without the units themselves.
     pub(super) fn bytes(&self) -> usize {
         let pools = self.slots.iter().map(|slot| vec_bytes(&slot.pool.best)).sum::<usize>();
-        let coarse = self.coarse.tiles.tiles.iter().map(vec_bytes).sum::<usize>() + vec_bytes(&self.coarse.grains);
-        vec_bytes(&self.slots) + pools + coarse + map_bytes::<UnitId, usize>(self.slot_of.capacity())
+        let near = self.near.as_ref().map_or(0, NearRows::bytes);
+        vec_bytes(&self.slots) + pools + near + map_bytes::<UnitId, usize>(self.slot_of.capacity())
     }
 
     /// The place of a unit among those that [`Self::align`] appends, tile after tile.
@@ -178,10 +180,12 @@ impl SemanticIndex {
         for id in deleted {
             let Some(slot) = self.slot_of.remove(id) else { continue };
             self.remember(slot, before);
-            self.coarse.swap_remove(slot);
+            if let Some(near) = &mut self.near {
+                near.swap_remove(slot);
+            }
             gone.push(self.slots.swap_remove(slot).unit);
-            if self.slots.len() < self.coarse_from / 2 {
-                self.coarse = CoarseRows::default();
+            if self.slots.len() < self.coded_from / 2 {
+                self.near = None;
             }
             if let Some(moved) = self.slots.get(slot) {
                 self.slot_of.insert(moved.unit.id, slot);
@@ -249,36 +253,31 @@ impl SemanticIndex {
         }
     }
 
-    /// Adds a unit's slot, and its coarse row where there are enough of them.
+    /// Adds a unit's slot, and its code where there are enough of them.
     fn push(&mut self, unit: &Arc<LiveUnit>) {
         self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
-        if !self.coarse.is_empty() {
-            self.coarse.push(unit.vector());
-        } else if self.slots.len() >= self.coarse_from {
-            self.slots.iter().for_each(|slot| self.coarse.push(slot.unit.vector()));
+        if let Some(near) = &mut self.near {
+            near.push(unit.vector());
+        } else if self.slots.len() >= self.coded_from {
+            let near = self.near.insert(NearRows::new(self.threshold));
+            self.slots.iter().for_each(|slot| near.push(slot.unit.vector()));
         }
     }
 
-    /// Every product of at least the threshold, exactly. A tile of coarse rows stays in the cache while all
-    /// queries pass over it.
+    /// Every product of at least the threshold, exactly.
     fn scan(&self, queries: &[&[i16]], mut hit: impl FnMut(usize, usize, i32)) {
-        if self.coarse.is_empty() {
+        let Some(near) = &self.near else {
             for (row, slot) in self.slots.iter().enumerate() {
                 kernel::scan(queries, slot.unit.vector(), self.threshold, &mut |q, _, product| hit(q, row, product));
             }
             return;
-        }
-        let coarse: Vec<Coarse> = queries.iter().map(|q| Coarse::of(q)).collect();
-        let CoarseRows { tiles, grains } = &self.coarse;
-        for ((t, tile), grains) in tiles.tiles.iter().enumerate().zip(grains.chunks(TILE_ROWS)) {
-            kernel::scan_coarse(&coarse, tile, grains, self.threshold, &mut |q, r| {
-                let row = t * TILE_ROWS + r;
-                let product = kernel::dot(queries[q], self.slots[row].unit.vector());
-                if product >= self.threshold {
-                    hit(q, row, product);
-                }
-            });
-        }
+        };
+        near.scan(queries, |q, row| {
+            let product = kernel::dot(queries[q], self.slots[row].unit.vector());
+            if product >= self.threshold {
+                hit(q, row, product);
+            }
+        });
     }
 
     fn choice(&self, from: usize, to: usize, score: i32) -> Choice {
@@ -314,68 +313,6 @@ impl SemanticIndex {
 
 /// The choices, with the unit's ordinal, of every unit whose choices may change.
 type Before = ById<(u32, Vec<Choice>)>;
-
-/// The vectors in coarse form, row by row, which finds what is near while reading half the bytes. Empty
-/// where there are few, or the processor gains nothing from it.
-#[derive(Debug, Default)]
-struct CoarseRows {
-    tiles: Tiles<i8>,
-    grains: Vec<Grain>,
-}
-
-impl CoarseRows {
-    fn is_empty(&self) -> bool {
-        self.grains.is_empty()
-    }
-
-    fn push(&mut self, vector: &[i16]) {
-        let coarse = Coarse::of(vector);
-        self.tiles.push(&coarse.bytes);
-        self.grains.push(coarse.grain);
-    }
-
-    fn swap_remove(&mut self, row: usize) {
-        if row < self.grains.len() {
-            self.tiles.swap_remove(row);
-            self.grains.swap_remove(row);
-        }
-    }
-}
-
-/// Rows of one width in tiles that never move once they are full.
-#[derive(Debug, Default)]
-struct Tiles<T> {
-    width: usize,
-    tiles: Vec<Vec<T>>,
-}
-
-impl<T: Copy> Tiles<T> {
-    fn push(&mut self, row: &[T]) {
-        self.width = row.len();
-        let full = TILE_ROWS * self.width;
-        if self.tiles.last().is_none_or(|tile| tile.len() == full) {
-            self.tiles.push(Vec::new());
-        }
-        if let Some(tile) = self.tiles.last_mut() {
-            if tile.len() * 2 > full {
-                tile.reserve_exact(full - tile.len());
-            }
-            tile.extend_from_slice(row);
-        }
-    }
-
-    fn swap_remove(&mut self, row: usize) {
-        let Some(tail) = self.tiles.last_mut() else { return };
-        let last = tail.split_off(tail.len() - self.width);
-        if tail.is_empty() {
-            self.tiles.pop();
-        }
-        let at = (row % TILE_ROWS) * self.width;
-        if let Some(hole) = self.tiles.get_mut(row / TILE_ROWS).and_then(|t| t.get_mut(at..at + last.len())) {
-            hole.copy_from_slice(&last);
-        }
-    }
-}
 
 impl Choice {
     /// The cosine or structural score.
@@ -415,11 +352,11 @@ mod tests {
     }
 
     #[test]
-    fn coarse_rows_come_and_go_without_another_choice() {
-        let index = |coarse_from| SemanticIndex { coarse_from, ..SemanticIndex::new(8, 4, Score::from_f64(0.9)) };
-        let (mut without, mut with) = (index(usize::MAX), index(if kernel::has_coarse() { 40 } else { usize::MAX }));
+    fn codes_come_and_go_without_another_choice() {
+        let index = |coded_from| SemanticIndex { coded_from, ..SemanticIndex::new(8, 4, Score::from_f64(0.9)) };
+        let (mut without, mut with) = (index(usize::MAX), index(40));
         let units: Vec<Arc<LiveUnit>> = (0..90).map(unit).collect();
-        let (mut was_coarse, mut chosen) = (0, 0);
+        let (mut was_coded, mut chosen) = (0, 0);
         // From empty to 90 units, down to 10, and up to 90 again.
         let steps = (0..9).map(|n| (n, true)).chain((1..9).rev().map(|n| (n, false))).chain((1..9).map(|n| (n, true)));
         for (ten, inserts) in steps {
@@ -434,12 +371,12 @@ mod tests {
             one.sort_unstable();
             other.sort_unstable();
             assert_eq!(one, other);
-            assert!(without.coarse.is_empty());
-            assert!(with.coarse.is_empty() || with.coarse.grains.len() == with.len());
-            was_coarse += usize::from(!with.coarse.is_empty());
+            assert!(without.near.is_none());
+            assert!(with.near.as_ref().is_none_or(|near| near.len() == with.len()));
+            was_coded += usize::from(with.near.is_some());
             chosen += one.len();
         }
         assert!(chosen > 500, "{chosen}");
-        assert_eq!(was_coarse, if kernel::has_coarse() { 6 + 7 + 6 } else { 0 });
+        assert_eq!(was_coded, 6 + 7 + 6);
     }
 }

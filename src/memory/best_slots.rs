@@ -1,0 +1,89 @@
+//! The best of many slots by their scores.
+//!
+//! In: scores of slots, in any order. Out: the best slots, those of one score in the order of the bank, as
+//! slots depend on the history.
+
+use super::{indexed_part::Slot, part_columns::LIVE};
+
+/// The score of a slot without a part.
+pub(super) const NO_SCORE: f32 = f32::NEG_INFINITY;
+/// Slots whose best decides whether any of them is among the best.
+const SLOTS_OF_A_CHUNK: usize = 64;
+
+/// The best of many scores. All that tie with the last are kept until the end.
+pub(super) struct BestSlots {
+    wanted: usize,
+    least: f32,
+    found: Vec<(f32, Slot)>,
+    trim_at: usize,
+}
+
+impl BestSlots {
+    /// At most `wanted` slots.
+    pub(super) fn new(wanted: usize) -> Self {
+        Self { wanted, least: NO_SCORE, found: Vec::new(), trim_at: 4 * wanted }
+    }
+
+    /// The same, and none whose score is not greater than zero.
+    pub(super) fn positive(wanted: usize) -> Self {
+        Self { least: f32::MIN_POSITIVE, ..Self::new(wanted) }
+    }
+
+    /// Adds the parts of these scores and marks, from a slot on.
+    pub(super) fn add_live(&mut self, scores: &[f32], marks: &[u8], first: usize) {
+        let chunks = scores.chunks(SLOTS_OF_A_CHUNK).zip(marks.chunks(SLOTS_OF_A_CHUNK));
+        for ((scores, marks), first) in chunks.zip((first..).step_by(SLOTS_OF_A_CHUNK)) {
+            if greatest(scores) < self.least {
+                continue;
+            }
+            for ((score, marks), slot) in scores.iter().zip(marks).zip(first..) {
+                if marks & LIVE != 0 {
+                    self.add(*score, slot as Slot);
+                }
+            }
+        }
+    }
+
+    /// Adds a part.
+    pub(super) fn add(&mut self, score: f32, slot: Slot) {
+        if score >= self.least {
+            self.found.push((score, slot));
+            if self.found.len() > self.trim_at {
+                self.trim();
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        if self.wanted == 0 || self.found.len() <= self.wanted {
+            return;
+        }
+        let (_, last, _) = self.found.select_nth_unstable_by(self.wanted - 1, |a, b| b.0.total_cmp(&a.0));
+        let least = last.0;
+        self.least = least;
+        self.found.retain(|(score, _)| *score >= least);
+        self.trim_at = (4 * self.wanted).max(2 * self.found.len());
+    }
+
+    /// The best, in order; those of one score in the order of their keys.
+    pub(super) fn finish<K: Ord>(mut self, key: impl Fn(Slot) -> K) -> Vec<Slot> {
+        self.trim();
+        // Many may tie, and a key lies anywhere in the memory: each is looked up once.
+        let keyed = std::mem::take(&mut self.found).into_iter().map(|(score, slot)| (score, key(slot), slot));
+        let mut keyed: Vec<(f32, K, Slot)> = keyed.collect();
+        keyed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        keyed.truncate(self.wanted);
+        keyed.into_iter().map(|(_, _, slot)| slot).collect()
+    }
+}
+
+/// The greatest score.
+fn greatest(scores: &[f32]) -> f32 {
+    const LANES: usize = 8;
+    let (rows, rest) = scores.as_chunks::<LANES>();
+    let mut most = [NO_SCORE; LANES];
+    for row in rows {
+        most.iter_mut().zip(row).for_each(|(most, score)| *most = if score > most { *score } else { *most });
+    }
+    most.iter().chain(rest).copied().fold(NO_SCORE, f32::max)
+}

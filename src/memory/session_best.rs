@@ -1,0 +1,65 @@
+//! The best parts of a session by rough scores.
+//!
+//! In: scores of the session's parts, in any order. Out: the best, whose mean is the score of the session.
+//! A function of the set of parts.
+
+use super::{
+    api::FamiliarityProbe,
+    best_slots::NO_SCORE,
+    indexed_part::{NONE, Slot},
+};
+
+/// Parts of a session whose mean is the score of the session.
+pub(super) const SESSION_BEST: usize = 3;
+
+/// The best parts of a session, best first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionBest([(f32, Slot); SESSION_BEST]);
+
+impl SessionBest {
+    /// No part.
+    pub(super) const EMPTY: Self = Self([(NO_SCORE, NONE); SESSION_BEST]);
+
+    /// Puts a part among them where it belongs. Of equal scores the first in the order of the keys comes
+    /// first, as slots depend on the history.
+    pub(super) fn enter<K: Ord>(&mut self, score: f32, slot: Slot, key: impl Fn(Slot) -> K) {
+        let Self(best) = self;
+        if score < best[SESSION_BEST - 1].0 || score == NO_SCORE {
+            return;
+        }
+        let before =
+            |(other, of): &(f32, Slot)| *other > score || (*other == score && *of != NONE && key(*of) < key(slot));
+        let place = best.partition_point(before);
+        if place < SESSION_BEST {
+            best[place..].rotate_right(1);
+            best[place] = (score, slot);
+        }
+    }
+
+    /// The parts with their scores.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (f32, Slot)> {
+        self.0.into_iter().filter(|(_, slot)| *slot != NONE)
+    }
+
+    /// A share of their mean.
+    pub(super) fn share(&self, probe: &FamiliarityProbe) -> f32 {
+        let (sum, count) = self.parts().fold((0.0, 0.0), |(sum, count), (score, _)| (sum + score, count + 1.0));
+        probe.weights.session as f32 * sum / f32::max(count, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_parts_of_a_session_those_first_in_the_bank_are_its_best() {
+        // The greater the slot, the earlier the part in the order of the bank.
+        let key = |slot: Slot| 10 - slot;
+        for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] {
+            let mut best = SessionBest::EMPTY;
+            order.into_iter().for_each(|slot| best.enter(0.5, slot, key));
+            assert_eq!(best.0.map(|(_, slot)| slot), [4, 3, 2], "{order:?}");
+        }
+    }
+}
