@@ -9,10 +9,14 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap, VecDeque},
     rc::Rc,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crossbeam_channel::{Receiver, TryRecvError};
+use differential_dataflow::trace::ExertionLogic;
 use timely::{
     WorkerConfig,
     communication::allocator::{Allocator, thread::Thread},
@@ -34,6 +38,13 @@ use crate::{
     config::MemorySettings,
     model::{BankKey, Position, Score},
 };
+
+/// Records that a step merges of an arrangement that is to be merged: well under a millisecond.
+const MERGED_AT_ONCE: usize = 1_024;
+/// An arrangement is merged while what lies outside its largest batch is more than this share of it, and
+/// more records than are worth a merge.
+const LOOSE_SHARE: usize = 8;
+const LOOSE_RECORDS: usize = 512;
 
 /// Most probes of one epoch. More would make a question wait for others.
 const PROBES_AN_EPOCH: usize = 32;
@@ -83,6 +94,8 @@ pub(super) struct Shard {
     positions: Option<Arc<Vec<Position>>>,
     /// Whether the last slice was one of scans.
     scanned: bool,
+    /// Whether the last step found an arrangement that is to be merged further.
+    merges: Arc<AtomicBool>,
     is_closed: bool,
 }
 
@@ -105,6 +118,24 @@ struct Barrier {
     waiting: Waiting,
 }
 
+/// The worker's settings, with when arrangements are merged beside their updates. A removed unit is held until
+/// its batch is merged with that of its removal; and merging into one batch after every change would cost as
+/// much as the bank is large.
+fn config(merges: &Arc<AtomicBool>) -> WorkerConfig {
+    let (mut config, merges) = (WorkerConfig::default(), Arc::clone(merges));
+    let logic: ExertionLogic = Arc::new(move |layers| {
+        let (all, largest) = layers
+            .iter()
+            .fold((0, 0), |(all, largest): (usize, usize), (_, _, records)| (all + records, largest.max(*records)));
+        let is_merging = layers.iter().any(|(_, batches, _)| *batches > 1);
+        let wanted = is_merging || all - largest > LOOSE_RECORDS.max(largest / LOOSE_SHARE);
+        merges.fetch_or(wanted, Ordering::Relaxed);
+        wanted.then_some(MERGED_AT_ONCE)
+    });
+    config.set("differential/default_exert_logic".to_owned(), logic);
+    config
+}
+
 /// A load of which some bank is not finished.
 struct LoadUnderWay {
     id: LoadId,
@@ -116,10 +147,8 @@ struct LoadUnderWay {
 impl Shard {
     /// An empty shard.
     pub(super) fn new(seed: ShardSeed, postings: SharedPostings) -> Self {
-        let mut config = WorkerConfig::default();
-        // Idle merging would keep the thread busy between epochs without a benefit.
-        let idle = differential_dataflow::Config::default().idle_merge_effort(None);
-        differential_dataflow::configure(&mut config, &idle);
+        let merges = Arc::new(AtomicBool::default());
+        let config = config(&merges);
         let mut worker = Worker::new(config, Allocator::Thread(Thread::default()), None);
         let ShardSeed { settings, semantic_threshold, slice, listeners, commands, backlog } = seed;
         let (turns, outputs) = (Rc::new(Turns::default()), Rc::new(Outputs::default()));
@@ -150,6 +179,7 @@ impl Shard {
             reflects: BTreeMap::new(),
             positions: None,
             scanned: false,
+            merges,
             is_closed: false,
         }
     }
@@ -194,9 +224,11 @@ impl Shard {
         loads
     }
 
-    /// Lets the worker put away what its last epoch left behind.
-    pub(super) fn settle(&mut self) {
+    /// Lets the worker put away what its last epoch left behind. Returns whether there is more of it.
+    pub(super) fn settle(&mut self) -> bool {
+        self.merges.store(false, Ordering::Relaxed);
         self.worker.step();
+        self.merges.load(Ordering::Relaxed)
     }
 
     fn take(&mut self) -> bool {

@@ -263,3 +263,20 @@ fn a_shard_that_is_dropped_leaves_nothing_behind() {
     let grown = crate::resident_bytes().saturating_sub(after_first);
     assert!(grown < 64 << 20, "{grown} bytes more after 900 shards");
 }
+
+#[test]
+fn what_was_removed_is_given_up_once_a_shard_is_idle() {
+    let mut stepped = Stepped::new();
+    let (kept, removed) = (load("a", 0..2_000), load("a", 2_000..4_000));
+    let keys: Vec<RecordKey> = removed.changes.iter().map(|(key, _)| *key).collect();
+    let held: Vec<_> = removed.changes.iter().flat_map(|(_, made)| made).map(Arc::downgrade).collect();
+    stepped.load(kept);
+    stepped.load(removed);
+    stepped.load(Load { changes: keys.into_iter().map(|key| (key, None)).collect(), ..Load::default() });
+    while stepped.step() {}
+    let steps = (0..10_000).take_while(|_| stepped.shard.settle()).count();
+    assert!(steps < 10_000, "it comes to an end");
+    assert!(!stepped.shard.settle(), "an idle shard has nothing to merge");
+    let left = held.iter().filter(|extraction| extraction.upgrade().is_some()).count();
+    assert!(left <= 512, "{left} of {} are held", held.len());
+}

@@ -172,8 +172,7 @@ fn run(seeds: &Receiver<(ShardSeed, Presence)>) {
         let mut settling = false;
         each(&mut shards, |running| {
             if running.settled < SETTLING_STEPS {
-                running.settled += 1;
-                running.shard.settle();
+                running.settled = if running.shard.settle() { 0 } else { running.settled + 1 };
                 settling = true;
             }
         });
