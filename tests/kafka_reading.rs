@@ -106,6 +106,12 @@ fn cached_responses_of_a_revoked_partition_are_deleted() {
     wait(&|| one.told(), || one.told().matches(": assigned").count() == 2);
     banks().iter().for_each(|bank| say(&one, bank));
     wait(&|| one.told(), || metric(&listen, "ripplemem_llm_window_tokens_count") == Some(4.0));
+    // The vectors of open windows alone are cached.
+    for bank in &banks() {
+        let open = lines(bank.as_str(), "open", &[("5", "Ann", "The lighthouse has a new lamp")]);
+        let events: Vec<TurnEvent> = open.lines().map(|l| TurnEvent::from_json(l.as_bytes()).unwrap()).collect();
+        one.log().append_turns(&events).unwrap();
+    }
     let second = two.run();
     wait(&|| two.told(), || two.told().matches(": assigned").count() == 1);
     wait(&|| one.told(), || metric(&listen, "ripplemem_owned_partitions") == Some(1.0));

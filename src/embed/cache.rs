@@ -97,6 +97,17 @@ impl VectorCache {
         }
     }
 
+    /// Closes the cache. An empty one leaves no file behind: a journal would stay as large as it is.
+    pub fn close(self) {
+        let Self { path, database, entries, uses, users, positions } = self;
+        let is_empty = entries.is_empty().unwrap_or(false);
+        drop((entries, uses, users, positions, database));
+        if is_empty {
+            // A directory that cannot be removed only takes up space.
+            drop(std::fs::remove_dir_all(path));
+        }
+    }
+
     /// The cached vectors of `texts`, in order. An unreadable entry counts as absent.
     #[must_use]
     pub fn lookup(&self, bank: &Bank, model: &ModelRef, texts: &[SpannedText]) -> Vec<Option<SpanVectors>> {

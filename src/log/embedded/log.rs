@@ -550,7 +550,6 @@ impl Log for EmbeddedLog {
         let ends = self.ends().clone();
         let mut batch = self.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.store.meta, store::GENERATION_KEY, (self.store.generation + 1).to_be_bytes());
-        batch.insert(&self.store.meta, store::FORMAT_KEY, store::FORMAT_MOVED.to_be_bytes());
         self.write(&mut writer, batch, ends, 0)
     }
 

@@ -1,9 +1,22 @@
 //! How the embedded log encodes record keys, records and index entries.
 //!
 //! In: values. Out: bytes; and back, or `None` for other bytes. Numbers are big-endian, so that the
-//! store's key order is the order of offsets.
+//! store's key order is the order of offsets. Long values are compressed: most of a memory record is vectors
+//! in base64, of which the store's own compression gains nothing.
 
 use crate::log::{LogError, Record, Topic};
+
+/// From how many bytes on a value is compressed.
+const COMPRESSED_FROM: usize = 512;
+/// A level that compresses faster than a disk writes.
+const LEVEL: i32 = 1;
+
+/// What follows the key of a record.
+mod value {
+    pub(super) const NONE: u8 = 0;
+    pub(super) const PLAIN: u8 = 1;
+    pub(super) const COMPRESSED: u8 = 2;
+}
 
 /// The store key of a record: partition, then offset.
 pub(super) fn record_key(partition: u32, offset: u64) -> [u8; 12] {
@@ -20,15 +33,23 @@ pub(super) fn offset_of(record_key: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(offset.try_into().ok()?))
 }
 
-/// A record: append time, whether it has a value, length of the key, key, value.
+/// A record: append time, form of the value, length of the key, key, value.
 pub(super) fn encode(append_ms: i64, key: &[u8], value: Option<&[u8]>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(11 + key.len() + value.map_or(0, <[u8]>::len));
+    let long = value.filter(|value| value.len() >= COMPRESSED_FROM);
+    let compressed = long.and_then(|long| Some((long.len(), zstd::bulk::compress(long, LEVEL).ok()?)));
+    let compressed = compressed.filter(|(plain, compressed)| compressed.len() < *plain).map(|(_, bytes)| bytes);
+    let (form, value) = match (&compressed, value) {
+        (Some(compressed), _) => (value::COMPRESSED, &compressed[..]),
+        (None, Some(value)) => (value::PLAIN, value),
+        (None, None) => (value::NONE, &[][..]),
+    };
+    let mut bytes = Vec::with_capacity(11 + key.len() + value.len());
     bytes.extend_from_slice(&append_ms.to_be_bytes());
-    bytes.push(u8::from(value.is_some()));
+    bytes.push(form);
     // Callers limit keys to 32 KiB.
     bytes.extend_from_slice(&(key.len() as u16).to_be_bytes());
     bytes.extend_from_slice(key);
-    bytes.extend_from_slice(value.unwrap_or_default());
+    bytes.extend_from_slice(value);
     bytes
 }
 
@@ -50,12 +71,13 @@ pub(super) fn json_of<T: serde::Serialize>(
 /// The inverse of [`encode`].
 pub(super) fn decode(offset: u64, bytes: &[u8]) -> Option<Record> {
     let (append_ms, rest) = bytes.split_first_chunk::<8>()?;
-    let (flag, rest) = rest.split_first()?;
+    let (form, rest) = rest.split_first()?;
     let (key_length, rest) = rest.split_first_chunk::<2>()?;
     let (key, value) = rest.split_at_checked(usize::from(u16::from_be_bytes(*key_length)))?;
-    let value = match flag {
-        0 if value.is_empty() => None,
-        1 => Some(value.to_vec()),
+    let value = match *form {
+        value::NONE if value.is_empty() => None,
+        value::PLAIN => Some(value.to_vec()),
+        value::COMPRESSED => Some(zstd::decode_all(value).ok()?),
         _ => return None,
     };
     Some(Record { offset, append_ms: i64::from_be_bytes(*append_ms), key: key.to_vec(), value })
@@ -105,6 +127,16 @@ mod tests {
             assert_eq!(decode(9, &bytes), Some(expected));
             assert_eq!(decode(9, &bytes[..13]), None);
         }
+        let (long, noise) =
+            ("value ".repeat(200), (0..600u32).map(|n| (n * n * 2_654_435 >> 7) as u8).collect::<Vec<_>>());
+        for value in [long.as_bytes(), &noise] {
+            let bytes = encode(-5, b"key", Some(value));
+            assert_eq!(decode(9, &bytes).and_then(|record| record.value).as_deref(), Some(value));
+            assert!(bytes.len() < 14 + value.len() + 1, "never longer than it is");
+        }
+        let compressed = encode(-5, b"key", Some(long.as_bytes()));
+        assert!(compressed.len() < 100, "{}", compressed.len());
+        assert_eq!(decode(9, &compressed[..compressed.len() - 3]), None);
         assert_eq!(decode_index(&encode_index(7, false)), Some((7, false)));
         assert_eq!(decode_index(&[0; 8]), None);
         assert_eq!(decode_index(&[2; 9]), None);

@@ -24,11 +24,11 @@ use crate::{
     store::keyspace_options,
 };
 
-/// The format that this build writes.
-const FORMAT: u32 = 1;
-/// The format once the memory has a later generation, which older builds would not read.
-pub(super) const FORMAT_MOVED: u32 = 2;
-pub(super) const FORMAT_KEY: &str = "format";
+/// The format that this build writes: long values are compressed.
+const FORMAT: u32 = 3;
+/// Formats of which this one is an extension: plain values, and those with a later generation of the memory.
+const OLDER_FORMATS: [u32; 2] = [1, 2];
+const FORMAT_KEY: &str = "format";
 /// The key of the current generation of the memory; without it: 1.
 pub(super) const GENERATION_KEY: &str = "generation";
 const PARTITIONS_KEY: &str = "partitions";
@@ -38,7 +38,7 @@ const FLOOR_KEY: &str = "writes_floor";
 const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
 /// Upper limit of the journal, in bytes, which a start reads again.
-const JOURNAL_BYTES: u64 = 128 << 20;
+const JOURNAL_BYTES: u64 = 64 << 20;
 /// The number of a write stays until so many bytes more are written: by then the write is in no journal,
 /// where damage could hide it, however well the journal is compressed.
 pub(super) const NUMBERED_BYTES: u64 = 16 * JOURNAL_BYTES;
@@ -331,12 +331,18 @@ impl Store {
         Ok(())
     }
 
-    /// Reads the partition count from `meta`; refuses another one in the settings, and a newer format.
+    /// Reads the partition count from `meta`; refuses another one in the settings, and a newer format. An
+    /// older format becomes this one.
     fn check_meta(&mut self, settings: &LogSettings) -> Result<(), LogError> {
         let directory = &settings.directory;
         let found = number32(directory, &self.meta, FORMAT_KEY)?;
-        if found != FORMAT && found != FORMAT_MOVED {
-            return Err(LogError::Version { directory: directory.clone(), found, known: FORMAT_MOVED });
+        if OLDER_FORMATS.contains(&found) {
+            // Before the first record that an older build would take for damage.
+            let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+            batch.insert(&self.meta, FORMAT_KEY, FORMAT.to_be_bytes());
+            batch.commit().map_err(|e| failed(directory, "writing the format", e))?;
+        } else if found != FORMAT {
+            return Err(LogError::Version { directory: directory.clone(), found, known: FORMAT });
         }
         self.partitions = number32(directory, &self.meta, PARTITIONS_KEY)?;
         if self.partitions != settings.partitions {
@@ -506,4 +512,11 @@ pub(super) fn set_format(directory: &Path, format: u32) {
     let store = Store::open(directory, &directory.join(STORE), false).unwrap();
     store.meta.insert(FORMAT_KEY, format.to_be_bytes()).unwrap();
     store.database.persist(PersistMode::SyncAll).unwrap();
+}
+
+/// The format of the store.
+#[cfg(test)]
+pub(super) fn format_of(directory: &Path) -> u32 {
+    let store = Store::open(directory, &directory.join(STORE), false).unwrap();
+    number32(directory, &store.meta, FORMAT_KEY).unwrap()
 }

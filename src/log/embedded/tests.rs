@@ -186,9 +186,21 @@ fn another_partition_count_and_a_newer_format_are_refused() {
     let error = refusal(EmbeddedLog::open(&LogSettings { partitions: 5, ..settings(root.path()) }));
     assert!(matches!(error, LogError::Partitions { stored: 3, configured: 5, .. }), "{error}");
     assert!(error.to_string().contains("3 partition(s), log.partitions says 5"), "{error}");
-    store::set_format(root.path(), 3);
+    store::set_format(root.path(), 4);
     let error = refusal(open(root.path()));
-    assert!(matches!(error, LogError::Version { found: 3, known: 2, .. }), "{error}");
+    assert!(matches!(error, LogError::Version { found: 4, known: 3, .. }), "{error}");
+}
+
+/// So that an older build, which would take a compressed value for damage, says instead what it is.
+#[test]
+fn an_older_format_becomes_the_present_one() {
+    for older in [1, 2] {
+        let root = tempfile::tempdir().unwrap();
+        drop(open(root.path()).unwrap());
+        store::set_format(root.path(), older);
+        drop(open(root.path()).unwrap());
+        assert_eq!(store::format_of(root.path()), 3);
+    }
 }
 
 /// A process killed while keyspaces are created or deleted may leave incomplete ones, which the next

@@ -372,7 +372,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Evicts from the caches what the windows that were written as final no longer use, and queues
+    /// Evicts from the caches what the windows that were written as final will not ask for again, and queues
     /// those that the model is to read.
     fn evict(&mut self, work: Work, vectors: &mut Vectors, extractors: &Extractors) -> Result<Step, PipelineError> {
         // A closed window's vectors follow below; an open one may stay open for long.
@@ -484,8 +484,9 @@ fn window_origin(bank: &Bank, window: &WindowId, extractor: &str) -> String {
 /// The one record of a closed window, still without vectors.
 fn closed_record(window: Window, turns_hash: String, extractor: String, drafts: Vec<DraftUnit>) -> (Planned, Drafted) {
     let key = MemoryKey { bank: window.bank.clone(), window: window.id.clone(), turn: None, part: 0 };
+    let asked_again = background::is_provisional(&extractor);
     let planned = Planned { key, state: WindowState::Final, extractor, turns_hash, turns: window.turns };
-    (planned, Drafted { bank: window.bank, window: window.id, drafts })
+    (planned, Drafted { bank: window.bank, window: window.id, drafts, asked_again })
 }
 
 /// Plans the records of a changed window, and the nulls of those that it no longer has.
@@ -512,7 +513,8 @@ fn plan(
     };
     if window.turns.iter().any(revised) {
         let drafts = window.turns.iter().filter_map(|turn| plain_unit(turn, &speakers, least_content_words)).collect();
-        work.revised_open.push(Drafted { bank: window.bank.clone(), window: window.id.clone(), drafts });
+        let (bank, window) = (window.bank.clone(), window.id.clone());
+        work.revised_open.push(Drafted { bank, window, drafts, asked_again: true });
     }
     for turn in write_open {
         let turns: Vec<WindowTurn> = window.turns.iter().filter(|t| t.turn.turn == turn).cloned().collect();
@@ -525,7 +527,8 @@ fn plan(
             turns_hash: alone.turns_hash(),
             turns: alone.turns,
         };
-        work.plan((open_record, Drafted { bank: window.bank.clone(), window: window.id.clone(), drafts }));
+        let (bank, window) = (window.bank.clone(), window.id.clone());
+        work.plan((open_record, Drafted { bank, window, drafts, asked_again: true }));
     }
     Ok(())
 }

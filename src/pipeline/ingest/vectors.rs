@@ -1,7 +1,8 @@
 //! Drafts to units: the model and its cache, opened when the first text needs them.
 //!
 //! In: drafts of units by bank and window. Out: units with ids and vectors. The vectors of a text
-//! that a window used before come from the cache; texts that a window no longer uses are evicted.
+//! that a window used before come from the cache. Only what a window will ask for again is cached; the
+//! rest, and what it no longer uses, is evicted.
 
 use std::collections::HashMap;
 
@@ -40,6 +41,9 @@ pub(in crate::pipeline) struct Drafted {
     pub window: WindowId,
     /// The drafts.
     pub drafts: Vec<DraftUnit>,
+    /// Whether the window will ask for the same texts again, even if nobody edits it: it is open, or a model
+    /// is to read it.
+    pub asked_again: bool,
 }
 
 /// What became of drafts.
@@ -74,7 +78,9 @@ impl Vectors {
 
     /// With a separate cache, which no running service has open.
     pub(in crate::pipeline) fn with_separate_cache(pipeline: &Pipeline) -> Self {
-        Self { cache_directory: pipeline.log.directory.join("reembed-cache"), ..Self::new(pipeline) }
+        let mut separate = Self::new(pipeline);
+        separate.cache_directory = pipeline.log.directory.join("reembed-cache");
+        separate
     }
 
     /// Closes the model and removes the cache.
@@ -167,8 +173,10 @@ impl Vectors {
                 model: model.name.clone(),
                 problem: format!("{} results for {} texts", vectors.len(), layout.texts.len()),
             })?;
-            let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
-            cache.store(&d.bank, &cached_as, &d.window, &used)?;
+            if d.asked_again {
+                let used: Vec<(&SpannedText, &SpanVectors)> = layout.texts.iter().zip(&vectors).collect();
+                cache.store(&d.bank, &cached_as, &d.window, &used)?;
+            }
             units.push(drafts.iter().zip(found).map(|(draft, v)| unit(&d.bank, &d.window, draft, v, stored)).collect());
         }
         Ok(Some((model, units)))
@@ -197,9 +205,9 @@ impl Vectors {
         Some(Declined { problem, text: text.text })
     }
 
-    /// Evicts the texts that a final window no longer uses.
+    /// Evicts the texts for which a window will not ask again.
     pub(in crate::pipeline) fn evict(&mut self, drafted: &Drafted) -> Result<(), PipelineError> {
-        let keep = self.layout(&drafted.drafts).texts;
+        let keep = if drafted.asked_again { self.layout(&drafted.drafts).texts } else { Vec::new() };
         Ok(self.open()?.cache.evict_window(&drafted.bank, &drafted.window, &keep)?)
     }
 
@@ -240,6 +248,14 @@ impl Vectors {
         self.open.as_mut().ok_or_else(|| {
             PipelineError::Embed(embed::EmbedError::Model { model: String::new(), problem: "not open".to_owned() })
         })
+    }
+}
+
+impl Drop for Vectors {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.cache.close();
+        }
     }
 }
 
@@ -310,7 +326,7 @@ mod tests {
             restated: false,
         };
         let window = WindowId { session: SessionId("s".to_owned()), start: 0 };
-        Drafted { bank: Bank::parse("a").expect("a valid name"), window, drafts: vec![draft] }
+        Drafted { bank: Bank::parse("a").expect("a valid name"), window, drafts: vec![draft], asked_again: true }
     }
 
     fn units(directory: &std::path::Path, stored: &str) -> Vec<Vec<Unit>> {

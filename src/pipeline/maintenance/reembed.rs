@@ -181,6 +181,7 @@ impl Copy<'_> {
                 bank: window.key.bank.clone(),
                 window: window.key.window.clone(),
                 drafts: window.record.as_ref().map(drafts).unwrap_or_default(),
+                asked_again: window.record.as_ref().is_some_and(|record| record.state == WindowState::Open),
             })
             .collect();
         let Made { model, units: made, problems } = self.vectors.units(&drafted)?;
