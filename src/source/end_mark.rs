@@ -9,7 +9,8 @@ use crate::model::{Bank, EventTime, Idle, TurnEvent};
 
 /// An idle mark that says the source is silent until 366 days after the bank's last turn. That is longer
 /// than any gap that the configuration allows. The mark is at most at the last valid day.
-pub(super) fn end_mark(bank: &Bank, last: EventTime) -> TurnEvent {
+#[must_use]
+pub fn end_mark(bank: &Bank, last: EventTime) -> TurnEvent {
     const LAST_DAY_MS: i64 = 7_258_032_000_000; // 2199-12-31T00:00:00Z
     let year_ms = SignedDuration::from_hours(366 * 24).as_millis() as i64;
     let wanted = last.unix_ms.saturating_add(year_ms).min(LAST_DAY_MS.max(last.unix_ms));

@@ -49,6 +49,7 @@ mod zulip;
 #[cfg(test)]
 mod tests;
 
+pub use end_mark::end_mark;
 pub use error::SourceError;
 pub use evermembench::EverMemBench;
 pub use format::SourceFormat;

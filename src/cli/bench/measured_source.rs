@@ -1,15 +1,16 @@
 //! A source that is measured: limited to its first turns, divided into banks, counted.
 //!
-//! In: a source. Out: its turns, where banks are asked for under other banks, in their order. Remembers
-//! the first line of a bounded number of turns that ask something, evenly spread. Marks such as the end
-//! of a session are left out where banks change, since they belong to the source's own.
+//! In: a source. Out: its turns, where banks are asked for under other banks, in their order; then a mark
+//! that closes the windows of each bank, as at the end of a file. Remembers the first line of a bounded number
+//! of turns that ask something, evenly spread. Marks such as the end of a session are left out where banks
+//! change, since they belong to the source's own.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use ripplemem::{
-    model::{Bank, Question, TurnEvent},
-    source::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress},
+    model::{Bank, EventTime, Question, TurnEvent},
+    source::{Source, SourceBatch, SourceCounts, SourceError, SourceProgress, end_mark},
 };
 
 /// Shortest text that may be asked, in characters: "Why?" asks for nothing that can be found.
@@ -25,7 +26,10 @@ pub(super) struct MeasuredSource {
     /// Into how many banks they go, if not into their own.
     banks: Option<u64>,
     turns: u64,
-    known_banks: BTreeSet<Bank>,
+    /// The time of the last turn of each bank.
+    latest: BTreeMap<Bank, EventTime>,
+    /// The marks at the end, once the turns are read.
+    marks: Option<std::vec::IntoIter<TurnEvent>>,
     asking: Spread,
     others: Spread,
 }
@@ -35,7 +39,7 @@ impl MeasuredSource {
     pub(super) fn new(source: Box<dyn Source>, limit: Option<u64>, banks: Option<u64>, wanted: usize) -> Self {
         let spread = || Spread::new(wanted);
         let (asking, others) = (spread(), spread());
-        Self { source, limit, banks, turns: 0, known_banks: BTreeSet::new(), asking, others }
+        Self { source, limit, banks, turns: 0, latest: BTreeMap::new(), marks: None, asking, others }
     }
 
     /// Turns so far.
@@ -45,7 +49,7 @@ impl MeasuredSource {
 
     /// Banks so far.
     pub(super) fn banks(&self) -> u64 {
-        self.known_banks.len() as u64
+        self.latest.len() as u64
     }
 
     /// Turns that ask something; other turns where too few do.
@@ -80,8 +84,9 @@ impl MeasuredSource {
             (turn.turn, turn.reply_to, turn.session, turn.bank) = (id, reply_to, session, bank);
         }
         self.turns += 1;
-        if !self.known_banks.contains(&turn.bank) {
-            self.known_banks.insert(turn.bank.clone());
+        match self.latest.get_mut(&turn.bank) {
+            Some(latest) => *latest = (*latest).max(turn.time),
+            None => drop(self.latest.insert(turn.bank.clone(), turn.time)),
         }
         let text = turn.text.lines().next().unwrap_or_default().trim();
         if (SHORTEST_QUESTION..=LONGEST_QUESTION).contains(&text.len()) {
@@ -95,11 +100,13 @@ impl MeasuredSource {
 impl Source for MeasuredSource {
     fn next(&mut self, limit: usize) -> Result<Option<SourceBatch>, SourceError> {
         let left = self.limit.map_or(u64::MAX, |most| most.saturating_sub(self.turns));
-        if left == 0 {
-            return Ok(None);
-        }
-        let limit = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
-        let Some(SourceBatch { events, rejects }) = self.source.next(limit)? else { return Ok(None) };
+        let turns = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let batch = if turns > 0 && self.marks.is_none() { self.source.next(turns)? } else { None };
+        let Some(SourceBatch { events, rejects }) = batch else {
+            let all = || self.latest.iter().map(|(bank, latest)| end_mark(bank, *latest)).collect::<Vec<_>>();
+            let marks: Vec<_> = self.marks.get_or_insert_with(|| all().into_iter()).take(limit).collect();
+            return Ok((!marks.is_empty()).then_some(SourceBatch { events: marks, rejects: Vec::new() }));
+        };
         let events = events.into_iter().filter_map(|event| self.take(event)).collect();
         Ok(Some(SourceBatch { events, rejects }))
     }
