@@ -18,8 +18,9 @@ const QUESTION: &str = "Which books has Marta recommended to Elias?";
 const BOOKS: [&str; 4] = ["h1-14", "h4-18", "h7-24", "h10-14"];
 /// The last of them, which the round of the paper's profile finds and its first hop does not.
 const LAST: &str = "h10-14";
-/// Vectors differ a little between kinds of processors, and so may what lies at the cutoff.
-const MOST_DIFFERENT: usize = 2;
+/// Vectors differ a little between kinds of processors, and so may what lies at the cutoff: without
+/// instructions for products of bytes the default quotes 26 units instead of 23.
+const MOST_DIFFERENT: usize = 4;
 
 fn service(home: &Path, settings: &str) -> Option<Service> {
     let mut pipeline = Pipeline::parse(&format!("version = 1\n{settings}")).unwrap();
