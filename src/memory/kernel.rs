@@ -596,15 +596,14 @@ mod tests {
             let (queries, rows) = vectors(width, 1, BLOCK_ROWS);
             let of_signs = |row: &[i16]| row.iter().map(|y| if *y >= 0 { 1.0 } else { -1.0 }).collect::<Vec<f64>>();
             let of_levels = |row: &[i16]| super::of_levels(&levels(row).collect::<Vec<_>>()).collect::<Vec<f64>>();
-            let stands_for: [&dyn Fn(&[i16]) -> Vec<f64>; 2] = [&of_signs, &of_levels];
-            for ((table, block), stands_for) in coded(width).into_iter().zip(stands_for) {
+            for ((table, block), with_levels) in coded(width).into_iter().zip([false, true]) {
                 let (mut sums, mut expected) = ([0; BLOCK_ROWS], [0; BLOCK_ROWS]);
                 table.scan(&block, &block, &mut sums);
                 table.scan_reference(&block, &mut expected);
                 assert_eq!(sums, expected, "{width}");
                 let (step, most) = table.most_product();
                 for (row, sum) in rows.iter().zip(sums) {
-                    let components = stands_for(row);
+                    let components = if with_levels { of_levels(row) } else { of_signs(row) };
                     let product: f64 = queries[0].iter().zip(&components).map(|(x, y)| f64::from(*x) * y).sum();
                     let bound = f64::from(f32::from(sum) * step + most);
                     assert!(product <= bound + 1.0, "{width}: {product} {bound}");

@@ -127,8 +127,10 @@ mod tests {
             assert_eq!(decode(9, &bytes), Some(expected));
             assert_eq!(decode(9, &bytes[..13]), None);
         }
-        let (long, noise) =
-            ("value ".repeat(200), (0..600u32).map(|n| (n * n * 2_654_435 >> 7) as u8).collect::<Vec<_>>());
+        let (long, noise) = (
+            "value ".repeat(200),
+            (0..600u32).map(|n| (n.wrapping_mul(n).wrapping_mul(2_654_435) >> 7) as u8).collect::<Vec<_>>(),
+        );
         for value in [long.as_bytes(), &noise] {
             let bytes = encode(-5, b"key", Some(value));
             assert_eq!(decode(9, &bytes).and_then(|record| record.value).as_deref(), Some(value));
