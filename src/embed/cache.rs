@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// The folder inside the caller's directory, numbered by its format.
-const FOLDER: &str = "vectors-5";
+const FOLDER: &str = "vectors-6";
 /// Folders of older formats. Only these and the folder itself are ever removed.
-const OLDER_FOLDERS: [&str; 6] =
-    ["vectors-1", "vectors-1.fresh", "vectors-2", "vectors-2.fresh", "vectors-3", "vectors-4"];
+const OLDER_FOLDERS: [&str; 7] =
+    ["vectors-1", "vectors-1.fresh", "vectors-2", "vectors-2.fresh", "vectors-3", "vectors-4", "vectors-5"];
 /// Keys that are evicted in one batch.
 const EVICTED_AT_ONCE: usize = 4_096;
 const MEMORY_BYTES: u64 = 16 << 20;

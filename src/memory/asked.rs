@@ -275,6 +275,17 @@ impl Speakers {
     }
 }
 
+/// Adds the words of a part, each `times` as often, to those of its window, which begin at `first`.
+pub(super) fn add_words(windows: &mut Vec<AskedWord>, first: usize, words: &[AskedWord], times: u32) {
+    for (word, count) in words {
+        // A window holds few words of a question.
+        match windows[first..].iter_mut().find(|(other, _)| other == word) {
+            Some((_, of_word)) => *of_word += times * count,
+            None => windows.push((*word, times * count)),
+        }
+    }
+}
+
 /// Which word of the sieve has the bit of a term.
 fn sieve_word(term: TermKey) -> usize {
     (term >> 6) as usize % SIEVE_WORDS

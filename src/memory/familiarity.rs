@@ -17,7 +17,7 @@ use std::{cmp::Reverse, ops::Range, rc::Rc};
 
 use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe, estimated_tokens},
-    asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, told},
+    asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, add_words, told},
     candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
     greetings::Greetings,
     indexed_part::{IndexedPart, PartKey, Slot},
@@ -461,13 +461,7 @@ impl Found {
         let mut length = 0;
         let mut add = |part: &Scored, times: u32| {
             length += times * part.length;
-            for (term, count) in &in_parts[part.words.clone()] {
-                // A window holds few words of a question.
-                match in_windows[first..].iter_mut().find(|(other, _)| other == term) {
-                    Some((_, of_term)) => *of_term += times * count,
-                    None => in_windows.push((*term, times * count)),
-                }
-            }
+            add_words(in_windows, first, &in_parts[part.words.clone()], times);
         };
         add(&parts[at], OWN_WORDS);
         let same = |part: &&Scored| part.run == parts[at].run;

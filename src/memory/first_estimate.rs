@@ -2,9 +2,9 @@
 //!
 //! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
 //! candidate index. Out: for each part an estimate of its familiarity alone, and the slots that deserve a
-//! better one: the best, and the neighbours of the very best. The code of a gist stands for all vectors of a part, and
-//! the words of the part itself for its window. So a part costs little more than the 48 bytes of its code.
-//! A function of the set of parts; the work can pause at every step.
+//! better one: the best, and the neighbours of the very best. The code of a gist stands for all vectors of a
+//! part, and the words of the part itself for its window. So a part costs little more than the 48 bytes of
+//! its code. A function of the set of parts; the work can pause at every step.
 
 use std::ops::Range;
 

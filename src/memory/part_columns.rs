@@ -1,4 +1,4 @@
-//! What the rough score reads of every part of a large bank, column by column.
+//! What a question reads of every part of a large bank, column by column.
 //!
 //! In: features of parts by slot, and which parts follow one another in a session. Out: the columns.
 //! A pass reads the columns that it needs and no other, so that more parts fit the processor's caches.

@@ -4,15 +4,15 @@
 //! candidate index. Out: the candidates, in the order of the bank, with the parts around them, which are
 //! only read for context, and the question's words in all of these. A rough score is the familiarity
 //! with estimates in place of cosines. Every part has a [first estimate](FirstEstimate). The best by that,
-//! with the parts near them, get a second one: from a code of signs for each vector, and with BM25 over their
-//! windows. Everything but the estimates has the meaning that `familiarity` gives it. Ties are broken by
+//! and the neighbours of the very best, get a second one: from a code of signs for each vector, and with BM25
+//! over their windows. Everything but the estimates has the meaning that `familiarity` gives it. Ties are broken by
 //! the order of the bank, so the candidates are a function of the set of parts. The work can pause at
 //! every step.
 
 use std::ops::Range;
 
 use super::{
-    asked::{Asked, AskedWord},
+    asked::{Asked, AskedWord, add_words},
     best_slots::{BestSlots, NO_SCORE},
     candidate_index::{CandidateIndex, OWN_WORDS},
     codes::Cosines,
@@ -240,13 +240,7 @@ impl RoughScan {
             counts.clear();
             let near = [true, false].into_iter().flat_map(|back| index.side(slot, back)).map(|near| (near, 1));
             for (near, times) in near.chain([(slot, OWN_WORDS)]) {
-                for (word, count) in self.found.of(near) {
-                    // A window holds few words of a question.
-                    match counts.iter_mut().find(|(other, _)| other == word) {
-                        Some((_, of_word)) => *of_word += times * count,
-                        None => counts.push((*word, times * count)),
-                    }
-                }
+                add_words(&mut counts, 0, self.found.of(near), times);
             }
             let gain = asked.words.window_gain(&counts, index.columns().window()[slot as usize]) as f32;
             self.windows.push(gain);

@@ -106,7 +106,7 @@ fn probe(name: &str) -> FamiliarityProbe {
     }
 }
 
-/// A shard without a thread, in slices of least work: the test says when it does the next one.
+/// A shard without a thread, in slices of least work where nothing else is said: the test says when it does the next one.
 struct Stepped {
     shard: Shard,
     commands: Sender<Command>,
@@ -114,11 +114,15 @@ struct Stepped {
 
 impl Stepped {
     fn new() -> Self {
+        Self::with_slices(1)
+    }
+
+    fn with_slices(slice: u64) -> Self {
         let (commands, incoming) = unbounded();
         let seed = ShardSeed {
             settings: Pipeline::parse("version = 1").expect("the defaults").memory,
             semantic_threshold: Score::from_f64(0.9),
-            slice: 1,
+            slice,
             listeners: Listeners::default(),
             commands: incoming,
             backlog: Arc::default(),
@@ -266,17 +270,21 @@ fn a_shard_that_is_dropped_leaves_nothing_behind() {
 
 #[test]
 fn what_was_removed_is_given_up_once_a_shard_is_idle() {
-    let mut stepped = Stepped::new();
-    let (kept, removed) = (load("a", 0..2_000), load("a", 2_000..4_000));
+    // Each load is one batch, and those of different sizes are not merged at once.
+    let mut stepped = Stepped::with_slices(u64::MAX);
+    let (kept, removed) = (load("a", 0..3_000), load("a", 3_000..4_500));
     let keys: Vec<RecordKey> = removed.changes.iter().map(|(key, _)| *key).collect();
-    let held: Vec<_> = removed.changes.iter().flat_map(|(_, made)| made).map(Arc::downgrade).collect();
-    stepped.load(kept);
-    stepped.load(removed);
+    let extractions: Vec<_> = removed.changes.iter().flat_map(|(_, made)| made).map(Arc::downgrade).collect();
+    let held = || extractions.iter().filter(|extraction| extraction.upgrade().is_some()).count();
+    let all = Load { changes: [kept.changes, removed.changes].concat(), ..Load::default() };
+    stepped.load(all);
+    while stepped.step() {}
     stepped.load(Load { changes: keys.into_iter().map(|key| (key, None)).collect(), ..Load::default() });
     while stepped.step() {}
+    let before = held();
+    assert!(before > 512, "{before} are held, so that there is something to give up");
     let steps = (0..10_000).take_while(|_| stepped.shard.settle()).count();
-    assert!(steps < 10_000, "it comes to an end");
-    assert!(!stepped.shard.settle(), "an idle shard has nothing to merge");
-    let left = held.iter().filter(|extraction| extraction.upgrade().is_some()).count();
-    assert!(left <= 512, "{left} of {} are held", held.len());
+    assert!(steps < 10_000 && !stepped.shard.settle(), "an idle shard comes to an end");
+    let left = held();
+    assert!(left <= 512, "{left} of {before} are still held");
 }
