@@ -22,9 +22,9 @@ pub struct FamiliaritySettings {
     pub scale_tokens: usize,
     /// Whether a name by which a speaker is greeted, in sessions of two, counts as the speaker's.
     pub greeted_names: bool,
-    /// In a bank of `memory.candidates_from_parts` parts or more, how many parts get the full score. A
-    /// larger value finds more and takes longer; fewer than 1,000 may raise the zero of the scale. 0 gives
-    /// every part of every bank the full score.
+    /// In a bank of `memory.candidates_from_parts` parts or more, how many parts get the full score, besides
+    /// those around the very best. A larger value finds more and takes longer; fewer than 1,000 may raise
+    /// the zero of the scale. 0 gives every part of every bank the full score.
     #[schemars(range(max = 1_000_000))]
     pub candidates: usize,
     /// In such a bank, how many of the best units' edges lead to further candidates.

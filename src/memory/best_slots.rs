@@ -3,12 +3,12 @@
 //! In: scores of slots, in any order. Out: the best slots, those of one score in the order of the bank, as
 //! slots depend on the history.
 
-use super::{indexed_part::Slot, part_columns::LIVE};
+use super::indexed_part::Slot;
 
 /// The score of a slot without a part.
 pub(super) const NO_SCORE: f32 = f32::NEG_INFINITY;
 /// Slots whose best decides whether any of them is among the best.
-const SLOTS_OF_A_CHUNK: usize = 64;
+const SLOTS_OF_A_CHUNK: usize = 16;
 
 /// The best of many scores. All that tie with the last are kept until the end.
 pub(super) struct BestSlots {
@@ -21,7 +21,7 @@ pub(super) struct BestSlots {
 impl BestSlots {
     /// At most `wanted` slots.
     pub(super) fn new(wanted: usize) -> Self {
-        Self { wanted, least: NO_SCORE, found: Vec::new(), trim_at: 4 * wanted }
+        Self { wanted, least: f32::MIN, found: Vec::new(), trim_at: 4 * wanted }
     }
 
     /// The same, and none whose score is not greater than zero.
@@ -29,23 +29,19 @@ impl BestSlots {
         Self { least: f32::MIN_POSITIVE, ..Self::new(wanted) }
     }
 
-    /// Adds the parts of these scores and marks, from a slot on.
-    pub(super) fn add_live(&mut self, scores: &[f32], marks: &[u8], first: usize) {
-        let chunks = scores.chunks(SLOTS_OF_A_CHUNK).zip(marks.chunks(SLOTS_OF_A_CHUNK));
-        for ((scores, marks), first) in chunks.zip((first..).step_by(SLOTS_OF_A_CHUNK)) {
+    /// Adds the slots of these scores, from one on, but for those with [`NO_SCORE`].
+    pub(super) fn add_all(&mut self, scores: &[f32], first: usize) {
+        for (scores, first) in scores.chunks(SLOTS_OF_A_CHUNK).zip((first..).step_by(SLOTS_OF_A_CHUNK)) {
             if greatest(scores) < self.least {
                 continue;
             }
-            for ((score, marks), slot) in scores.iter().zip(marks).zip(first..) {
-                if marks & LIVE != 0 {
-                    self.add(*score, slot as Slot);
-                }
+            for (score, slot) in scores.iter().zip(first..) {
+                self.add(*score, slot as Slot);
             }
         }
     }
 
-    /// Adds a part.
-    pub(super) fn add(&mut self, score: f32, slot: Slot) {
+    fn add(&mut self, score: f32, slot: Slot) {
         if score >= self.least {
             self.found.push((score, slot));
             if self.found.len() > self.trim_at {
@@ -78,7 +74,7 @@ impl BestSlots {
 }
 
 /// The greatest score.
-fn greatest(scores: &[f32]) -> f32 {
+pub(super) fn greatest(scores: &[f32]) -> f32 {
     const LANES: usize = 8;
     let (rows, rest) = scores.as_chunks::<LANES>();
     let mut most = [NO_SCORE; LANES];

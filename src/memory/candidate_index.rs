@@ -1,27 +1,24 @@
 //! What is kept of a large bank so that a question need not read all of it.
 //!
 //! In: the parts of a bank as they come and go, each with the parts before and after it in its session.
-//! Out: for each part a slot with its neighbours and features, codes of its gists and vectors, postings by stem
-//! with the number of windows that hold the stem, and who speaks. What can be read here is a function of
-//! the set of parts; only the numbers of slots, rows, sessions and speakers depend on its history.
+//! Out: for each part a slot with its neighbours and features, codes of its gists, postings by stem with the
+//! number of windows that hold the stem, and who speaks. What can be read here is a function of the set of
+//! parts; only the numbers of slots, rows, sessions and speakers depend on its history.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeSet, HashMap},
     hash::BuildHasherDefault,
     rc::Rc,
 };
 
 use super::{
-    api::FixedVector,
-    codes::{Codes, Scale},
     dense_ids::DenseIds,
     footprint::{map_bytes, tree_bytes, vec_bytes},
+    gists::Gists,
     greetings::GreetingPostings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
-    kernel::{quantise, signs},
-    live::{IdHasher, PartVectors},
-    part_columns::{ASKS, Columns, Features, LIVE, Near, PAIR, marks},
+    live::IdHasher,
+    part_columns::{ASKS, Columns, Features, LIVE, Near, marks},
     score::NameKey,
     stem_postings::{Change, OtherWindow, StemPostings},
     word_window::WordWindow,
@@ -30,8 +27,6 @@ use super::{
 use crate::model::EventTime;
 
 const DAY_MS: i64 = 86_400_000;
-/// Sentences of a gist.
-const GIST_SENTENCES: usize = 3;
 
 /// How often the words of a part itself count in its window.
 pub(super) const OWN_WORDS: u32 = 2;
@@ -57,19 +52,7 @@ pub(super) struct CandidateIndex {
     places: Vec<Option<Place>>,
     columns: Columns,
     free: BTreeSet<Slot>,
-    /// The first gist of each slot.
-    first_row: Vec<u32>,
-    /// The slot of each gist, [`NONE`] where no part has it.
-    row_slot: Vec<Slot>,
-    /// The next gist of the same part.
-    next_row: Vec<u32>,
-    free_rows: Vec<u32>,
-    gists: Codes,
-    gist_scale: Scale,
-    /// The codes of the vectors of each slot: of its pair, if it has one, then of its sentences.
-    codes: Vec<Box<[u8]>>,
-    sentences: Scale,
-    pairs: Scale,
+    gists: Gists,
     stems: StemPostings,
     window_words: u64,
     sessions: DenseIds,
@@ -89,14 +72,11 @@ impl CandidateIndex {
 
     /// Bytes in memory, without the parts themselves.
     pub(super) fn bytes(&self) -> usize {
-        let rows = [&self.first_row, &self.row_slot, &self.next_row, &self.free_rows].map(vec_bytes);
-        let of_parts = self.codes.iter().map(|codes| codes.len()).sum::<usize>();
-        let codes = self.gists.bytes() + vec_bytes(&self.codes) + of_parts;
         let named =
             map_bytes::<NameKey, Vec<u32>>(self.named.capacity()) + self.named.values().map(vec_bytes).sum::<usize>();
         let numbers = self.sessions.bytes() + self.speakers.bytes() + vec_bytes(&self.speaker_keys);
         let slots = vec_bytes(&self.places) + self.columns.bytes() + tree_bytes::<Slot, ()>(self.free.len());
-        slots + rows.iter().sum::<usize>() + codes + named + numbers + self.stems.bytes() + self.greetings.bytes()
+        slots + self.gists.bytes() + named + numbers + self.stems.bytes() + self.greetings.bytes()
     }
 
     /// Adds a part between two others of its session.
@@ -106,32 +86,14 @@ impl CandidateIndex {
         if at == self.places.len() {
             self.places.push(None);
             self.columns.push();
-            self.first_row.push(NONE);
-            self.codes.push(Box::default());
         }
         indexed.slot.set(slot);
-        let own = indexed.vectors();
         let (session, _) = self.sessions.enter(key.0);
         let speaker = self.enter_speaker(indexed.speaker);
         self.greetings.insert(key.0, indexed.speaker[0], indexed.greeted);
         self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
         self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
-        for gist in gists(&own) {
-            let row = self.free_rows.pop().unwrap_or(self.row_slot.len() as u32);
-            if row as usize == self.row_slot.len() {
-                self.row_slot.push(NONE);
-                self.next_row.push(NONE);
-            }
-            self.row_slot[row as usize] = slot;
-            self.next_row[row as usize] = self.first_row[at];
-            self.first_row[at] = row;
-            self.gists.set(row as usize, &code(&gist));
-            self.gist_scale.add(&gist);
-        }
-        own.sentences.in_16_bits().for_each(|sentence| self.sentences.add(&sentence));
-        own.pair.in_16_bits().for_each(|pair| self.pairs.add(&pair));
-        self.codes[at] =
-            own.pair.in_16_bits().chain(own.sentences.in_16_bits()).flat_map(|vector| code(&vector)).collect();
+        self.gists.insert(slot, &indexed.vectors());
         let (second_before, second_after) =
             (self.columns.near_slot(before).before, self.columns.near_slot(after).after);
         self.columns.link(&[second_before, before, slot, after, second_after]);
@@ -146,20 +108,7 @@ impl CandidateIndex {
         let Near { before, after, second_before, second_after } = self.columns.near_slot(slot);
         self.columns.link(&[second_before, before, after, second_after]);
         self.columns.unlink(slot);
-        let own = indexed.vectors();
-        let mut row = std::mem::replace(&mut self.first_row[at], NONE);
-        // Rows were put in front of one another.
-        for gist in gists(&own).into_iter().rev() {
-            let Some(next) = self.next_row.get(row as usize).copied() else { break };
-            self.gists.clear(row as usize);
-            self.gist_scale.remove(&gist);
-            self.row_slot[row as usize] = NONE;
-            self.free_rows.push(row);
-            row = next;
-        }
-        own.sentences.in_16_bits().for_each(|sentence| self.sentences.remove(&sentence));
-        own.pair.in_16_bits().for_each(|pair| self.pairs.remove(&pair));
-        self.codes[at] = Box::default();
+        self.gists.delete(slot, &indexed.vectors());
         self.sessions.leave(key.0);
         self.leave_speaker(indexed.speaker);
         self.greetings.delete(key.0, indexed.speaker[0], indexed.greeted);
@@ -193,19 +142,9 @@ impl CandidateIndex {
         &self.columns
     }
 
-    /// The codes of the gists, and the slot of each row.
-    pub(super) fn gists(&self) -> (&Codes, &[Slot]) {
-        (&self.gists, &self.row_slot)
-    }
-
-    /// The codes of the vectors of a slot: of its pair, if it has one, then of its sentences.
-    pub(super) fn codes(&self, slot: Slot) -> &[u8] {
-        self.codes.get(slot as usize).map_or(&[], |codes| codes)
-    }
-
-    /// How long the vectors of gists are, those of sentences and those of pairs.
-    pub(super) fn scales(&self) -> [Scale; 3] {
-        [self.gist_scale, self.sentences, self.pairs]
+    /// The gists of every slot.
+    pub(super) fn gists(&self) -> &Gists {
+        &self.gists
     }
 
     /// The postings by stem.
@@ -274,21 +213,15 @@ impl CandidateIndex {
         let mut parts: Vec<_> = (0..self.slots() as Slot)
             .filter_map(|slot| {
                 let (place, f, near) = (self.place(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
-                let rows = std::iter::successors(Some(self.first_row[slot as usize]), |row| {
-                    self.next_row.get(*row as usize).copied()
-                });
-                let rows = rows.take_while(|row| *row != NONE);
-                let gists: Vec<_> = rows.map(|row| self.gists.code(row as usize)).collect();
-                let codes = self.codes(slot).to_vec();
                 let speaker = self.speaker_keys[f.speaker as usize];
                 let features = (f.window, f.month, f.day, f.length, f.marks);
-                Some((place.key, near.all().map(key), features, speaker, gists, codes))
+                Some((place.key, near.all().map(key), features, speaker, self.gists.listed(slot)))
             })
             .collect();
         parts.sort_by_key(|part| part.0);
         let mut named: Vec<_> = self.named.iter().map(|(name, numbers)| (*name, numbers.len())).collect();
         named.sort_unstable();
-        (parts, named, self.greetings.listed(), self.stems.listed(key), self.window_words, self.scales())
+        (parts, named, self.greetings.listed(), self.stems.listed(key), self.window_words, self.gists.scale())
     }
 
     /// Counts the windows around a part that is linked.
@@ -355,9 +288,7 @@ impl Features {
     fn of(key: PartKey, indexed: &IndexedPart) -> Self {
         let body = &indexed.unit.body.parts[key.3];
         let date = body.said_at.local().date();
-        let pair = !indexed.vectors().pair.is_empty();
-        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags = LIVE | flag(pair, PAIR) | flag(indexed.marks.asks, ASKS);
+        let flags = LIVE | if indexed.marks.asks { ASKS } else { 0 };
         let names = indexed.names.len().min(MOST_NAMES.into()) as u8;
         Self {
             month: month(date.year(), date.month()),
@@ -367,24 +298,6 @@ impl Features {
             ..Self::default()
         }
     }
-}
-
-/// The gists of a part: the directions of three sentences and the pair together, as long as sentences are left.
-fn gists(of: &PartVectors<'_>) -> Vec<FixedVector> {
-    let pair: Vec<_> = of.pair.in_16_bits().collect();
-    let sentences: Vec<_> = of.sentences.in_16_bits().collect();
-    let sum = |vectors: &[Cow<'_, [i16]>]| {
-        let mut sum = vec![0.0f32; vectors.first().map_or(0, |vector| vector.len())];
-        for vector in vectors.iter().chain(&pair) {
-            sum.iter_mut().zip(vector.iter()).for_each(|(sum, x)| *sum += f32::from(*x));
-        }
-        quantise(&sum)
-    };
-    sentences.chunks(GIST_SENTENCES).map(sum).collect()
-}
-
-fn code(vector: &[i16]) -> Vec<u8> {
-    signs(vector).collect()
 }
 
 /// The day on which something was said, since 1970-01-01.

@@ -3,7 +3,7 @@
 //! In: loads and probes, each probe with the sender of its answer. Out: the same, in one order. A
 //! bounded number of loads waits; then who loads waits, never who asks.
 
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use crossbeam_channel::Sender;
 
@@ -24,7 +24,7 @@ pub(super) enum Row {
     /// Of a first-hop probe.
     Hit(Hit),
     /// Of a familiarity probe.
-    Familiar(FamiliarParts),
+    Familiar(Arc<FamiliarParts>),
     /// Of a neighbourhood.
     Neighbour(Neighbour),
     /// Of a census.

@@ -166,7 +166,7 @@ pub(super) fn build(
         let (row, answered) = (to_rows(), Rc::clone(outputs));
         hits.inspect(move |(id, found)| match found {
             ProbeResult::Hit(hit) => row(*id, Row::Hit(hit.clone())),
-            ProbeResult::Familiar(familiar) => row(*id, Row::Familiar((**familiar).clone())),
+            ProbeResult::Familiar(familiar) => row(*id, Row::Familiar(Arc::clone(familiar))),
             ProbeResult::Answered => answered.answered.borrow_mut().push(*id),
         });
         let row = to_rows();

@@ -2,8 +2,8 @@
 //!
 //! In: the parts of a bank (`parts`); a probe with the question's vector, words, names and months. Out:
 //! as of an epoch, the best parts with their scores, the terms of each score, and the zero of the bank's
-//! scale. In a bank with a candidate index only the candidates that `rough` chooses are scored, with the
-//! same terms and the statistics of the whole bank; in other banks every part is. No statistic counts a
+//! scale. In a bank with a candidate index only the `candidates` are scored, with the same terms and the
+//! statistics of the whole bank; in other banks every part is. No statistic counts a
 //! deleted unit. The passes may pause after any part; where they do has no influence on the result.
 //! The sums run in the order of sessions and ordinals, so that arrival order changes no digit;
 //! logarithms are rounded to 20 binary digits, so that no processor does.
@@ -19,16 +19,16 @@ use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe, estimated_tokens},
     asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, add_words, told},
     candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
+    candidates::{Candidates, SCALE_PARTS},
     greetings::Greetings,
-    indexed_part::{IndexedPart, PartKey, Slot},
+    indexed_part::{IndexedPart, NONE, PartKey, Slot},
     parts::Parts,
-    rough::{Chosen, ChosenPart, RoughScan, SCALE_PARTS},
     rows::VectorRows,
     score::NameKey,
     session_best::SESSION_BEST,
     word_window::WordWindow,
     words::{TermKey, Words},
-    work::{Allowance, PASSED_PART, SCANNED_VECTOR, TAKEN_CONTEXT},
+    work::{Allowance, PASSED_PART, SCANNED_VECTOR},
 };
 use crate::model::{FamiliarityTerms, Score, UnitId};
 
@@ -39,12 +39,9 @@ const FAMILIARITY_SCALE: f64 = 16.0;
 /// One part on its way to a score.
 struct Scored {
     key: PartKey,
-    /// Parts of one run follow one another in a session without a gap.
-    run: u32,
-    /// Whether it is read for the parts around it only.
-    context: bool,
-    /// None for context, unless the part before it needs the pair.
-    indexed: Option<Rc<IndexedPart>>,
+    /// Its slot in the candidate index, or [`NONE`].
+    slot: Slot,
+    indexed: Rc<IndexedPart>,
     /// Where [`Found`] has the words of the question that it contains.
     words: Range<usize>,
     length: u32,
@@ -61,6 +58,9 @@ struct Scored {
     own: f64,
     smooth: f64,
 }
+
+/// The index of a large bank, and its candidates.
+type Large<'a> = (&'a CandidateIndex, &'a Candidates);
 
 /// Words of the question with their counts, by their index in it: of all parts, one after the other, so that a
 /// part allocates nothing.
@@ -103,9 +103,8 @@ pub(super) struct FamiliarityScan {
     at: usize,
     parts: Vec<Scored>,
     found: Found,
-    /// In a large bank, what the candidates are chosen by.
-    rough: Option<Box<RoughScan>>,
-    chosen: Vec<ChosenPart>,
+    /// In a large bank, what is scored.
+    candidates: Option<Box<Candidates>>,
     /// Parts in the bank.
     total: usize,
     /// Their estimated tokens.
@@ -127,7 +126,7 @@ pub(super) struct FamiliarityScan {
 struct SessionBest {
     session: Option<u64>,
     best: Vec<f64>,
-    /// Rough scores of its best parts that are no candidates, best first: they stand in where too few
+    /// First estimates of its best parts that are no candidates, best first: they stand in where too few
     /// are candidates.
     rest: Vec<f64>,
     means: Vec<(u64, f64)>,
@@ -145,7 +144,7 @@ impl FamiliarityScan {
         linked: &dyn Fn(UnitId) -> Vec<Slot>,
         words: &mut Words,
         allowance: &mut Allowance,
-    ) -> Option<Box<FamiliarParts>> {
+    ) -> Option<FamiliarParts> {
         let wanted = probe.candidates;
         let index = bank.candidates().filter(|_| wanted > 0 && wanted < bank.len());
         loop {
@@ -157,26 +156,28 @@ impl FamiliarityScan {
                     self.total = bank.len();
                     self.tokens = bank.estimated_tokens();
                     self.window_words = bank.window_words();
-                    self.rough = index.map(|index| {
+                    self.candidates = index.map(|index| {
                         self.count_all(probe, index);
                         Box::default()
                     });
                 }
                 Pass::Choose => {
-                    if let (Some(rough), Some(index)) = (&mut self.rough, index) {
+                    if let (Some(candidates), Some(index)) = (&mut self.candidates, index) {
                         let asked = Asked { probe, words: &self.asked, speakers: &self.speakers, wanted };
-                        let Chosen { parts, words } = rough.go_on(&asked, index, linked, allowance)?;
-                        (self.chosen, self.found.in_parts) = (parts, words);
+                        if !candidates.go_on(&asked, index, linked, allowance) {
+                            return None;
+                        }
                     }
                 }
                 Pass::Collect => {
                     while let Some(index) = index
-                        && let Some(chosen) = self.chosen.get(self.parts.len()).copied()
+                        && let Some(candidate) = self.next_candidate()
                     {
                         if allowance.is_spent() {
                             return None;
                         }
-                        allowance.spend(self.collect_chosen(index, chosen)?);
+                        self.collect_candidate(index, candidate)?;
+                        allowance.spend(PASSED_PART);
                     }
                     let every = index.is_none().then(|| bank.after(self.parts.last().map(|part| part.key)));
                     for (key, indexed) in every.into_iter().flatten() {
@@ -222,7 +223,7 @@ impl FamiliarityScan {
                     self.sessions.close();
                     Pass::Rank
                 }
-                Pass::Rank => return Some(Box::new(self.answer(probe))),
+                Pass::Rank => return Some(self.answer(probe)),
             };
         }
     }
@@ -242,12 +243,10 @@ impl FamiliarityScan {
 
     /// Takes a part of the whole bank, and counts it.
     fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, probe: &FamiliarityProbe) {
-        let follows = self.parts.last().is_some_and(|before| before.key.0 == key.0);
         let first = self.found.in_parts.len();
         let words = indexed.words.terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
         self.found.in_parts.extend(words);
-        let words = first..self.found.in_parts.len();
-        self.take(key, follows, words, indexed.words.length(), Some(Rc::clone(indexed)));
+        self.take(key, NONE, first, indexed);
         let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
         self.topics.count(|term| self.found.holds(part, term, place));
         if probe.greeted_names {
@@ -257,49 +256,34 @@ impl FamiliarityScan {
         self.present.insert(indexed.speaker[1]);
     }
 
-    /// Takes a candidate or a part around one; returns the work. None if there is no such part, which does
-    /// not happen.
-    fn collect_chosen(&mut self, index: &CandidateIndex, chosen: ChosenPart) -> Option<u64> {
-        // The index keeps no more than 255 words of a part, so it also tells the length of the window.
-        let slot = chosen.slot as usize;
-        let (length, window_length) = (*index.columns().length().get(slot)?, *index.columns().window().get(slot)?);
-        let scored = |part: &Scored| !part.context;
-        // A part that is context only stays unread, for it may lie anywhere in the memory.
-        let is_read = chosen.context.is_none() || chosen.follows && self.parts.last().is_some_and(scored);
-        let indexed = if is_read { Some(Rc::clone(&index.place(chosen.slot)?.indexed)) } else { None };
+    /// The next candidate to be collected.
+    fn next_candidate(&self) -> Option<(PartKey, Slot)> {
+        self.candidates.as_ref()?.all().get(self.parts.len()).copied()
+    }
+
+    /// Takes a candidate. None if there is no such part, which does not happen.
+    fn collect_candidate(&mut self, index: &CandidateIndex, (key, slot): (PartKey, Slot)) -> Option<()> {
+        let indexed = &index.place(slot)?.indexed;
         // Only the names of what is scored are looked up.
-        for name in indexed.iter().filter(|_| chosen.context.is_none()).flat_map(|part| &part.names) {
+        for name in &indexed.names {
             if speaks(index, *name) {
                 self.present.insert(*name);
             }
         }
-        let first = self.parts.last().map_or(0, |before| before.words.end);
-        self.take(chosen.key, chosen.follows, first..chosen.words_end, length.into(), indexed);
-        let part = self.parts.last_mut()?;
-        part.window_length = window_length;
-        if let Some(rough) = chosen.context {
-            part.context = true;
-            part.own = rough;
-        }
-        Some(if is_read { PASSED_PART } else { TAKEN_CONTEXT })
+        let first = self.found.in_parts.len();
+        self.found.in_parts.extend_from_slice(self.candidates.as_ref()?.words_of(slot));
+        self.take(key, slot, first, indexed);
+        Some(())
     }
 
-    fn take(
-        &mut self,
-        key: PartKey,
-        follows: bool,
-        words: Range<usize>,
-        length: u32,
-        indexed: Option<Rc<IndexedPart>>,
-    ) {
-        let run = self.parts.last().map_or(0, |before| before.run + u32::from(!follows));
+    /// Takes a part whose words begin at `first`.
+    fn take(&mut self, key: PartKey, slot: Slot, first: usize, indexed: &Rc<IndexedPart>) {
         self.parts.push(Scored {
             key,
-            run,
-            context: false,
-            indexed,
-            words,
-            length,
+            slot,
+            indexed: Rc::clone(indexed),
+            words: first..self.found.in_parts.len(),
+            length: indexed.words.length(),
             window: 0..0,
             window_length: 0,
             cosine: 0.0,
@@ -314,20 +298,20 @@ impl FamiliarityScan {
     /// One part of a pass; returns the work.
     fn one(&mut self, pass: Pass, probe: &FamiliarityProbe, index: Option<&CandidateIndex>) -> u64 {
         let at = self.at;
-        if self.parts[at].context {
-            return self.one_of_context(pass, probe);
-        }
+        let large = index.zip(self.candidates.as_deref());
         match pass {
             Pass::Start | Pass::Choose | Pass::Collect => {}
             Pass::Windows => {
-                let (window, length) = self.found.window(&self.parts, at, self.window_words);
+                let (window, length) = match large {
+                    Some(large) => self.found.window_of_candidate(self.parts[at].slot, large),
+                    None => self.found.window(&self.parts, at, self.window_words),
+                };
                 let part = &mut self.parts[at];
-                if index.is_none() {
+                if large.is_none() {
                     self.asked.count(&self.found.in_windows[window.clone()], length);
-                    part.indexed.iter().for_each(|indexed| self.speakers.count(indexed.speaker));
-                    part.window_length = length;
+                    self.speakers.count(part.indexed.speaker);
                 }
-                part.window = window;
+                (part.window, part.window_length) = (window, length);
             }
             Pass::Words => {
                 let part = &mut self.parts[at];
@@ -344,24 +328,25 @@ impl FamiliarityScan {
                 return PASSED_PART + align(probe, part) * SCANNED_VECTOR;
             }
             Pass::Features => {
-                self.trio(probe);
+                // The mean of a part's pair and the next one's.
+                let pair = self.parts[at].pair;
+                let next = next_pair(probe, &self.parts, at, large).unwrap_or(pair);
                 let part = &mut self.parts[at];
-                if let Some(indexed) = part.indexed.clone() {
-                    part.terms.speaker = self.speakers.share(indexed.speaker) * probe.weights.speaker;
-                    features(probe, part, &indexed, &self.present);
-                }
+                part.terms.pair += probe.weights.trio * (pair + next) / 2.0;
+                part.terms.speaker = self.speakers.share(part.indexed.speaker) * probe.weights.speaker;
+                features(probe, part, &self.present);
             }
             Pass::Around => {
-                let lent = around(probe, &self.parts, at);
+                let lent = around(probe, &self.parts, at, large);
                 let part = &mut self.parts[at];
                 part.terms.around = lent;
                 part.smooth = part.own + lent;
                 let session = part.key.0;
                 if self.sessions.add(session, part.smooth)
-                    && let (Some(rough), Some(index)) = (&self.rough, index)
+                    && let Some((index, candidates)) = large
                     && let Some(session) = index.session(session)
                 {
-                    self.sessions.rest = rough.rest_of_session(session).collect();
+                    self.sessions.rest = candidates.rest_of_session(session).collect();
                 }
             }
             Pass::Rank => {
@@ -380,30 +365,9 @@ impl FamiliarityScan {
         PASSED_PART
     }
 
-    /// The same for a part that is not scored: the part before it needs its pair.
-    fn one_of_context(&mut self, pass: Pass, probe: &FamiliarityProbe) -> u64 {
-        let at = self.at;
-        if pass != Pass::Align || at == 0 || self.parts[at - 1].context {
-            return 1;
-        }
-        let part = &mut self.parts[at];
-        let Some(indexed) = &part.indexed else { return 1 };
-        let own = indexed.vectors();
-        part.pair = best(&probe.vector, &own.pair).or_else(|| best(&probe.vector, &own.sentences)).unwrap_or_default();
-        PASSED_PART
-    }
-
     /// How many of the best parts are needed, in order.
     fn wanted(&self, probe: &FamiliarityProbe) -> usize {
         probe.limit.max(SCALE_PARTS).min(self.total)
-    }
-
-    /// Adds the mean of a part's pair and the next one's.
-    fn trio(&mut self, probe: &FamiliarityProbe) {
-        let part = &self.parts[self.at];
-        let (run, pair) = (part.run, part.pair);
-        let next = self.parts.get(self.at + 1).filter(|next| next.run == run).map_or(pair, |next| next.pair);
-        self.parts[self.at].terms.pair += probe.weights.trio * (pair + next) / 2.0;
     }
 
     /// The best parts in order, with the zero of the scale and the number of all.
@@ -415,8 +379,7 @@ impl FamiliarityScan {
         order.truncate(probe.limit);
         let of_part = |(score, key, at): (Reverse<Score>, PartKey, usize)| {
             let Scored { indexed, cosine, coverage, terms, .. } = &self.parts[at];
-            let indexed = indexed.as_ref()?;
-            Some(FamiliarPart {
+            FamiliarPart {
                 unit: indexed.unit.body.clone(),
                 part: key.3,
                 speaker: indexed.speaker,
@@ -426,9 +389,9 @@ impl FamiliarityScan {
                 cosine: Score::from_f64(*cosine),
                 coverage: *coverage,
                 terms: *terms,
-            })
+            }
         };
-        let best = order.into_iter().filter_map(of_part).collect();
+        let best = order.into_iter().map(of_part).collect();
         FamiliarParts { best, zero, parts_total: self.total }
     }
 
@@ -437,7 +400,7 @@ impl FamiliarityScan {
         let compared = order.get(..SCALE_PARTS).unwrap_or(order);
         let mut bytes = 0;
         let reached = compared.iter().zip(1..).find(|((_, _, at), parts)| {
-            bytes += self.parts[*at].text_bytes();
+            bytes += u64::from(self.parts[*at].indexed.text_bytes);
             estimated_tokens(*parts, bytes) >= above
         });
         let zero = reached.map(|(part, _)| part).or(compared.last());
@@ -450,7 +413,7 @@ impl Found {
     fn holds(&self, part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
         match place.get(&term) {
             Some(at) => self.in_parts[part.words.clone()].iter().any(|(word, _)| word == at),
-            None => part.indexed.as_ref().is_some_and(|indexed| indexed.words.count(term) > 0),
+            None => part.indexed.words.count(term) > 0,
         }
     }
 
@@ -464,7 +427,7 @@ impl Found {
             add_words(in_windows, first, &in_parts[part.words.clone()], times);
         };
         add(&parts[at], OWN_WORDS);
-        let same = |part: &&Scored| part.run == parts[at].run;
+        let same = |part: &&Scored| part.key.0 == parts[at].key.0;
         let mut reach = WordWindow::new(window_words);
         let before = parts[..at].iter().rev().take_while(same);
         before.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
@@ -473,6 +436,18 @@ impl Found {
         after.take_while(|part| reach.takes(part.length)).for_each(|part| add(part, 1));
         in_windows[first..].sort_unstable();
         (first..in_windows.len(), length)
+    }
+
+    /// The same in a large bank.
+    fn window_of_candidate(&mut self, slot: Slot, (index, candidates): Large<'_>) -> (Range<usize>, u32) {
+        let Self { in_windows, .. } = self;
+        let first = in_windows.len();
+        let near = [true, false].into_iter().flat_map(|back| index.side(slot, back)).map(|near| (near, 1));
+        for (near, times) in near.chain([(slot, OWN_WORDS)]) {
+            add_words(in_windows, first, candidates.words_of(near), times);
+        }
+        in_windows[first..].sort_unstable();
+        (first..in_windows.len(), index.columns().window()[slot as usize])
     }
 }
 
@@ -512,8 +487,7 @@ impl SessionBest {
 /// Adds the cosines of the sentences and of the pair; returns how many vectors were multiplied.
 fn align(probe: &FamiliarityProbe, part: &mut Scored) -> u64 {
     let w = &probe.weights;
-    let Some(indexed) = &part.indexed else { return 0 };
-    let own = indexed.vectors();
+    let own = part.indexed.vectors();
     part.cosine = best(&probe.vector, &own.sentences).unwrap_or_default();
     // A part without a turn before it has no pair: its best sentence counts instead.
     part.pair = best(&probe.vector, &own.pair).unwrap_or(part.cosine);
@@ -528,8 +502,8 @@ fn best(vector: &[i16], rows: &VectorRows<'_>) -> Option<f64> {
 }
 
 /// Adds the month, the day and the features of the words.
-fn features(probe: &FamiliarityProbe, part: &mut Scored, indexed: &IndexedPart, present: &NameSet) {
-    let w = &probe.weights;
+fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
+    let (w, indexed) = (&probe.weights, &part.indexed);
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
     let said_at = || indexed.unit.body.parts[part.key.3].said_at;
@@ -551,27 +525,48 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, indexed: &IndexedPart, 
     part.own = part.terms.own();
 }
 
-impl Scored {
-    fn text_bytes(&self) -> u64 {
-        self.indexed.as_ref().map_or(0, |indexed| indexed.unit.body.parts[self.key.3].bytes())
-    }
-}
-
 /// Whether the first word of a speaker's name is this one.
 fn speaks(index: &CandidateIndex, name: NameKey) -> bool {
     index.speakers_named(name).any(|(_, [_, first])| first == name)
 }
 
-/// The parts at a distance on either side of `at`, in the same session.
-fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = usize> {
-    let run = parts[at].run;
-    let same = move |i: &usize| parts.get(*i).is_some_and(|p| p.run == run);
-    [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
+/// The cosine of the pair of the part after a part in its session; its best sentence's where it has no pair.
+fn next_pair(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Option<Large<'_>>) -> Option<f64> {
+    let next = parts.get(at + 1);
+    let Some((index, _)) = large else {
+        return next.filter(|next| next.key.0 == parts[at].key.0).map(|next| next.pair);
+    };
+    let after = index.columns().near_slot(parts[at].slot).after;
+    if let Some(next) = next.filter(|next| next.slot == after) {
+        return Some(next.pair);
+    }
+    let own = index.place(after)?.indexed.vectors();
+    best(&probe.vector, &own.pair).or_else(|| best(&probe.vector, &own.sentences))
 }
 
 /// A share of the better neighbour's score, at a distance of one turn and of two.
-fn around(probe: &FamiliarityProbe, parts: &[Scored], at: usize) -> f64 {
-    let shares = [(1, probe.weights.next_turn), (2, probe.weights.second_turn)];
-    let best = |distance| side(parts, at, distance).map(|i| parts[i].own).reduce(f64::max).unwrap_or(0.0);
-    shares.iter().map(|(distance, share)| share * best(*distance)).sum()
+fn around(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Option<Large<'_>>) -> f64 {
+    let shares = [probe.weights.next_turn, probe.weights.second_turn];
+    let better = match large {
+        None => [1, 2].map(|distance| side(parts, at, distance).map(|i| parts[i].own).reduce(f64::max)),
+        Some((index, candidates)) => {
+            let near = index.columns().near_slot(parts[at].slot);
+            // A candidate within two turns lies within two candidates.
+            let scored = &parts[at.saturating_sub(2)..parts.len().min(at + 3)];
+            let own = |slot: Slot| match scored.iter().find(|part| part.slot == slot) {
+                Some(part) => Some(part.own),
+                None => candidates.estimate(slot),
+            };
+            let better = |sides: [Slot; 2]| sides.into_iter().filter_map(own).reduce(f64::max);
+            [better([near.before, near.after]), better([near.second_before, near.second_after])]
+        }
+    };
+    shares.iter().zip(better).map(|(share, own)| share * own.unwrap_or(0.0)).sum()
+}
+
+/// The parts at a distance on either side of `at`, in the same session.
+fn side(parts: &[Scored], at: usize, distance: usize) -> impl Iterator<Item = usize> {
+    let session = parts[at].key.0;
+    let same = move |i: &usize| parts.get(*i).is_some_and(|part| part.key.0 == session);
+    [at.checked_sub(distance), at.checked_add(distance)].into_iter().flatten().filter(same)
 }

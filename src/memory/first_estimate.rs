@@ -1,75 +1,84 @@
 //! The first estimate of the score of every part of a large bank.
 //!
 //! In: a familiarity probe, its words and speakers with the counts of the whole bank, and the bank's
-//! candidate index. Out: for each part an estimate of its familiarity alone, and the slots that deserve a
-//! better one: the best, and the neighbours of the very best. The code of a gist stands for all vectors of a
-//! part, and the words of the part itself for its window. So a part costs little more than the 48 bytes of
-//! its code. A function of the set of parts; the work can pause at every step.
+//! candidate index. Out: for each part an estimate of its familiarity alone, the best parts by it and by
+//! their words, and the best of each session. The code of a gist stands for all vectors of a part, and the
+//! words of two turns on either side for its window, as if each were the only one that holds them. So a part
+//! costs little more than the 48 bytes of its code. A function of the set of parts; the work can pause at
+//! every step.
 
 use std::ops::Range;
 
 use super::{
     asked::{Asked, told},
-    best_slots::{BestSlots, NO_SCORE},
+    best_slots::{BestSlots, NO_SCORE, greatest},
     bm25,
     candidate_index::{CandidateIndex, OWN_WORDS, month},
     codes::Cosines,
-    indexed_part::Slot,
+    indexed_part::{NONE, Slot},
     kernel::{BLOCK_ROWS, CodeTable},
     part_columns::{ASKS, LIVE, Near, names, times},
     session_best::SessionBest,
     words::TermKey,
-    work::{Allowance, COUNTED_POSTING, ROUGH_PART, SCANNED_BLOCK},
+    work::{Allowance, COUNTED_POSTING, ESTIMATED_BLOCK, SCANNED_BLOCK},
 };
 
-/// The best by this estimate, which get a better one.
-const REFINED: usize = 2_048;
-/// The very best, whose neighbours get a better one, too: a share of theirs is added to them.
-const WITH_NEIGHBOURS: usize = 1_024;
-/// The best by their words alone, with their neighbours: the best window by words sets what words are worth.
-const BY_WORDS: usize = 128;
 /// Most postings that are counted for the question's words. The rarest words come first; those that no
 /// longer fit add nothing here.
 const MOST_POSTINGS: usize = 30_000;
-/// Slots of a step.
-const SLOTS_AT_ONCE: usize = 2_048;
+/// Steps of a gain of 1. Sums of whole steps are the same in whatever order postings lie.
+const GAIN_STEPS: f64 = 65_536.0;
 /// Blocks of codes of a step.
 const BLOCKS_AT_ONCE: usize = 32;
+
+/// What the first estimates say.
+#[derive(Default)]
+pub(super) struct Estimates {
+    /// The estimate of each slot, [`NO_SCORE`] where it holds no part.
+    pub scores: Vec<f32>,
+    /// The best parts of each session.
+    pub sessions: Vec<SessionBest>,
+    /// The best parts, in order.
+    pub best: Vec<Slot>,
+    /// The best by their words alone, in order.
+    pub by_words: Vec<Slot>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Step {
     #[default]
     Words,
-    Gists,
-    Scores,
+    /// The gists of long parts beyond the first.
+    MoreGists,
+    /// The first gists, and the estimates.
+    Estimates,
 }
 
 /// First estimates on their way.
 #[derive(Default)]
 pub(super) struct FirstEstimate {
     step: Step,
-    /// The next term, block or slot of the step.
+    /// The next term or block of the step.
     at: usize,
     terms: Vec<(TermKey, f64)>,
     /// Postings that were counted.
     counted: usize,
-    /// BM25 of the words of each part alone, and the greatest.
-    words: Vec<f32>,
-    most: f32,
-    /// What a gain is worth, once all are counted.
+    /// About BM25 of the words of each part and two turns on either side, in steps, and the greatest.
+    words: Vec<u32>,
+    most: u32,
+    /// What a step of a gain is worth, once all are counted.
     words_worth: f32,
-    /// The greatest sum of the codes of the gists of each part.
-    gists: Vec<u16>,
+    /// The sums of the codes of further gists of long parts, then those that were not yet compared with the
+    /// first.
+    more_gists: Vec<(Slot, u16)>,
     query: Option<Query>,
-    /// The share of each speaker.
-    speakers: Vec<f32>,
+    /// What each speaker adds, where one is named.
+    speakers: Option<Vec<f32>>,
     /// What each byte of marks adds.
     marks: Vec<f32>,
-    scores: Vec<f32>,
+    estimates: Estimates,
     best: Option<BestSlots>,
     by_words: Option<BestSlots>,
-    /// The best parts of each session.
-    sessions: Vec<SessionBest>,
 }
 
 struct Query {
@@ -80,52 +89,54 @@ struct Query {
 }
 
 impl FirstEstimate {
-    /// Before its first step.
-    pub(super) fn new(asked: &Asked<'_>, index: &CandidateIndex) -> Self {
+    /// Before its first step. So many of the best, and by words, are wanted.
+    pub(super) fn new(asked: &Asked<'_>, index: &CandidateIndex, wanted: usize, by_words: usize) -> Self {
         let (slots, w) = (index.slots(), &asked.probe.weights);
         let table = CodeTable::of_signs(&asked.probe.vector);
-        let [gists, ..] = index.scales();
-        let cosines = gists.cosines([0, 1].map(|sum| table.product(sum)));
-        // Without a named speaker everyone has the same share.
-        let share = |keys| (w.speaker * asked.speakers.share(keys)) as f32;
-        let mut speakers = vec![share([0, 0]); index.speakers()];
+        let cosines = index.gists().scale().cosines([0, 1].map(|sum| table.product(sum)));
+        let share = |keys| w.speaker * asked.speakers.share(keys);
+        let others = share([0, 0]);
+        let mut speakers = None;
         for (number, keys) in asked.speakers.names().iter().flat_map(|name| index.speakers_named(*name)) {
-            speakers[number as usize] = share(keys);
+            let speakers = speakers.get_or_insert_with(|| vec![0.0; index.speakers()]);
+            speakers[number as usize] = (share(keys) - others) as f32;
         }
         let for_times = if asked.probe.asks_time { w.times_asked } else { w.times };
         let of_marks = |marks: u8| {
             let asks = f64::from(u8::from(marks & ASKS != 0));
-            for_times * f64::from(times(marks)) + w.names * f64::from(names(marks)) - w.asks * asks
+            others + for_times * f64::from(times(marks)) + w.names * f64::from(names(marks)) - w.asks * asks
         };
         // What holds no part gets no score.
         let of_marks = |marks: u8| if marks & LIVE == 0 { NO_SCORE } else { of_marks(marks) as f32 };
         Self {
             terms: asked.words.rated(),
-            words: vec![0.0; slots],
-            gists: vec![0; slots],
+            words: vec![0; slots],
             query: Some(Query { table, cosines, worth: (w.meaning + w.pair + w.trio) as f32 }),
             speakers,
             marks: (0..=u8::MAX).map(of_marks).collect(),
-            scores: vec![NO_SCORE; slots],
-            best: Some(BestSlots::new(REFINED)),
-            by_words: Some(BestSlots::positive(BY_WORDS)),
-            sessions: vec![SessionBest::EMPTY; index.sessions()],
+            estimates: Estimates {
+                scores: Vec::with_capacity(slots),
+                sessions: vec![SessionBest::EMPTY; index.sessions()],
+                ..Estimates::default()
+            },
+            best: Some(BestSlots::new(wanted)),
+            by_words: Some(BestSlots::positive(by_words)),
             ..Self::default()
         }
     }
 
-    /// Goes on until the work is spent; then the slots that deserve a better estimate.
+    /// Goes on until the work is spent; then what the estimates say.
     pub(super) fn go_on(
         &mut self,
         asked: &Asked<'_>,
         index: &CandidateIndex,
         allowance: &mut Allowance,
-    ) -> Option<Vec<Slot>> {
+    ) -> Option<Estimates> {
         loop {
             let end = match self.step {
                 Step::Words => self.terms.len(),
-                Step::Gists => index.gists().0.blocks(),
-                Step::Scores => index.slots(),
+                Step::MoreGists => index.gists().more().0.blocks(),
+                Step::Estimates => index.slots().div_ceil(BLOCK_ROWS),
             };
             while self.at < end {
                 if allowance.is_spent() {
@@ -136,54 +147,41 @@ impl FirstEstimate {
             self.at = 0;
             self.step = match self.step {
                 Step::Words => {
-                    self.words_worth = if self.most > 0.0 { asked.probe.weights.words as f32 / self.most } else { 0.0 };
-                    Step::Gists
+                    self.words_worth = asked.probe.weights.words as f32 / self.most.max(1) as f32;
+                    Step::MoreGists
                 }
-                Step::Gists => Step::Scores,
-                Step::Scores => return Some(self.refined(index)),
+                Step::MoreGists => {
+                    // The last comes first, so that it is taken off the end.
+                    self.more_gists.sort_unstable_by(|a, b| b.cmp(a));
+                    Step::Estimates
+                }
+                Step::Estimates => {
+                    let key = |slot: Slot| index.place(slot).map(|place| place.key);
+                    let best =
+                        |best: &mut Option<BestSlots>| best.take().map_or_else(Vec::new, |best| best.finish(key));
+                    (self.estimates.best, self.estimates.by_words) = (best(&mut self.best), best(&mut self.by_words));
+                    return Some(std::mem::take(&mut self.estimates));
+                }
             };
         }
     }
 
-    /// What of a part's estimate a better one replaces: its gist and its words.
-    pub(super) fn estimated(&self, slot: Slot) -> f32 {
-        let at = slot as usize;
-        self.of_gist(self.gists[at]) + self.words_worth * self.words[at]
-    }
-
-    /// The estimates by slot.
-    pub(super) fn take_scores(&mut self) -> Vec<f32> {
-        std::mem::take(&mut self.scores)
-    }
-
-    /// The best parts of each session by these.
-    pub(super) fn take_sessions(&mut self) -> Vec<SessionBest> {
-        std::mem::take(&mut self.sessions)
-    }
-
     /// Some of the step; returns the work.
     fn one(&mut self, asked: &Asked<'_>, index: &CandidateIndex, end: usize) -> u64 {
-        match self.step {
-            Step::Words => {
-                let postings = self.count_term(index);
-                self.at += 1;
-                COUNTED_POSTING * postings as u64
-            }
-            Step::Gists => {
-                let blocks = self.at..end.min(self.at + BLOCKS_AT_ONCE);
-                let work = SCANNED_BLOCK * blocks.len() as u64;
-                self.at = blocks.end;
-                self.scan_gists(index, blocks);
-                work
-            }
-            Step::Scores => {
-                let slots = self.at..end.min(self.at + SLOTS_AT_ONCE);
-                let work = ROUGH_PART * slots.len() as u64;
-                self.at = slots.end;
-                self.score(asked, index, slots);
-                work
-            }
+        if self.step == Step::Words {
+            let postings = self.count_term(index);
+            self.at += 1;
+            return COUNTED_POSTING * postings as u64;
         }
+        let blocks = self.at..end.min(self.at + BLOCKS_AT_ONCE);
+        let count = blocks.len() as u64;
+        self.at = blocks.end;
+        if self.step == Step::MoreGists {
+            self.scan_more_gists(index, blocks);
+            return SCANNED_BLOCK * count;
+        }
+        blocks.for_each(|block| self.estimate(asked, index, block));
+        ESTIMATED_BLOCK * count
     }
 
     /// Adds the gains of one term in the parts that hold it; returns how many these are.
@@ -197,48 +195,61 @@ impl FirstEstimate {
         self.counted += postings;
         // As in a window of mean length that holds the word here alone.
         let damping = bm25::damping(1.0, 1.0);
-        let gain = |count: u16| bm25::gain(worth, f64::from(OWN_WORDS) * f64::from(count), damping) as f32;
-        let once = gain(1);
+        let gain = |count: u32| (bm25::gain(worth, f64::from(count), damping) * GAIN_STEPS) as u32;
+        let (once, around) = (gain(OWN_WORDS), gain(1));
         for (slot, count) in &stem.parts {
-            let words = &mut self.words[*slot as usize];
-            *words += if *count == 1 { once } else { gain(*count) };
-            self.most = self.most.max(*words);
+            let own = if *count == 1 { once } else { gain(OWN_WORDS * u32::from(*count)) };
+            let Near { before, after, second_before, second_after } = index.columns().near_slot(*slot);
+            let near = [second_before, before, after, second_after].map(|near| (near, around));
+            for (slot, gain) in near.into_iter().chain([(*slot, own)]) {
+                // What lies beyond a session is no slot.
+                if let Some(words) = self.words.get_mut(slot as usize) {
+                    *words = words.saturating_add(gain);
+                    self.most = self.most.max(*words);
+                }
+            }
         }
         postings
     }
 
-    fn scan_gists(&mut self, index: &CandidateIndex, blocks: Range<usize>) {
+    fn scan_more_gists(&mut self, index: &CandidateIndex, blocks: Range<usize>) {
         let Some(Query { table, .. }) = &self.query else { return };
-        let (codes, slots) = index.gists();
+        let (codes, slots) = index.gists().more();
         let mut sums = [0; BLOCK_ROWS];
         for block in blocks {
             codes.scan(table, block, &mut sums);
-            for (slot, sum) in slots.iter().skip(block * BLOCK_ROWS).zip(sums) {
-                if let Some(best) = self.gists.get_mut(*slot as usize) {
-                    *best = sum.max(*best);
-                }
-            }
+            let of_slots = slots.iter().copied().skip(block * BLOCK_ROWS).zip(sums);
+            self.more_gists.extend(of_slots.filter(|(slot, _)| *slot != NONE));
         }
     }
 
-    fn of_gist(&self, sum: u16) -> f32 {
-        self.query.as_ref().map_or(0.0, |query| query.worth * query.cosines.of(sum))
-    }
-
-    fn score(&mut self, asked: &Asked<'_>, index: &CandidateIndex, slots: Range<usize>) {
-        let (Some(Query { cosines, worth, .. }), Some(best)) = (&self.query, &mut self.best) else { return };
-        let Some(by_words) = &mut self.by_words else { return };
+    /// The estimates of the slots of a block.
+    fn estimate(&mut self, asked: &Asked<'_>, index: &CandidateIndex, block: usize) {
+        let (Some(Query { table, cosines, worth }), Some(best)) = (&self.query, &mut self.best) else { return };
+        let (Some(by_words), Estimates { scores, sessions, .. }) = (&mut self.by_words, &mut self.estimates) else {
+            return;
+        };
+        let slots = block * BLOCK_ROWS..index.slots().min((block + 1) * BLOCK_ROWS);
+        let mut sums = [0; BLOCK_ROWS];
+        index.gists().first().scan(table, block, &mut sums);
+        while let Some((slot, sum)) = self.more_gists.pop_if(|(slot, _)| (*slot as usize) < slots.end) {
+            let of_slot = &mut sums[slot as usize - slots.start];
+            *of_slot = sum.max(*of_slot);
+        }
         let (w, columns) = (&asked.probe.weights, index.columns());
-        let marks = &columns.marks()[slots.clone()];
-        let scores = &mut self.scores[slots.clone()];
-        let sums = self.gists[slots.clone()].iter().zip(&self.words[slots.clone()]);
-        for (score, (sum, words)) in scores.iter_mut().zip(sums) {
-            *score = worth * cosines.of(*sum) + self.words_worth * words;
+        let (words, marks) = (&self.words[slots.clone()], &columns.marks()[slots.clone()]);
+        let mut estimates = [NO_SCORE; BLOCK_ROWS];
+        let estimates = &mut estimates[..slots.len()];
+        for ((estimate, sum), words) in estimates.iter_mut().zip(sums).zip(words) {
+            *estimate = worth * cosines.of(sum) + self.words_worth * *words as f32;
         }
-        let known = columns.speaker()[slots.clone()].iter().zip(marks);
-        for (score, (speaker, marks)) in scores.iter_mut().zip(known) {
-            let speaker = self.speakers.get(*speaker as usize).copied().unwrap_or_default();
-            *score += speaker + self.marks[usize::from(*marks)];
+        for (estimate, marks) in estimates.iter_mut().zip(marks) {
+            *estimate += self.marks[usize::from(*marks)];
+        }
+        if let Some(speakers) = &self.speakers {
+            for (estimate, speaker) in estimates.iter_mut().zip(&columns.speaker()[slots.clone()]) {
+                *estimate += speakers.get(*speaker as usize).copied().unwrap_or_default();
+            }
         }
         if !asked.probe.months.is_empty() {
             let said_in = |at: i32| {
@@ -248,37 +259,30 @@ impl FirstEstimate {
                 };
                 asked.probe.months.iter().any(named)
             };
-            for (score, at) in scores.iter_mut().zip(&columns.month()[slots.clone()]) {
-                *score += if said_in(*at) { w.month as f32 } else { 0.0 };
+            for (estimate, at) in estimates.iter_mut().zip(&columns.month()[slots.clone()]) {
+                *estimate += if said_in(*at) { w.month as f32 } else { 0.0 };
             }
         }
         if !asked.probe.days.is_empty() {
-            for (score, at) in scores.iter_mut().zip(&columns.day()[slots.clone()]) {
-                *score += (w.day * told(&asked.probe.days, (*at).into())) as f32;
+            for (estimate, at) in estimates.iter_mut().zip(&columns.day()[slots.clone()]) {
+                *estimate += (w.day * told(&asked.probe.days, (*at).into())) as f32;
             }
         }
-        best.add_live(scores, marks, slots.start);
-        by_words.add_live(&self.words[slots.clone()], marks, slots.start);
-        let key = |slot: Slot| index.place(slot).map(|place| place.key);
-        for ((score, session), slot) in scores.iter().zip(&columns.session()[slots.clone()]).zip(slots) {
-            self.sessions[*session as usize].enter(*score, slot as Slot, key);
+        best.add_all(estimates, slots.start);
+        let mut of_words = [0.0; BLOCK_ROWS];
+        let of_words = &mut of_words[..slots.len()];
+        of_words.iter_mut().zip(words).for_each(|(score, words)| *score = *words as f32);
+        by_words.add_all(of_words, slots.start);
+        let of_slots = &columns.session()[slots.clone()];
+        let first = of_slots.first().copied().unwrap_or_default();
+        let others = of_slots.iter().fold(0, |others, session| others | (session ^ first));
+        // Most blocks lie in one session, and have none of its best.
+        if others > 0 || greatest(estimates) >= sessions[first as usize].least() {
+            let key = |slot: Slot| index.place(slot).map(|place| place.key);
+            for ((estimate, session), slot) in estimates.iter().zip(of_slots).zip(slots) {
+                sessions[*session as usize].enter(*estimate, slot as Slot, key);
+            }
         }
-    }
-
-    /// The best, and the neighbours of the very best.
-    fn refined(&mut self, index: &CandidateIndex) -> Vec<Slot> {
-        let (Some(best), Some(by_words)) = (self.best.take(), self.by_words.take()) else { return Vec::new() };
-        let key = |slot: Slot| index.place(slot).map(|place| place.key);
-        let (best, by_words) = (best.finish(key), by_words.finish(key));
-        let near = best.iter().take(WITH_NEIGHBOURS).chain(&by_words).flat_map(|slot| {
-            let Near { before, after, second_before, second_after } = index.columns().near_slot(*slot);
-            [second_before, before, after, second_after]
-        });
-        let mut refined: Vec<Slot> = near.chain(best.iter().chain(&by_words).copied()).collect();
-        refined.sort_unstable();
-        refined.dedup();
-        // What lies beyond a session is no slot.
-        refined.retain(|slot| index.place(*slot).is_some());
-        refined
+        scores.extend_from_slice(estimates);
     }
 }

@@ -28,12 +28,12 @@ impl FoundWords {
         Self { places: vec![NONE; slots], ..Self::default() }
     }
 
-    /// Lists a part; whether it is new.
-    pub(super) fn list(&mut self, slot: Slot) -> bool {
-        let Some(place) = self.places.get_mut(slot as usize).filter(|place| **place == NONE) else { return false };
-        *place = self.listed;
-        self.listed += 1;
-        true
+    /// Lists a part, if it is not yet listed.
+    pub(super) fn list(&mut self, slot: Slot) {
+        if let Some(place) = self.places.get_mut(slot as usize).filter(|place| **place == NONE) {
+            *place = self.listed;
+            self.listed += 1;
+        }
     }
 
     /// Finds a word in the listed parts.
@@ -69,10 +69,5 @@ impl FoundWords {
         let Some(end) = self.ends.get(place).copied() else { return &[] };
         let first = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.words[first..end]
-    }
-
-    /// The words of all, and where those of each part end, in the order in which the parts were listed.
-    pub(super) fn into_words(self) -> (Vec<AskedWord>, Vec<usize>) {
-        (self.words, self.ends)
     }
 }

@@ -131,7 +131,9 @@ impl MemoryHandle {
         let answered = self.ask(|reply| Command::Index(Box::new(IndexProbe::Familiarity(Box::new(probe))), reply))?;
         let Answered { value, epoch, reflects } =
             rows(answered, |row| if let Row::Familiar(familiar) = row { Some(familiar) } else { None });
-        Ok(Answered { value: value.into_iter().next().unwrap_or_default(), epoch, reflects })
+        // The dataflow holds it no longer, as a rule.
+        let value = value.into_iter().next().map(Arc::unwrap_or_clone).unwrap_or_default();
+        Ok(Answered { value, epoch, reflects })
     }
 
     /// The neighbourhood of anchors: neighbours by channel, then unit.

@@ -34,6 +34,8 @@ pub(super) struct IndexedPart {
     rows: SharedRows,
     /// Its words.
     pub words: Bag,
+    /// Bytes of its text and its speaker's name.
+    pub text_bytes: u32,
     /// Keys of the speaker's whole name and of its first word.
     pub speaker: [NameKey; 2],
     /// Keys of the first word of every name in it: people, places, titles, brands.
@@ -57,6 +59,7 @@ impl IndexedPart {
             unit: unit.clone(),
             rows: unit.share_rows(at),
             words: words.count(&part.text),
+            text_bytes: part.bytes() as u32,
             speaker: [name_key(&name), name_key(first)],
             names: names(&part.text),
             greeted: greeted(&part.text).map(|name| name_key(&canonical_name(name))),

@@ -155,7 +155,7 @@ impl CodeTable {
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: as above.
-                return unsafe { wide::codes_avx2(&self.sums, block, sums) };
+                return unsafe { wide::codes_avx2(&self.sums, block, next, sums) };
             }
         }
         self.scan_reference(block, sums);
@@ -173,59 +173,6 @@ impl CodeTable {
         }
     }
 }
-
-/// A question's vector in bytes, for the signs of one vector after the other.
-#[derive(Debug, Clone)]
-pub(super) struct SignQuery {
-    bytes: Vec<i8>,
-    /// The sum of the bytes.
-    sum: i32,
-    /// Size of a step.
-    step: f64,
-}
-
-impl SignQuery {
-    /// The nearest bytes to a quantised vector.
-    pub(super) fn of(query: &[i16]) -> Self {
-        let most = query.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0).max(1);
-        let step = f64::from(most) / 127.0;
-        let bytes: Vec<i8> = query.iter().map(|x| (f64::from(*x) / step).round() as i8).collect();
-        let sum = bytes.iter().map(|x| i32::from(*x)).sum();
-        Self { bytes, sum, step }
-    }
-
-    /// The product of the vector and a code's signs, from the code's sum.
-    pub(super) fn product(&self, sum: i32) -> f64 {
-        f64::from(2 * sum - self.sum) * self.step
-    }
-
-    /// Calls `each` with the sum of each code: of the bytes where its bit is set. The codes follow one
-    /// another, each as wide as the query.
-    pub(super) fn scan(&self, codes: &[u8], each: &mut impl FnMut(i32)) {
-        let width = self.bytes.len() / 8;
-        if width == 0 || !self.bytes.len().is_multiple_of(LANES) || !codes.len().is_multiple_of(width) {
-            return;
-        }
-        #[cfg(target_arch = "x86_64")]
-        if width <= WIDEST_SIGNS && is_x86_feature_detected!("avx2") {
-            // SAFETY: the feature was detected; the query has a multiple of LANES bytes, at most eight times
-            // WIDEST_SIGNS, and `codes` holds whole codes of its width.
-            return unsafe { wide::set_signs_avx2(&self.bytes, codes, each) };
-        }
-        self.scan_reference(codes, each);
-    }
-
-    /// The same, one bit after the other: what the fast version must equal.
-    fn scan_reference(&self, codes: &[u8], each: &mut impl FnMut(i32)) {
-        for code in codes.chunks_exact(self.bytes.len() / 8) {
-            let set = |(at, x): (usize, &i8)| if code[at / 8] >> (at % 8) & 1 == 1 { i32::from(*x) } else { 0 };
-            each(self.bytes.iter().enumerate().map(set).sum());
-        }
-    }
-}
-
-/// Bytes of the widest code whose sums of pairs of bytes fit 16 bits: 32,767 / (2 × 127) steps of 4 bytes.
-const WIDEST_SIGNS: usize = 512;
 
 /// Calls `hit(query, row, product)` for every product of at least `threshold`.
 ///
@@ -414,13 +361,15 @@ mod wide {
     /// # Safety
     /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn codes_avx2(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
+    pub(super) unsafe fn codes_avx2(table: &[u8], block: &[u8], next: &[u8], sums: &mut [u16; 64]) {
         let four_bits = _mm256_set1_epi8(15);
         for half in 0..2 {
             let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-            for (column, table) in block.chunks_exact(64).zip(table.chunks_exact(32)) {
-                // SAFETY: a half of a column has 32 bytes, its table twice 16.
+            let columns = block.chunks_exact(64).zip(table.chunks_exact(32));
+            for ((column, table), next) in columns.zip(next.chunks_exact(64)) {
+                // SAFETY: a half of a column has 32 bytes, its table twice 16; a prefetch reads nothing.
                 let (codes, first, second) = unsafe {
+                    _mm_prefetch::<_MM_HINT_T0>(next.as_ptr().cast());
                     (
                         _mm256_loadu_si256(column.as_ptr().add(32 * half).cast()),
                         _mm_loadu_si128(table.as_ptr().cast()),
@@ -441,33 +390,6 @@ mod wide {
                 _mm256_storeu_si256(sums.as_mut_ptr().add(16 * half).cast(), even);
                 _mm256_storeu_si256(sums.as_mut_ptr().add(32 + 16 * half).cast(), odd);
             }
-        }
-    }
-
-    /// # Safety
-    /// The processor has the feature; `query` has a multiple of 32 bytes, at most 4,096, and `codes` a bit
-    /// for each of them, code by code.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn set_signs_avx2(query: &[i8], codes: &[u8], each: &mut impl FnMut(i32)) {
-        const BITS: i64 = i64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, -128i8 as u8]);
-        let bits = _mm256_set1_epi64x(BITS);
-        let byte_of_lane = _mm256_set_epi64x(0x0303_0303_0303_0303, 0x0202_0202_0202_0202, 0x0101_0101_0101_0101, 0);
-        let (one_byte, one) = (_mm256_set1_epi8(1), _mm256_set1_epi16(1));
-        for code in codes.chunks_exact(query.len() / 8) {
-            let mut sums = _mm256_setzero_si256();
-            for (four, bytes) in code.chunks_exact(4).zip(query.chunks_exact(32)) {
-                let four = i32::from_le_bytes([four[0], four[1], four[2], four[3]]);
-                // SAFETY: the chunk has 32 bytes.
-                let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
-                let spread = _mm256_shuffle_epi8(_mm256_set1_epi32(four), byte_of_lane);
-                let set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bits), bits);
-                sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(one_byte, _mm256_and_si256(set, bytes)));
-            }
-            let sums = _mm256_madd_epi16(sums, one);
-            let half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
-            let quarter = _mm_add_epi32(half, _mm_shuffle_epi32::<0b00_00_11_10>(half));
-            let whole = _mm_add_epi32(quarter, _mm_shuffle_epi32::<1>(quarter));
-            each(_mm_cvtsi128_si32(whole));
         }
     }
 
@@ -546,7 +468,7 @@ mod wide {
                 for (table, block) in super::super::tests::coded(width) {
                     let (mut sums, mut expected) = ([0; 64], [0; 64]);
                     // SAFETY: the feature was detected; the block is of the table's width.
-                    unsafe { super::codes_avx2(&table.sums, &block, &mut sums) };
+                    unsafe { super::codes_avx2(&table.sums, &block, &block, &mut sums) };
                     table.scan_reference(&block, &mut expected);
                     assert_eq!(sums, expected);
                 }
@@ -614,27 +536,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn the_signs_of_one_vector_after_the_other_equal_the_reference_and_nearly_the_product() {
-        for width in [32, 64, 384, 4_096, 8_192] {
-            let (queries, rows) = vectors(width, 1, 9);
-            let query = SignQuery::of(&queries[0]);
-            let codes: Vec<u8> = rows.iter().flat_map(|row| signs(row).collect::<Vec<_>>()).collect();
-            let (mut sums, mut expected) = (Vec::new(), Vec::new());
-            query.scan(&codes, &mut |sum| sums.push(sum));
-            query.scan_reference(&codes, &mut |sum| expected.push(sum));
-            assert_eq!(sums, expected, "{width}");
-            assert_eq!(sums.len(), rows.len());
-            for (row, sum) in rows.iter().zip(sums) {
-                let signed = |(x, y): (&i16, &i16)| if *y >= 0 { f64::from(*x) } else { -f64::from(*x) };
-                let product: f64 = queries[0].iter().zip(row.iter()).map(signed).sum();
-                assert!((query.product(sum) - product).abs() <= query.step * width as f64, "{width}: {product}");
-            }
-        }
-        let all = SignQuery::of(&[i16::MAX; 4_096]);
-        all.scan(&[255; 512], &mut |sum| assert_eq!(sum, 127 * 4_096, "the greatest sum fits"));
     }
 
     #[test]

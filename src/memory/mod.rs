@@ -9,8 +9,8 @@
 //! `command` are what they send and get. `threads` steps the shards; a `shard` does what its `schedule`
 //! says, in slices of `work`. `dataflow` wires the operators: `bank_index` owns the indexes of each bank
 //! in `banks` (`semantic` with `near_rows` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
-//! words, `familiarity` scores `parts`, each an `indexed_part`, by what is `asked`; in a large bank only those that `rough` chooses
-//! after a `first_estimate` with `best_slots`, `session_best` and `found_words` from a `candidate_index` of `part_columns`, `codes`, `stem_postings`
+//! words, `familiarity` scores `parts`, each an `indexed_part`, by what is `asked`; in a large bank only the `candidates` of
+//! a `first_estimate` with `best_slots`, `session_best` and `found_words` from a `candidate_index` of `part_columns`, `gists` in `codes`, `stem_postings`
 //! and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
 //! with `lookup`, `census` counts. `live` holds units and `rows` the vectors of their parts, `score` compares them, `kernel` multiplies vectors.
 
@@ -21,6 +21,7 @@ mod banks;
 mod best_slots;
 mod bm25;
 mod candidate_index;
+mod candidates;
 mod census;
 mod codes;
 mod command;
@@ -31,6 +32,7 @@ mod familiarity;
 mod first_estimate;
 mod footprint;
 mod found_words;
+mod gists;
 mod greetings;
 mod handle;
 mod indexed_part;
@@ -44,7 +46,6 @@ mod neighbourhood;
 mod part_columns;
 mod parts;
 mod postings;
-mod rough;
 mod rows;
 mod scan;
 mod schedule;
@@ -67,13 +68,13 @@ pub use api::{
     Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour,
     NeighbourhoodProbe, PartBody, PathStep, UnitBody, UnitWithNeighbours,
 };
+pub use candidates::SCALE_PARTS;
 pub use census::{Census, CensusProbe, GraphEdge};
 pub use footprint::Footprint;
 pub use handle::{MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
 pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};
 pub use load::{ChoiceChanges, EdgeChanges, Listeners, Load};
-pub use rough::SCALE_PARTS;
 pub use rows::VectorRows;
 pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition, name_key};
 pub use threads::MemoryThreads;

@@ -10,10 +10,8 @@ use super::{
 
 /// The slot holds a part.
 pub(super) const LIVE: u8 = 1;
-/// The part has a vector with the turn before it.
-pub(super) const PAIR: u8 = 2;
-/// It ends with a question.
-pub(super) const ASKS: u8 = 4;
+/// The part ends with a question.
+pub(super) const ASKS: u8 = 2;
 /// How far the number of its expressions of time is shifted; it fits two bits.
 const TIMES: u8 = 4;
 /// The same for its names.

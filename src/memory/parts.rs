@@ -47,8 +47,8 @@ impl Parts {
             units.iter().flat_map(|unit| keys(unit).map(move |key| (key, unit))).collect();
         added.sort_unstable_by_key(|(key, _)| *key);
         for (key, unit) in added {
-            let part = &unit.body.parts[key.3];
-            let indexed = Rc::new(IndexedPart::new(unit, key.3, part, words));
+            let indexed = Rc::new(IndexedPart::new(unit, key.3, &unit.body.parts[key.3], words));
+            self.text_bytes += u64::from(indexed.text_bytes);
             self.remove(&key);
             if let Some(index) = &mut self.candidates {
                 let session = |(other, part): (&PartKey, &Rc<IndexedPart>)| {
@@ -59,7 +59,6 @@ impl Parts {
                 index.insert(key, &indexed, before, after);
             }
             self.parts.insert(key, indexed);
-            self.text_bytes += part.bytes();
         }
         if self.candidates.is_none() && self.parts.len() >= self.candidates_from {
             self.candidates = Some(Box::new(self.indexed()));
@@ -114,7 +113,7 @@ impl Parts {
 
     fn remove(&mut self, key: &PartKey) {
         let Some(removed) = self.parts.remove(key) else { return };
-        self.text_bytes -= removed.unit.body.parts[key.3].bytes();
+        self.text_bytes -= u64::from(removed.text_bytes);
         if let Some(index) = &mut self.candidates {
             index.delete(removed.slot.get());
         }

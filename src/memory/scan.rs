@@ -25,7 +25,7 @@ pub(super) enum ProbeResult {
     /// Of a first-hop probe.
     Hit(Hit),
     /// Of a familiarity probe.
-    Familiar(Box<FamiliarParts>),
+    Familiar(Arc<FamiliarParts>),
     /// The answer is complete.
     Answered,
 }
@@ -70,9 +70,9 @@ impl Scan {
                         let linked = |unit| state.linked(unit);
                         scan.go_on(probe, &state.parts, &linked, means.words, allowance)?
                     }
-                    None => Box::default(),
+                    None => FamiliarParts::default(),
                 };
-                Some(vec![ProbeResult::Familiar(found)])
+                Some(vec![ProbeResult::Familiar(Arc::new(found))])
             }
             _ => Some(Vec::new()),
         }

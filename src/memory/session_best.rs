@@ -1,10 +1,9 @@
-//! The best parts of a session by rough scores.
+//! The best parts of a session by first estimates.
 //!
 //! In: scores of the session's parts, in any order. Out: the best, whose mean is the score of the session.
 //! A function of the set of parts.
 
 use super::{
-    api::FamiliarityProbe,
     best_slots::NO_SCORE,
     indexed_part::{NONE, Slot},
 };
@@ -23,10 +22,10 @@ impl SessionBest {
     /// Puts a part among them where it belongs. Of equal scores the first in the order of the keys comes
     /// first, as slots depend on the history.
     pub(super) fn enter<K: Ord>(&mut self, score: f32, slot: Slot, key: impl Fn(Slot) -> K) {
-        let Self(best) = self;
-        if score < best[SESSION_BEST - 1].0 || score == NO_SCORE {
+        if score < self.least() || score == NO_SCORE {
             return;
         }
+        let Self(best) = self;
         let before =
             |(other, of): &(f32, Slot)| *other > score || (*other == score && *of != NONE && key(*of) < key(slot));
         let place = best.partition_point(before);
@@ -36,15 +35,14 @@ impl SessionBest {
         }
     }
 
+    /// The score that another part must reach to be among them.
+    pub(super) fn least(&self) -> f32 {
+        self.0[SESSION_BEST - 1].0
+    }
+
     /// The parts with their scores.
     pub(super) fn parts(&self) -> impl Iterator<Item = (f32, Slot)> {
         self.0.into_iter().filter(|(_, slot)| *slot != NONE)
-    }
-
-    /// A share of their mean.
-    pub(super) fn share(&self, probe: &FamiliarityProbe) -> f32 {
-        let (sum, count) = self.parts().fold((0.0, 0.0), |(sum, count), (score, _)| (sum + score, count + 1.0));
-        probe.weights.session as f32 * sum / f32::max(count, 1.0)
     }
 }
 

@@ -18,19 +18,17 @@ pub(super) const KNOWN_CHOICE: u64 = 3_000;
 pub(super) const SCANNED_VECTOR: u64 = 40;
 /// One pass over one part or unit of a long scan.
 pub(super) const PASSED_PART: u64 = 250;
-/// Taking a part that is read for the parts around it only.
-pub(super) const TAKEN_CONTEXT: u64 = 30;
 
 /// Counting a posting of a word in its part.
 pub(super) const COUNTED_POSTING: u64 = 8;
 /// Reading a posting.
 pub(super) const READ_POSTING: u64 = 2;
 /// Multiplying a question's vector with a block of 64 codes.
-pub(super) const SCANNED_BLOCK: u64 = 250;
-/// One step of the second estimate of a part's rough score.
-pub(super) const REFINED_PART: u64 = 30;
-/// The first estimate of the rough score of a part.
-pub(super) const ROUGH_PART: u64 = 6;
+pub(super) const SCANNED_BLOCK: u64 = 300;
+/// The first estimates of the parts of such a block, their codes included.
+pub(super) const ESTIMATED_BLOCK: u64 = 650;
+/// Choosing a candidate, and listing the parts around it.
+pub(super) const CHOSEN_PART: u64 = 400;
 
 /// Work that is left of a slice.
 #[derive(Debug)]
