@@ -131,15 +131,11 @@ impl AskedWords {
         bm25::damping(f64::from(length), mean.max(1.0))
     }
 
-    /// BM25 of the words in a window.
-    pub(super) fn window_gain(&self, counts: &[AskedWord], length: u32) -> f64 {
-        let damping = self.damping(length);
-        counts.iter().map(|(word, count)| bm25::gain(self.rarity[*word], f64::from(*count), damping)).sum()
-    }
-
     /// Adds BM25 of the words in a part's window.
     pub(super) fn gain(&mut self, counts: &[AskedWord], length: u32, terms: &mut FamiliarityTerms) {
-        terms.words += self.window_gain(counts, length);
+        let damping = self.damping(length);
+        let gain = |(word, count): &AskedWord| bm25::gain(self.rarity[*word], f64::from(*count), damping);
+        terms.words += counts.iter().map(gain).sum::<f64>();
         self.most = self.most.max(terms.words);
     }
 

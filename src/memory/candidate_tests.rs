@@ -217,8 +217,8 @@ fn a_look_at_every_part_of_a_bank_has_no_bound() {
 
 /// The tolerance: of the 30 parts that the full score puts first, at least 99 in 100 are among the first
 /// 33 of the candidates, and the zero of the scale lies within 6 % of the width of the scale. In 39 of 40
-/// questions a score lies within 9 %: its share of neighbours and session may come from first estimates. In the
-/// other one the best window by words, of which the words of all are a share, is no candidate.
+/// questions every score lies within 9 %: its share of neighbours and session may come from first estimates, and
+/// the best window by words, of which the words of all are a share, may be no candidate.
 #[test]
 fn candidates_answer_as_the_full_score_of_every_part() {
     let (mut dice, mut words) = (Dice(42), Words::default());

@@ -69,7 +69,7 @@ impl Candidates {
             match self.step {
                 Step::Start => {
                     self.terms = asked.words.rated();
-                    self.first = FirstEstimate::new(asked, index, asked.wanted, asked.wanted / BEST_TO_BY_WORDS);
+                    self.first = FirstEstimate::new(asked, index, &self.terms, asked.wanted / BEST_TO_BY_WORDS);
                     self.step = Step::Estimate;
                 }
                 Step::Estimate => {

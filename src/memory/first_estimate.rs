@@ -89,8 +89,8 @@ struct Query {
 }
 
 impl FirstEstimate {
-    /// Before its first step. So many of the best, and by words, are wanted.
-    pub(super) fn new(asked: &Asked<'_>, index: &CandidateIndex, wanted: usize, by_words: usize) -> Self {
+    /// Before its first step. So many of the best, and by words, are wanted; `terms` are those that the bank has.
+    pub(super) fn new(asked: &Asked<'_>, index: &CandidateIndex, terms: &[(TermKey, f64)], by_words: usize) -> Self {
         let (slots, w) = (index.slots(), &asked.probe.weights);
         let table = CodeTable::of_signs(&asked.probe.vector);
         let cosines = index.gists().scale().cosines([0, 1].map(|sum| table.product(sum)));
@@ -109,7 +109,7 @@ impl FirstEstimate {
         // What holds no part gets no score.
         let of_marks = |marks: u8| if marks & LIVE == 0 { NO_SCORE } else { of_marks(marks) as f32 };
         Self {
-            terms: asked.words.rated(),
+            terms: terms.to_vec(),
             words: vec![0; slots],
             query: Some(Query { table, cosines, worth: (w.meaning + w.pair + w.trio) as f32 }),
             speakers,
@@ -119,7 +119,7 @@ impl FirstEstimate {
                 sessions: vec![SessionBest::EMPTY; index.sessions()],
                 ..Estimates::default()
             },
-            best: Some(BestSlots::new(wanted)),
+            best: Some(BestSlots::new(asked.wanted)),
             by_words: Some(BestSlots::positive(by_words)),
             ..Self::default()
         }

@@ -155,7 +155,7 @@ impl CodeTable {
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: as above.
-                return unsafe { wide::codes_avx2(&self.sums, block, next, sums) };
+                return unsafe { wide::codes_avx2(&self.sums, block, sums) };
             }
         }
         self.scan_reference(block, sums);
@@ -361,15 +361,13 @@ mod wide {
     /// # Safety
     /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn codes_avx2(table: &[u8], block: &[u8], next: &[u8], sums: &mut [u16; 64]) {
+    pub(super) unsafe fn codes_avx2(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
         let four_bits = _mm256_set1_epi8(15);
         for half in 0..2 {
             let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-            let columns = block.chunks_exact(64).zip(table.chunks_exact(32));
-            for ((column, table), next) in columns.zip(next.chunks_exact(64)) {
-                // SAFETY: a half of a column has 32 bytes, its table twice 16; a prefetch reads nothing.
+            for (column, table) in block.chunks_exact(64).zip(table.chunks_exact(32)) {
+                // SAFETY: a half of a column has 32 bytes, its table twice 16.
                 let (codes, first, second) = unsafe {
-                    _mm_prefetch::<_MM_HINT_T0>(next.as_ptr().cast());
                     (
                         _mm256_loadu_si256(column.as_ptr().add(32 * half).cast()),
                         _mm_loadu_si128(table.as_ptr().cast()),
@@ -468,7 +466,7 @@ mod wide {
                 for (table, block) in super::super::tests::coded(width) {
                     let (mut sums, mut expected) = ([0; 64], [0; 64]);
                     // SAFETY: the feature was detected; the block is of the table's width.
-                    unsafe { super::codes_avx2(&table.sums, &block, &block, &mut sums) };
+                    unsafe { super::codes_avx2(&table.sums, &block, &mut sums) };
                     table.scan_reference(&block, &mut expected);
                     assert_eq!(sums, expected);
                 }

@@ -106,7 +106,8 @@ fn probe(name: &str) -> FamiliarityProbe {
     }
 }
 
-/// A shard without a thread, in slices of least work where nothing else is said: the test says when it does the next one.
+/// A shard without a thread, in slices of least work where nothing else is said. The test says when it does
+/// the next one.
 struct Stepped {
     shard: Shard,
     commands: Sender<Command>,

@@ -19,12 +19,12 @@ pub(super) const SCANNED_VECTOR: u64 = 40;
 /// One pass over one part or unit of a long scan.
 pub(super) const PASSED_PART: u64 = 250;
 
-/// Counting a posting of a word in its part.
-pub(super) const COUNTED_POSTING: u64 = 8;
+/// Counting a posting of a word in its part and the parts around it.
+pub(super) const COUNTED_POSTING: u64 = 30;
 /// Reading a posting.
 pub(super) const READ_POSTING: u64 = 2;
 /// Multiplying a question's vector with a block of 64 codes.
-pub(super) const SCANNED_BLOCK: u64 = 300;
+pub(super) const SCANNED_BLOCK: u64 = 250;
 /// The first estimates of the parts of such a block, their codes included.
 pub(super) const ESTIMATED_BLOCK: u64 = 650;
 /// Choosing a candidate, and listing the parts around it.
