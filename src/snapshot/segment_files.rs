@@ -17,8 +17,10 @@ use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, st
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 8_192;
-/// Rows that are encoded at once: the library takes eight bytes for each number of a vector meanwhile.
+/// Rows that are encoded at once, and encoded bytes of a column's page: until then the library takes eight
+/// bytes for each number of a vector, of which a page has one.
 const ROWS_AT_ONCE: usize = 512;
+const PAGE_BYTES: usize = 64 << 10;
 
 /// The files of the writer of one shard.
 pub(super) struct SegmentFiles {
@@ -50,22 +52,25 @@ impl SegmentFiles {
         format!("{}/{}", shard_directory(partition), table.name())
     }
 
-    /// Writes rows of a table to a new file; `None` without rows.
+    /// Writes rows of a table to a new file, each batch as it comes; `None` without rows.
     pub(super) fn write(
-        &mut self,
+        &self,
         table: UpdateTable,
-        rows: &[RecordBatch],
+        path: String,
+        rows: impl Iterator<Item = Result<RecordBatch, SnapshotError>>,
     ) -> Result<Option<TableFile>, SnapshotError> {
-        let path = self.new_path(table);
         let Some((file, bytes)) = encode(self.store.place(), table, path, rows)? else { return Ok(None) };
         self.store.put(&file.path, bytes)?;
         Ok(Some(file))
     }
 
-    /// All rows of a file.
-    pub(super) fn read(&self, file: &TableFile) -> Result<Vec<RecordBatch>, SnapshotError> {
+    /// The rows of a file, read as they are taken.
+    pub(super) fn read<'f>(
+        &'f self,
+        file: &'f TableFile,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, SnapshotError>> + 'f, SnapshotError> {
         let unfit = |problem| file.unfit(&self.store, problem);
-        batches(file.read(&self.store)?, &[]).map_err(unfit)?.map(|batch| batch.map_err(unfit)).collect()
+        Ok(batches(file.read(&self.store)?, &[]).map_err(unfit)?.map(move |batch| batch.map_err(unfit)))
     }
 
     /// A path that no file has.
@@ -80,22 +85,33 @@ pub(super) fn encode(
     place: &str,
     table: UpdateTable,
     path: String,
-    rows: &[RecordBatch],
+    rows: impl Iterator<Item = Result<RecordBatch, SnapshotError>>,
 ) -> Result<Option<(TableFile, Bytes)>, SnapshotError> {
-    let count: usize = rows.iter().map(RecordBatch::num_rows).sum();
-    let Some(first) = rows.first().filter(|_| count > 0) else { return Ok(None) };
     let failed = |e: &dyn std::fmt::Display| parquet_failed(&format!("{place}/{path}"), e);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_data_page_size_limit(PAGE_BYTES)
         .build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), first.schema(), Some(properties)).map_err(|e| failed(&e))?;
+    let (mut writer, mut count) = (None, 0);
     for batch in rows {
+        let batch = batch?;
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            None => writer.insert(
+                ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties.clone())).map_err(|e| failed(&e))?,
+            ),
+        };
+        count += batch.num_rows();
         for from in (0..batch.num_rows()).step_by(ROWS_AT_ONCE) {
             let rows = batch.slice(from, ROWS_AT_ONCE.min(batch.num_rows() - from));
             writer.write(&rows).map_err(|e| failed(&e))?;
         }
     }
+    let Some(writer) = writer else { return Ok(None) };
     let bytes = Bytes::from(writer.into_inner().map_err(|e| failed(&e))?);
     let blake3 = blake3::hash(&bytes).to_hex().to_string();
     let file = TableFile { table, path, rows: count as u64, bytes: bytes.len() as u64, blake3 };

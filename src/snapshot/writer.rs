@@ -30,9 +30,9 @@ use crate::{
 };
 
 /// A segment is closed beyond this many bytes of rows.
-const SEGMENT_BYTES: usize = 16 << 20;
+const SEGMENT_BYTES: usize = 4 << 20;
 /// Encoded bytes that may wait for an unavailable place.
-const PENDING_BYTES: usize = 256 << 20;
+const PENDING_BYTES: usize = 64 << 20;
 /// History is trimmed at most once in this time, because trimming reads every turn and rewrites files.
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How many manifests are kept.
@@ -457,11 +457,12 @@ impl SnapshotWriter {
         let choices = self.choices.finish().map_err(failed)?;
         let tables =
             [(UpdateTable::Turns, Some(turns)), (UpdateTable::Units, units), (UpdateTable::Edges, Some(choices))];
-        let named = tables.map(|(table, batch)| batch.map(|batch| (table, self.files.new_path(table), [batch])));
+        let named = tables
+            .map(|(table, batch)| batch.map(|batch| (table, self.files.new_path(table), std::iter::once(Ok(batch)))));
         let place = self.files.store.place();
         let files = std::thread::scope(|scope| {
             let encoding =
-                named.map(|of| of.map(|(table, path, rows)| scope.spawn(move || encode(place, table, path, &rows))));
+                named.map(|of| of.map(|(table, path, rows)| scope.spawn(move || encode(place, table, path, rows))));
             let files = encoding
                 .into_iter()
                 .flatten()
