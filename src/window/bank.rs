@@ -13,6 +13,7 @@ use super::{
     change::{UNSEEN_SESSION, WindowChange},
     closing::Rules,
     conversations::{self, Conversations},
+    held_turn::HeldTurn,
     session::{Session, TurnPosition, TurnVersion},
 };
 use crate::model::{Bank, Deletion, EventTime, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
@@ -42,6 +43,8 @@ pub(super) struct BankWindows {
     revised: BTreeSet<String>,
     /// Windows with something to write: (session, start).
     pub(super) changed: BTreeSet<(usize, u32)>,
+    /// Turns of the windows that closed since the last event.
+    closing_turns: usize,
     /// Longest context of any window.
     pub(super) reach: u32,
     /// The turns of restored records, until [`Self::reconcile`].
@@ -81,12 +84,14 @@ impl BankWindows {
             revised: BTreeSet::new(),
             open: BTreeSet::new(),
             changed: BTreeSet::new(),
+            closing_turns: 0,
             reach: rules.overlap,
             restored: Vec::new(),
         }
     }
 
-    pub(super) fn apply(&mut self, offset: u64, event: &TurnEvent) {
+    /// Applies an event; gives the number of turns in the windows that it closed.
+    pub(super) fn apply(&mut self, offset: u64, event: &TurnEvent) -> usize {
         match event {
             TurnEvent::Turn(turn) => self.apply_turn(offset, turn),
             TurnEvent::Deletion(deletion) => self.delete(offset, deletion),
@@ -102,6 +107,7 @@ impl BankWindows {
                 self.close_while(|rules, last_ms| rules.closes_at_idle(last_ms, idle.time.unix_ms));
             }
         }
+        std::mem::take(&mut self.closing_turns)
     }
 
     pub(super) fn has_changes(&self) -> bool {
@@ -129,7 +135,7 @@ impl BankWindows {
     }
 
     pub(super) fn has_turns(&self) -> bool {
-        self.sessions.iter().any(|session| session.turns.values().any(|turn| !turn.deleted))
+        self.sessions.iter().any(|session| session.turns.iter().any(|(_, turn)| !turn.deleted))
     }
 
     pub(super) fn closed_windows(&self) -> Vec<Window> {
@@ -197,7 +203,7 @@ impl BankWindows {
 
     /// A new turn, or a new version of one.
     fn apply_turn(&mut self, offset: u64, turn: &Turn) {
-        let version = |turn: &Turn| TurnVersion { turn: Arc::new(turn.clone()), deleted: false, source_offset: offset };
+        let version = |turn: &Turn| TurnVersion { turn: HeldTurn::of(turn), deleted: false, source_offset: offset };
         if let Some(&position) = self.positions.get(&turn.turn) {
             self.revise(position, version(turn));
             return;
@@ -217,8 +223,8 @@ impl BankWindows {
     pub(super) fn delete(&mut self, offset: u64, deletion: &Deletion) {
         if let Some(&position) = self.positions.get(&deletion.turn) {
             let Some(current) = self.current(position) else { return };
-            let emptied = emptied(&current.turn, deletion.version);
-            self.revise(position, TurnVersion { turn: Arc::new(emptied), deleted: true, source_offset: offset });
+            let turn = current.turn.emptied(&self.bank, deletion.version);
+            self.revise(position, TurnVersion { turn, deleted: true, source_offset: offset });
             return;
         }
         let known = self.unseen.get(&deletion.turn);
@@ -243,20 +249,20 @@ impl BankWindows {
     }
 
     fn current(&self, position: TurnPosition) -> Option<&TurnVersion> {
-        self.sessions.get(position.session)?.turns.get(&position.ordinal)
+        self.sessions.get(position.session)?.turns.get(position.ordinal)
     }
 
     /// Replaces the current version of a turn where the new one wins (decision 4).
     fn revise(&mut self, position: TurnPosition, new: TurnVersion) {
         let Some(session) = self.sessions.get_mut(position.session) else { return };
-        let Some(current) = session.turns.get_mut(&position.ordinal) else { return };
+        let Some(current) = session.turns.get_mut(position.ordinal) else { return };
         if new.rank() < current.rank() || (new.rank() == current.rank() && new.turn == current.turn) {
             return;
         }
         let (old_time, time) = (current.turn.time.unix_ms, new.turn.time);
         let is_text = !new.deleted;
         self.conversations.revise(&session.id, current, &new);
-        self.revised.insert(new.turn.turn.clone());
+        self.revised.insert(new.turn.id().to_owned());
         *current = new;
         if old_time != time.unix_ms
             && let Some(number) = session.auto
@@ -340,7 +346,7 @@ impl BankWindows {
         let ordinal = session.next_ordinal();
         let position = TurnPosition { session: index, ordinal };
         self.conversations.add(&session.id, &version, position);
-        self.positions.insert(version.turn.turn.clone(), position);
+        self.positions.insert(version.turn.id().to_owned(), position);
         if let Some(span) = session.open().and_then(|start| session.windows.get(&start)) {
             self.open.remove(&(span.last_ms, index));
         }
@@ -358,6 +364,7 @@ impl BankWindows {
     fn close(&mut self, index: usize) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         let Some(start) = session.open() else { return };
+        self.closing_turns += session.own(start).count();
         if let Some(span) = session.windows.get_mut(&start) {
             span.closed = true;
             self.open.remove(&(span.last_ms, index));
@@ -385,21 +392,5 @@ impl BankWindows {
             self.open.pop_first();
             self.close(index);
         }
-    }
-}
-
-/// A deleted turn: its ids, speaker and time, without text, reply and attachments.
-fn emptied(turn: &Turn, version: u64) -> Turn {
-    Turn {
-        bank: turn.bank.clone(),
-        turn: turn.turn.clone(),
-        version,
-        speaker: turn.speaker.clone(),
-        text: String::new(),
-        time: turn.time,
-        session: turn.session.clone(),
-        thread: turn.thread.clone(),
-        reply_to: None,
-        attachments: Vec::new(),
     }
 }

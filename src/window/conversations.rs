@@ -40,8 +40,8 @@ struct Heard {
 }
 
 impl Heard {
-    fn of(turn: &Turn) -> Self {
-        Self { speaker: turn.speaker.to_lowercase(), words: Words::of(&turn.text) }
+    fn of(speaker: &str, text: &str) -> Self {
+        Self { speaker: speaker.to_lowercase(), words: Words::of(text) }
     }
 }
 
@@ -77,11 +77,12 @@ impl Conversations {
         }
         let mut found: Vec<(TurnPosition, i64, Arc<Heard>)> = Vec::new();
         for (&(unix_ms, offset), &position) in before {
-            let Some(version) = sessions.get(position.session).and_then(|s| s.turns.get(&position.ordinal)) else {
+            let Some(version) = sessions.get(position.session).and_then(|s| s.turns.get(position.ordinal)) else {
                 continue;
             };
             let key = (position.session, position.ordinal, offset);
-            let heard = self.heard.entry(key).or_insert_with(|| Arc::new(Heard::of(&version.turn)));
+            let turn = &version.turn;
+            let heard = self.heard.entry(key).or_insert_with(|| Arc::new(Heard::of(turn.speaker(), turn.text())));
             found.push((position, unix_ms, Arc::clone(heard)));
         }
         let said: Vec<Said<'_>> = found
@@ -93,7 +94,7 @@ impl Conversations {
                 conversation: position.session,
             })
             .collect();
-        let new = Heard::of(turn);
+        let new = Heard::of(&turn.speaker, &turn.text);
         let new = Said { speaker: &new.speaker, unix_ms: at_ms, words: &new.words, conversation: usize::MAX };
         let answered = antecedent(&new, &said)?;
         found.get(answered).map(|(position, ..)| position.session)

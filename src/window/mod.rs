@@ -22,6 +22,7 @@ mod bank;
 mod change;
 mod closing;
 mod conversations;
+mod held_turn;
 mod restore;
 mod session;
 mod windower;

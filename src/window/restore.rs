@@ -5,12 +5,11 @@
 //! record, open records beside a final one, a record with a replaced version of a turn. End marks
 //! and idle marks are not stored: the transaction that applied one wrote the final record, too.
 
-use std::sync::Arc;
-
 use super::{
     bank::{BankWindows, RestoredTurn, UnseenDeletion},
     change::UNSEEN_SESSION,
     closing::Rules,
+    held_turn::HeldTurn,
     session::{Session, TurnPosition, TurnVersion},
 };
 use crate::model::{Deletion, MemoryKey, WindowTurn};
@@ -51,10 +50,9 @@ impl BankWindows {
         let Some(session) = self.sessions.get_mut(index) else { return };
         let version = (turn.turn.version, turn.deleted, turn.source_offset);
         let restored =
-            TurnVersion { turn: Arc::clone(&turn.turn), deleted: turn.deleted, source_offset: turn.source_offset };
-        let best = session.turns.entry(turn.ordinal).or_insert_with(|| restored.clone());
-        if version_of(best) < version {
-            *best = restored;
+            TurnVersion { turn: HeldTurn::of(&turn.turn), deleted: turn.deleted, source_offset: turn.source_offset };
+        if session.turns.get(turn.ordinal).is_none_or(|best| version_of(best) < version) {
+            session.turns.put(turn.ordinal, restored);
         }
         let position = TurnPosition { session: index, ordinal: turn.ordinal };
         self.positions.insert(turn.turn.turn.clone(), position);
@@ -82,12 +80,12 @@ impl BankWindows {
     fn reconcile_session(&mut self, index: usize, later: &LaterTexts) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         if let Some(number) = session.auto {
-            for version in session.turns.values() {
+            for (_, version) in session.turns.iter() {
                 self.autos.add(number, version.turn.time.unix_ms);
             }
         }
-        for (ordinal, version) in &session.turns {
-            self.conversations.add(&session.id, version, TurnPosition { session: index, ordinal: *ordinal });
+        for (ordinal, version) in session.turns.iter() {
+            self.conversations.add(&session.id, version, TurnPosition { session: index, ordinal });
         }
         let starts: Vec<u32> = session.windows.keys().copied().collect();
         for start in starts {
@@ -119,7 +117,7 @@ impl BankWindows {
     fn rewrite_replaced(&mut self, turn: &RestoredTurn) {
         let Some(session) = self.sessions.get_mut(turn.position.session) else { return };
         let current =
-            session.turns.get(&turn.position.ordinal).is_some_and(|version| version_of(version) == turn.version);
+            session.turns.get(turn.position.ordinal).is_some_and(|version| version_of(version) == turn.version);
         if current {
             return;
         }
@@ -150,7 +148,8 @@ struct LaterTexts(Vec<(u64, i64)>);
 
 impl LaterTexts {
     fn of(sessions: &[Session]) -> Self {
-        let texts = sessions.iter().flat_map(|session| session.turns.values()).filter(|version| !version.deleted);
+        let texts = sessions.iter().flat_map(|session| session.turns.iter()).map(|(_, version)| version);
+        let texts = texts.filter(|version| !version.deleted);
         let mut times: Vec<(u64, i64)> =
             texts.map(|version| (version.source_offset, version.turn.time.unix_ms)).collect();
         times.sort_unstable();

@@ -6,11 +6,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::Arc,
 };
 
-use super::{change::WindowChange, closing::Rules};
-use crate::model::{Bank, SessionId, Turn, Window, WindowId, WindowTurn};
+use super::{change::WindowChange, closing::Rules, held_turn::HeldTurn};
+use crate::model::{Bank, SessionId, Window, WindowId, WindowTurn};
 
 /// The position of a turn: the index of its session, and its ordinal there.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +23,7 @@ pub(super) struct TurnPosition {
 /// The winning version of a turn.
 #[derive(Debug, Clone)]
 pub(super) struct TurnVersion {
-    pub(super) turn: Arc<Turn>,
+    pub(super) turn: HeldTurn,
     pub(super) deleted: bool,
     /// Offset in the turns topic of this version.
     pub(super) source_offset: u64,
@@ -32,6 +33,55 @@ impl TurnVersion {
     /// The higher rank wins; at the same version a deletion wins over a text (decision 4).
     pub(super) fn rank(&self) -> (u64, bool) {
         (self.turn.version, self.deleted)
+    }
+}
+
+/// The turns of a session by ordinal.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Vec<(u32, TurnVersion)>);
+
+impl Turns {
+    /// The last ordinal.
+    pub(super) fn last(&self) -> Option<u32> {
+        self.0.last().map(|(ordinal, _)| *ordinal)
+    }
+
+    pub(super) fn get(&self, ordinal: u32) -> Option<&TurnVersion> {
+        self.place(ordinal).ok().and_then(|at| self.0.get(at)).map(|(_, version)| version)
+    }
+
+    pub(super) fn get_mut(&mut self, ordinal: u32) -> Option<&mut TurnVersion> {
+        self.place(ordinal).ok().and_then(|at| self.0.get_mut(at)).map(|(_, version)| version)
+    }
+
+    /// Puts a turn in the place of the one with its ordinal, if there is one.
+    pub(super) fn put(&mut self, ordinal: u32, version: TurnVersion) {
+        match self.place(ordinal) {
+            Ok(at) => self.0[at].1 = version,
+            Err(at) => {
+                if self.0.len() == self.0.capacity() {
+                    // Less than the library would: most sessions get no more turns.
+                    self.0.reserve_exact(4.max(self.0.len() / 8));
+                }
+                self.0.insert(at, (ordinal, version));
+            }
+        }
+    }
+
+    /// The turns with an ordinal in a range.
+    pub(super) fn range(&self, ordinals: Range<u32>) -> impl Iterator<Item = (u32, &TurnVersion)> {
+        let from = self.0.partition_point(|(ordinal, _)| *ordinal < ordinals.start);
+        let in_range = self.0[from..].iter().take_while(move |(ordinal, _)| *ordinal < ordinals.end);
+        in_range.map(|(ordinal, version)| (*ordinal, version))
+    }
+
+    /// All turns.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &TurnVersion)> {
+        self.range(0..u32::MAX)
+    }
+
+    fn place(&self, ordinal: u32) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal)
     }
 }
 
@@ -56,7 +106,7 @@ pub(super) struct Session {
     pub(super) id: SessionId,
     /// N, of a session named `auto:N`.
     pub(super) auto: Option<u32>,
-    pub(super) turns: BTreeMap<u32, TurnVersion>,
+    pub(super) turns: Turns,
     /// By start.
     pub(super) windows: BTreeMap<u32, WindowSpan>,
 }
@@ -64,11 +114,11 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(id: SessionId) -> Self {
         let auto = id.0.strip_prefix("auto:").and_then(|n| n.parse().ok());
-        Self { id, auto, turns: BTreeMap::new(), windows: BTreeMap::new() }
+        Self { id, auto, turns: Turns::default(), windows: BTreeMap::new() }
     }
 
     pub(super) fn next_ordinal(&self) -> u32 {
-        self.turns.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
+        self.turns.last().map_or(0, |last| last.saturating_add(1))
     }
 
     /// The start of the open window.
@@ -88,7 +138,7 @@ impl Session {
         });
         span.last_ms = span.last_ms.max(time);
         span.unwritten.insert(ordinal);
-        self.turns.insert(ordinal, version);
+        self.turns.put(ordinal, version);
         start
     }
 
@@ -106,7 +156,7 @@ impl Session {
 
     /// A window's own turns.
     pub(super) fn own(&self, start: u32) -> impl Iterator<Item = (u32, &TurnVersion)> {
-        self.turns.range(start..self.end(start).max(start)).map(|(ordinal, version)| (*ordinal, version))
+        self.turns.range(start..self.end(start))
     }
 
     /// The start of the window that a turn belongs to.
@@ -141,9 +191,9 @@ impl Session {
             remove_open.extend(std::mem::take(&mut span.in_log).into_iter().map(|(_, turn)| turn));
         } else {
             for ordinal in unwritten {
-                if let Some(version) = self.turns.get(&ordinal) {
-                    span.in_log.insert((ordinal, version.turn.turn.clone()));
-                    write_open.push(version.turn.turn.clone());
+                if let Some(version) = self.turns.get(ordinal) {
+                    span.in_log.insert((ordinal, version.turn.id().to_owned()));
+                    write_open.push(version.turn.id().to_owned());
                 }
             }
             if write_open.is_empty() {
@@ -158,10 +208,10 @@ impl Session {
     pub(super) fn window(&self, bank: &Bank, start: u32) -> Option<Window> {
         let span = self.windows.get(&start)?;
         let from = start.saturating_sub(span.context);
-        let turns = self.turns.range(from..self.end(start).max(from)).map(|(ordinal, version)| WindowTurn {
-            turn: Arc::clone(&version.turn),
-            ordinal: *ordinal,
-            context: *ordinal < start,
+        let turns = self.turns.range(from..self.end(start)).map(|(ordinal, version)| WindowTurn {
+            turn: Arc::new(version.turn.whole(bank)),
+            ordinal,
+            context: ordinal < start,
             deleted: version.deleted,
             source_offset: version.source_offset,
         });

@@ -23,6 +23,8 @@ pub struct Windower {
     changed: BTreeSet<Bank>,
     /// Edited and deleted turns of the drained changes.
     revised: Vec<(Bank, BTreeSet<String>)>,
+    /// Turns of the windows that closed since the last drain.
+    closing_turns: usize,
     /// The last offset that was applied.
     applied: Option<u64>,
     /// Records were restored but not reconciled yet.
@@ -39,6 +41,7 @@ impl Windower {
             banks: HashMap::new(),
             changed: BTreeSet::new(),
             revised: Vec::new(),
+            closing_turns: 0,
             applied: None,
             unreconciled: false,
         }
@@ -68,7 +71,7 @@ impl Windower {
             self.banks.insert(name.clone(), BankWindows::new(name.clone(), self.rules.of(name, &self.crossing)));
         }
         let Some(bank) = self.banks.get_mut(name) else { return };
-        bank.apply(offset, event);
+        self.closing_turns += bank.apply(offset, event);
         if bank.has_changes() && !self.changed.contains(name) {
             self.changed.insert(name.clone());
         }
@@ -80,6 +83,7 @@ impl Windower {
     #[must_use = "a drained change is not handed out again"]
     pub fn drain(&mut self) -> Vec<WindowChange> {
         self.reconcile();
+        self.closing_turns = 0;
         let mut out = Vec::new();
         for name in std::mem::take(&mut self.changed) {
             if let Some(bank) = self.banks.get_mut(&name) {
@@ -91,6 +95,12 @@ impl Windower {
             }
         }
         out
+    }
+
+    /// Turns of the windows that closed since the last drain.
+    #[must_use]
+    pub fn closing_turns(&self) -> usize {
+        self.closing_turns
     }
 
     /// The turns, by bank, that were edited or deleted in the changes drained since the last call.

@@ -246,12 +246,17 @@ impl Stage {
         Ok(Some(step))
     }
 
-    /// Reads the next events and applies them to the windows. Those of other partitions' banks are
-    /// forwarded, those that cannot be used become dead letters.
+    /// Reads the next events and applies them to the windows, until those that close hold `limit` turns. Events
+    /// of other partitions' banks are forwarded, those that cannot be used become dead letters.
     fn read(&mut self, log: &dyn Log, limit: usize) -> Result<Work, PipelineError> {
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
-        let (mut dead_letters, mut forwards) = (Vec::new(), Vec::new());
+        let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
         for record in &records {
+            // Each closed turn has its vectors and its record in memory until the commit.
+            if self.windower.closing_turns() >= limit {
+                break;
+            }
+            events += 1;
             let value = record.value.as_deref().unwrap_or_default();
             let read = if record.key.is_empty() {
                 Err("the record has no key; write the bank's name as its key".to_owned())
@@ -267,6 +272,7 @@ impl Stage {
                 }
             }
         }
+        let records = records.get(..events).unwrap_or_default();
         let step = Step {
             events: records.len() as u64,
             forwards: forwards.len() as u64,
