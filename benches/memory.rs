@@ -20,10 +20,12 @@ use synthetic::{DIMENSIONS, record, unit};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const THRESHOLD: f64 = 0.75;
+/// Records of a load.
+const BATCH: u32 = 64;
 
 fn main() {
     println!("one change at a time, in microseconds: p50 / p99");
-    for size in [1_000, 10_000] {
+    for size in [1_000, 10_000, 100_000] {
         let world = World::new(1, size);
         world.changes(&format!("one bank of {size}"));
         world.probes(&format!("one bank of {size}"), 400);
@@ -86,6 +88,17 @@ impl World {
         }
         self.memory.wait_for_loads().expect("the memory runs");
         println!("{name}: {:.0} us an insert, sustained", started.elapsed().as_secs_f64() * 1e6 / count);
+        let mut batched = Vec::new();
+        for batch in 0..20 {
+            let number = |i: u32| 3_000_000 + batch * BATCH + i;
+            let at = |i: u32| self.size + 3_000 + (batch * BATCH + i) as usize;
+            let changes = (0..BATCH).map(|i| change(bank, number(i), vec![unit(bank, self.size, at(i))])).collect();
+            let started = Instant::now();
+            self.memory.load(Load { changes, ..Load::default() }).expect("the memory runs");
+            self.memory.wait_for_loads().expect("the memory runs");
+            batched.push(started.elapsed().as_secs_f64() * 1e6 / f64::from(BATCH));
+        }
+        println!("{name}: an insert in a batch of {BATCH}, each a record, {}", percentiles(&batched));
     }
 
     /// A first hop of 10 semantic, 5 lexical and 5 cue units, then two hops from three anchors.

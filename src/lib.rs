@@ -43,6 +43,7 @@
 //! | [`telemetry`] | Which metrics does a service have? |
 //! | [`eval`] | How good is it, beside the baselines? |
 //! | [`schema`] | Which JSON Schema does each record have? |
+//! | `sparse` | How does a collection give room back? |
 //! | `store` | How do the embedded stores hold what was written lately? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
 //!
@@ -76,6 +77,7 @@ pub mod schema;
 pub mod serve;
 pub mod snapshot;
 pub mod source;
+mod sparse;
 mod store;
 pub mod sync;
 pub mod telemetry;

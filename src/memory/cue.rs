@@ -1,13 +1,13 @@
 //! Structural choices of one bank: for each unit the best units by shared cues, exactly.
 //!
 //! In: net deletions and insertions of one epoch. Out: the exact changes of the choices.
-//! Candidates come from ordered indexes by (start of T, else when it was said; ordinal; id), one for
-//! each cue value and one for time alone: the nearest before and after in each (decision 12). A change
+//! Candidates come from an order by (start of T, else when it was said; ordinal; id) for each cue value,
+//! and one for time alone: the nearest before and after in each (decision 12). A change
 //! affects only the units near it, at any bank size.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    ops::Bound::{Excluded, Unbounded},
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound::{Excluded, Included},
     sync::Arc,
 };
 
@@ -17,18 +17,19 @@ use super::{
     score::{Choice, CueSet, GraphChoice, NameKey, Structural, TimelinePosition},
     semantic::ChoiceChange,
 };
-use crate::model::UnitId;
+use crate::{model::UnitId, sparse::Sparse};
 
 /// The structural index of one bank.
 #[derive(Debug)]
 pub(super) struct CueIndex {
     neighbours: usize,
     choices: usize,
-    indexes: HashMap<CueValue, BTreeMap<Order, Arc<LiveUnit>>>,
+    /// The units of each cue value in order. One tree: most banks have few units of a value.
+    cued: BTreeMap<(CueValue, Order), Arc<LiveUnit>>,
     units: ById<(Arc<LiveUnit>, Vec<Choice>)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CueValue {
     Participant(NameKey),
     Location(NameKey),
@@ -38,11 +39,15 @@ enum CueValue {
 /// Start in milliseconds, ordinal, id.
 type Order = (i64, u32, UnitId);
 
+/// The ends of the order.
+const FIRST: Order = (i64::MIN, 0, UnitId(0));
+const LAST: Order = (i64::MAX, u32::MAX, UnitId(u64::MAX));
+
 impl CueIndex {
     /// An empty index: candidates before and after a unit, and choices a unit.
     #[must_use]
     pub(super) fn new(neighbours: usize, choices: usize) -> Self {
-        Self { neighbours, choices, indexes: HashMap::new(), units: ById::default() }
+        Self { neighbours, choices, cued: BTreeMap::new(), units: ById::default() }
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
@@ -86,7 +91,7 @@ impl CueIndex {
         for unit in units {
             self.units.insert(unit.id, (Arc::clone(unit), Vec::new()));
             for value in values(&unit.cues) {
-                self.indexes.entry(value).or_default().insert(order(unit), Arc::clone(unit));
+                self.cued.insert((value, order(unit)), Arc::clone(unit));
             }
         }
     }
@@ -109,10 +114,9 @@ impl CueIndex {
 
     /// Bytes in memory, without the units themselves.
     pub(super) fn bytes(&self) -> usize {
-        let indexes = map_bytes::<CueValue, BTreeMap<Order, Arc<LiveUnit>>>(self.indexes.capacity());
-        let orders = self.indexes.values().map(|of| tree_bytes::<Order, Arc<LiveUnit>>(of.len())).sum::<usize>();
+        let cued = tree_bytes::<(CueValue, Order), Arc<LiveUnit>>(self.cued.len());
         let units = map_bytes::<UnitId, (Arc<LiveUnit>, Vec<Choice>)>(self.units.capacity());
-        indexes + orders + units + self.units.values().map(|(_, chosen)| vec_bytes(chosen)).sum::<usize>()
+        cued + units + self.units.values().map(|(_, chosen)| vec_bytes(chosen)).sum::<usize>()
     }
 
     /// What a unit chose, best first.
@@ -122,14 +126,10 @@ impl CueIndex {
 
     fn delete(&mut self, id: UnitId, before: &mut ById<(u32, Vec<Choice>)>, stale: &mut BTreeSet<UnitId>) {
         let Some((unit, old)) = self.units.remove(&id) else { return };
+        self.units.give_room_back();
         let order = order(&unit);
         for value in values(&unit.cues) {
-            if let Some(index) = self.indexes.get_mut(&value) {
-                index.remove(&order);
-                if index.is_empty() {
-                    self.indexes.remove(&value);
-                }
-            }
+            self.cued.remove(&(value, order));
         }
         before.insert(id, (unit.position.ordinal, old));
         // Its neighbours may have chosen it, or have a new farthest candidate now.
@@ -153,12 +153,9 @@ impl CueIndex {
         stale.insert(unit.id);
         self.units.insert(unit.id, (unit.clone(), Vec::new()));
         for value in values(&unit.cues) {
-            let index = self.indexes.entry(value).or_default();
-            index.insert(order, unit.clone());
-            let earlier: Vec<&Arc<LiveUnit>> =
-                index.range(..order).rev().take(self.neighbours).map(|(_, u)| u).collect();
-            let later: Vec<&Arc<LiveUnit>> =
-                index.range((Excluded(order), Unbounded)).take(self.neighbours).map(|(_, u)| u).collect();
+            self.cued.insert((value, order), unit.clone());
+            let (earlier, later) = around(&self.cued, (value, order), self.neighbours);
+            let (earlier, later): (Vec<_>, Vec<_>) = (earlier.collect(), later.collect());
             for (near, far) in [(&earlier, &later), (&later, &earlier)] {
                 for (distance, other) in near.iter().enumerate() {
                     if stale.contains(&other.id) {
@@ -184,9 +181,10 @@ impl CueIndex {
 
     fn candidates(&self, unit: &LiveUnit, mut each: impl FnMut(&Arc<LiveUnit>)) {
         let order = order(unit);
-        for index in values(&unit.cues).filter_map(|value| self.indexes.get(&value)) {
-            index.range(..order).rev().take(self.neighbours).for_each(|(_, u)| each(u));
-            index.range((Excluded(order), Unbounded)).take(self.neighbours).for_each(|(_, u)| each(u));
+        for value in values(&unit.cues) {
+            let (earlier, later) = around(&self.cued, (value, order), self.neighbours);
+            earlier.for_each(&mut each);
+            later.for_each(&mut each);
         }
     }
 
@@ -202,8 +200,20 @@ impl CueIndex {
                 admit(&mut best, choice, self.choices);
             }
         });
+        best.shrink_to_fit();
         best
     }
+}
+
+/// The units of a cue value that come before and after a place in the order, nearest first.
+fn around(
+    cued: &BTreeMap<(CueValue, Order), Arc<LiveUnit>>,
+    (value, order): (CueValue, Order),
+    most: usize,
+) -> (impl Iterator<Item = &Arc<LiveUnit>>, impl Iterator<Item = &Arc<LiveUnit>>) {
+    let earlier = cued.range((value, FIRST)..(value, order)).rev();
+    let later = cued.range((Excluded((value, order)), Included((value, LAST))));
+    (earlier.take(most).map(|(_, unit)| unit), later.take(most).map(|(_, unit)| unit))
 }
 
 /// Whether a choice belongs to the best `limit` and is not among them yet.

@@ -76,7 +76,7 @@ impl IndexedPart {
 
     /// Its vectors.
     pub(super) fn vectors(&self) -> PartVectors<'_> {
-        self.rows.vectors(&self.unit)
+        self.rows.vectors()
     }
 }
 

@@ -7,19 +7,22 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
+    ops::Range,
     sync::Arc,
 };
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    api::{FixedVector, UnitBody},
+    api::UnitBody,
     footprint::{COUNTS_BYTES, vec_bytes},
-    kernel::quantise,
     rows::{Rows, VectorRows},
     score::{CueSet, TimelinePosition},
 };
-use crate::model::{BankKey, MemoryKey, MemoryRecord, Part, Score, Unit, UnitId, WindowState};
+use crate::model::{BankKey, MemoryKey, MemoryRecord, Part, Unit, UnitId, WindowState};
+
+/// Where a unit's vector lies among its rows.
+const OWN_ROW: Range<u32> = 0..1;
 
 /// A unit of a bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,10 +70,8 @@ pub struct WindowKey {
 pub struct RecordKey {
     /// The window.
     pub window: WindowKey,
-    /// The turn, as 128 bits of BLAKE3, for the record of a turn.
-    pub turn: Option<u128>,
-    /// The part.
-    pub part: u32,
+    /// The number of the part; for the record of a turn, 128 bits of BLAKE3 of the turn and the part.
+    pub piece: u128,
 }
 
 impl From<&MemoryKey> for RecordKey {
@@ -80,12 +81,10 @@ impl From<&MemoryKey> for RecordKey {
             low.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
             u128::from_le_bytes(low)
         };
-        let mut window = key.window.start.to_le_bytes().to_vec();
-        window.extend_from_slice(key.window.session.0.as_bytes());
+        let numbered = |number: u32, name: &str| hash(&[&number.to_le_bytes(), name.as_bytes()].concat());
         Self {
-            window: WindowKey { bank: key.bank.key(), window: hash(&window) },
-            turn: key.turn.as_ref().map(|t| hash(t.as_bytes())),
-            part: key.part,
+            window: WindowKey { bank: key.bank.key(), window: numbered(key.window.start, &key.window.session.0) },
+            piece: key.turn.as_ref().map_or(u128::from(key.part), |turn| numbered(key.part, turn)),
         }
     }
 }
@@ -99,8 +98,7 @@ pub struct LiveUnit {
     pub position: TimelinePosition,
     /// What it is cued by.
     pub cues: CueSet,
-    vector: FixedVector,
-    /// The vectors of each part in turn, all as wide as the unit's.
+    /// Its vector, then those of each part in turn.
     rows: Rows,
     /// How many vectors each part has: its sentences', and one with the turn before it.
     layout: Box<[(u32, u32)]>,
@@ -114,9 +112,9 @@ impl LiveUnit {
     /// # Errors
     /// One of its vectors has another width.
     pub fn new(unit: &Unit, session: &str, dimensions: usize) -> Result<Self, String> {
-        let rows = || unit.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
-        let widths = rows().chain([&unit.vector]).map(|vector| vector.0.len());
-        if let Some(width) = widths.into_iter().find(|width| *width != dimensions) {
+        let of_parts = unit.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
+        let rows = std::iter::once(&unit.vector).chain(of_parts);
+        if let Some(width) = rows.clone().map(|vector| vector.0.len()).find(|width| *width != dimensions) {
             return Err(format!("unit {}: a vector of {width} components, not {dimensions}", unit.id));
         }
         let layout = |part: &Part| (part.vectors.len() as u32, u32::from(part.pair.is_some()));
@@ -124,8 +122,7 @@ impl LiveUnit {
             id: unit.id,
             position: TimelinePosition::new(session, unit.ordinal, unit.cues.time, unit.said_at),
             cues: CueSet::from(&unit.cues),
-            vector: quantise(&unit.vector.0),
-            rows: Rows::of(dimensions, rows()),
+            rows: Rows::of(dimensions, rows),
             layout: unit.parts.iter().map(layout).collect(),
             body: Arc::new(UnitBody::of(unit, session)),
         })
@@ -133,31 +130,30 @@ impl LiveUnit {
 
     /// The vector that edges compare.
     #[must_use]
-    pub fn vector(&self) -> &[i16] {
-        &self.vector
+    pub fn vector(&self) -> Cow<'_, [i16]> {
+        self.rows.range(OWN_ROW).in_16_bits().next().unwrap_or_default()
     }
 
-    /// The vectors of all parts.
+    /// The product of a vector with the one that edges compare, where it is at least `least`.
+    pub(super) fn product(&self, vector: &[i16], least: i32) -> Option<i32> {
+        self.rows.range(OWN_ROW).product(vector, least)
+    }
+
+    /// Its vector and those of all parts.
     #[must_use]
-    pub fn part_vectors(&self) -> VectorRows<'_> {
+    pub fn vectors(&self) -> VectorRows<'_> {
         self.rows.all()
     }
 
     /// The vectors of one part; the unit's vector if the part has none.
     #[must_use]
     pub fn vectors_of(&self, part: usize) -> PartVectors<'_> {
-        self.rows_of(part).vectors(&self.rows, self)
+        self.rows_of(part).vectors(&self.rows)
     }
 
     /// The vectors of all parts to hold, and where those of one part lie.
     pub(super) fn share_rows(&self, part: usize) -> SharedRows {
         SharedRows { rows: self.rows.clone(), of_part: self.rows_of(part) }
-    }
-
-    /// The best cosine of a question's vector with the unit's or one of its parts'; none where they are
-    /// of another width.
-    pub(super) fn best(&self, question: &[i16]) -> Option<Score> {
-        VectorRows::one(&self.vector).best(question).max(self.rows.all().best(question))
     }
 
     /// Bytes in memory of what it says.
@@ -168,26 +164,26 @@ impl LiveUnit {
 
     /// Bytes in memory of its vectors.
     pub(super) fn vector_bytes(&self) -> usize {
-        2 * COUNTS_BYTES + size_of_val(&*self.vector) + self.rows.all().bytes()
+        COUNTS_BYTES + self.rows.all().bytes()
     }
 
     /// The form of which a [census](super::census) takes the hash. It is the same whatever rows are held
     /// in, and as in earlier builds, so that a bank's digest stays what an export states.
     pub(super) fn hashed_form(&self) -> impl Serialize + '_ {
-        let rows = self.rows.all().in_16_bits();
         HashedForm {
             id: self.id,
             place: &self.position,
             cues: &self.cues,
-            vectors: std::iter::once(Cow::Borrowed(self.vector())).chain(rows).collect::<Vec<_>>().concat(),
+            vectors: self.rows.all().in_16_bits().collect::<Vec<_>>().concat(),
             layout: &self.layout,
-            width: self.vector.len(),
+            width: self.rows.width(),
             body: &self.body,
         }
     }
 
     fn rows_of(&self, part: usize) -> RowsOfPart {
-        let before = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
+        let of_parts: u32 = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
+        let before = OWN_ROW.end + of_parts;
         let (sentences, pair) = self.layout.get(part).copied().unwrap_or_default();
         RowsOfPart { before, sentences, pair }
     }
@@ -205,7 +201,7 @@ struct HashedForm<'u> {
     body: &'u UnitBody,
 }
 
-/// Where the vectors of a part lie among those of its unit's parts.
+/// Where the vectors of a part lie among those of its unit.
 #[derive(Debug, Clone, Copy)]
 struct RowsOfPart {
     before: u32,
@@ -214,14 +210,14 @@ struct RowsOfPart {
 }
 
 impl RowsOfPart {
-    fn vectors<'u>(self, rows: &'u Rows, unit: &'u LiveUnit) -> PartVectors<'u> {
+    fn vectors(self, rows: &Rows) -> PartVectors<'_> {
         let pair = self.before + self.sentences;
-        let sentences = if self.sentences == 0 { VectorRows::one(&unit.vector) } else { rows.range(self.before..pair) };
-        PartVectors { sentences, pair: rows.range(pair..pair + self.pair) }
+        let sentences = if self.sentences == 0 { OWN_ROW } else { self.before..pair };
+        PartVectors { sentences: rows.range(sentences), pair: rows.range(pair..pair + self.pair) }
     }
 }
 
-/// The vectors of a unit's parts, and where those of one part lie: a shorter way than by the unit.
+/// The vectors of a unit, and where those of one part lie: a shorter way than by the unit.
 #[derive(Debug)]
 pub(super) struct SharedRows {
     rows: Rows,
@@ -230,8 +226,8 @@ pub(super) struct SharedRows {
 
 impl SharedRows {
     /// The vectors of the part; those of its unit if the part has none.
-    pub(super) fn vectors<'u>(&'u self, unit: &'u LiveUnit) -> PartVectors<'u> {
-        self.of_part.vectors(&self.rows, unit)
+    pub(super) fn vectors(&self) -> PartVectors<'_> {
+        self.of_part.vectors(&self.rows)
     }
 }
 
@@ -269,13 +265,14 @@ impl Extraction {
     pub fn of(closes: bool, mut units: Vec<Arc<LiveUnit>>) -> Self {
         units.sort_by_key(|unit| unit.id);
         units.dedup_by_key(|unit| unit.id);
+        units.shrink_to_fit();
         Self { closes, units }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::kernel::quantise, *};
     use crate::model::{Cues, EventTime, Marks, Vector};
 
     fn vector(seed: usize) -> Vector {
@@ -345,7 +342,7 @@ mod tests {
                 let read = |rows: VectorRows<'_>| rows.in_16_bits().map(Cow::into_owned).collect::<Vec<_>>();
                 let shared = live.share_rows(at);
                 let own = if part.vectors.is_empty() { std::slice::from_ref(&made.vector) } else { &part.vectors };
-                for vectors in [live.vectors_of(at), shared.vectors(&live)] {
+                for vectors in [live.vectors_of(at), shared.vectors()] {
                     assert_eq!(read(vectors.sentences), fixed(own));
                     assert_eq!(read(vectors.pair), fixed(part.pair.as_slice()));
                 }

@@ -131,10 +131,9 @@ mod tests {
 
     #[test]
     fn the_last_change_of_a_key_wins_and_windows_stay_whole() {
-        let key = |bank: u128, window: u128, part: u32| RecordKey {
+        let key = |bank: u128, window: u128, piece: u128| RecordKey {
             window: WindowKey { bank: BankKey(bank), window },
-            turn: None,
-            part,
+            piece,
         };
         let record = |closes: bool| Some(Arc::new(Extraction { closes, units: Vec::new() }));
         let changes = vec![

@@ -60,8 +60,8 @@ impl NearRows {
 
     /// Calls `near(query, row)` for every pair whose product may be at least the threshold. The rows of a
     /// block come one after the other, each with all of its queries.
-    pub(super) fn scan(&self, queries: &[&[i16]], mut near: impl FnMut(usize, usize)) {
-        let tables: Vec<CodeTable> = queries.iter().map(|query| CodeTable::of_levels(query)).collect();
+    pub(super) fn scan(&self, queries: &[impl AsRef<[i16]>], mut near: impl FnMut(usize, usize)) {
+        let tables: Vec<CodeTable> = queries.iter().map(|query| CodeTable::of_levels(query.as_ref())).collect();
         let mut may_be_near = vec![0u64; tables.len()];
         let mut sums = [0; BLOCK_ROWS];
         for (block, least) in self.least.chunks(BLOCK_ROWS).enumerate() {

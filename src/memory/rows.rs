@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     api::FixedVector,
-    kernel::{self, LANES, WIDEST_BYTES, quantise, quantised},
+    kernel::{self, LANES, LONGEST, WIDEST_BYTES, quantise, quantised},
 };
 use crate::model::{Score, Vector};
 
@@ -68,14 +68,14 @@ impl Rows {
     pub(super) fn range(&self, rows: Range<u32>) -> VectorRows<'_> {
         self.all().range(rows.start as usize..rows.end as usize)
     }
+
+    /// Components of a vector, with those that fill it up to whole lanes.
+    pub(super) fn width(&self) -> usize {
+        self.all().width()
+    }
 }
 
 impl<'u> VectorRows<'u> {
-    /// One vector in 16 bits.
-    pub(super) fn one(vector: &'u [i16]) -> Self {
-        Self { components: vector.len(), stored: StoredSlice::Fixed(vector) }
-    }
-
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -138,6 +138,21 @@ impl<'u> VectorRows<'u> {
             }
             StoredSlice::Fixed(rows) => Cow::Borrowed(&rows[row * width..][..width]),
         })
+    }
+
+    /// The product of the first vector in 16 bits with a vector of its width, where it is at least `least`.
+    pub(super) fn product(&self, query: &[i16], least: i32) -> Option<i32> {
+        if let StoredSlice::Bytes(_) = self.stored {
+            // Each component in 16 bits is cut by less than one, so the product by less than the sum of the
+            // query's components, which is at most its length times the root of their number. The rest is for
+            // the rounding of components to 24 bits.
+            let cut = (LONGEST * (query.len() as f64).sqrt()).ceil() as i32 + 128;
+            if self.best(query)?.0.saturating_add(cut) < least {
+                return None;
+            }
+        }
+        let product = kernel::dot(query, &self.in_16_bits().next()?);
+        (product >= least).then_some(product)
     }
 
     fn range(self, rows: Range<usize>) -> Self {
@@ -222,6 +237,22 @@ mod tests {
             assert!((got - product / length / 32_767.0).abs() < 1e-8, "{seed}: {got}");
             let cut = f64::from(kernel::dot_reference(&fixed, &quantise(&stored.0))) / f64::from(Score::ONE.0);
             assert!((got - cut).abs() < 1e-3, "{seed}: {got} {cut}");
+        }
+    }
+
+    #[test]
+    fn the_product_of_bytes_is_that_in_16_bits_from_any_bound_on() {
+        let queries: Vec<_> = (1..40).map(|seed| quantise(&vector(384, seed).in_steps().0)).collect();
+        for seed in 1..40 {
+            let stored = vector(384, seed).in_steps();
+            let rows = Rows::of(384, std::iter::once(&stored));
+            for query in &queries {
+                let expected = kernel::dot_reference(query, &quantise(&stored.0));
+                for least in [i32::MIN, expected - 1, expected, expected.saturating_add(1), i32::MAX] {
+                    let found = rows.all().product(query, least);
+                    assert_eq!(found, (expected >= least).then_some(expected), "{least}");
+                }
+            }
         }
     }
 

@@ -196,7 +196,7 @@ mod tests {
     const B: BankKey = BankKey(2);
 
     fn load(bank: BankKey, windows: u128) -> BankLoad {
-        let change = |window| (RecordKey { window: WindowKey { bank, window }, turn: None, part: 0 }, None);
+        let change = |window| (RecordKey { window: WindowKey { bank, window }, piece: 0 }, None);
         let windows = (0..windows).map(|window| vec![change(window)]).collect();
         BankLoad { bank, windows, known: None, started: false }
     }

@@ -6,7 +6,7 @@
 //! dropped. A deletion takes the next best from the pool, and only a pool that has run
 //! short of a full choice below a floor is computed again.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
     footprint::{map_bytes, vec_bytes},
@@ -15,7 +15,10 @@ use super::{
     near_rows::NearRows,
     score::{Choice, GraphChoice},
 };
-use crate::model::{Score, UnitId};
+use crate::{
+    model::{Score, UnitId},
+    sparse::Sparse,
+};
 
 /// A choice that was added or removed: the unit that chose, its ordinal, what it chose, ±1.
 pub(super) type ChoiceChange = (UnitId, u32, Choice, isize);
@@ -131,8 +134,8 @@ impl SemanticIndex {
         let mut vectors = 0;
         for slot in self.slots.iter().skip(tile * TILE_ROWS).take(TILE_ROWS) {
             let unit = &slot.unit;
-            vectors += 1 + unit.part_vectors().len() as u64;
-            aligned.push((Arc::clone(unit), unit.best(query).unwrap_or(Score(i32::MIN))));
+            vectors += unit.vectors().len() as u64;
+            aligned.push((Arc::clone(unit), unit.vectors().best(query).unwrap_or(Score(i32::MIN))));
         }
         vectors
     }
@@ -191,7 +194,9 @@ impl SemanticIndex {
                 self.slot_of.insert(moved.unit.id, slot);
             }
         }
-        let queries: Vec<&[i16]> = gone.iter().map(|unit| unit.vector()).collect();
+        self.slot_of.give_room_back();
+        self.slots.give_room_back();
+        let queries: Vec<_> = gone.iter().map(|unit| unit.vector()).collect();
         let mut touched = Vec::new();
         self.scan(&queries, |q, slot, _| touched.push((gone[q].id, slot)));
         let mut short = BTreeSet::new();
@@ -209,7 +214,7 @@ impl SemanticIndex {
 
     fn refill(&mut self, short: &[usize]) {
         let units: Vec<Arc<LiveUnit>> = short.iter().map(|slot| Arc::clone(&self.slots[*slot].unit)).collect();
-        let queries: Vec<&[i16]> = units.iter().map(|unit| unit.vector()).collect();
+        let queries: Vec<_> = units.iter().map(|unit| unit.vector()).collect();
         for slot in short {
             self.slots[*slot].pool = Pool::default();
         }
@@ -227,13 +232,13 @@ impl SemanticIndex {
         let mut ids = BTreeSet::new();
         let fresh: Vec<&Arc<LiveUnit>> =
             block.iter().filter(|u| !self.slot_of.contains_key(&u.id) && ids.insert(u.id)).collect();
-        let queries: Vec<&[i16]> = fresh.iter().map(|u| u.vector()).collect();
+        let queries: Vec<_> = fresh.iter().map(|unit| unit.vector()).collect();
         let residents = self.slots.len();
         let mut hits: Vec<(usize, usize, i32)> = Vec::new();
         self.scan(&queries, |q, slot, score| hits.push((residents + q, slot, score)));
         for (i, unit) in fresh.iter().enumerate() {
             for (j, earlier) in queries[..i].iter().enumerate() {
-                let score = kernel::dot(unit.vector(), earlier);
+                let score = kernel::dot(&queries[i], earlier);
                 if score >= self.threshold {
                     hits.push((residents + i, residents + j, score));
                 }
@@ -257,27 +262,24 @@ impl SemanticIndex {
     fn push(&mut self, unit: &Arc<LiveUnit>) {
         self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
         if let Some(near) = &mut self.near {
-            near.push(unit.vector());
+            near.push(&unit.vector());
         } else if self.slots.len() >= self.coded_from {
             let near = self.near.insert(NearRows::new(self.threshold));
-            self.slots.iter().for_each(|slot| near.push(slot.unit.vector()));
+            self.slots.iter().for_each(|slot| near.push(&slot.unit.vector()));
         }
     }
 
     /// Every product of at least the threshold, exactly.
-    fn scan(&self, queries: &[&[i16]], mut hit: impl FnMut(usize, usize, i32)) {
-        let Some(near) = &self.near else {
-            for (row, slot) in self.slots.iter().enumerate() {
-                kernel::scan(queries, slot.unit.vector(), self.threshold, &mut |q, _, product| hit(q, row, product));
-            }
-            return;
-        };
-        near.scan(queries, |q, row| {
-            let product = kernel::dot(queries[q], self.slots[row].unit.vector());
-            if product >= self.threshold {
+    fn scan(&self, queries: &[Cow<'_, [i16]>], mut hit: impl FnMut(usize, usize, i32)) {
+        let mut compare = |q: usize, row: usize| {
+            if let Some(product) = self.slots[row].unit.product(&queries[q], self.threshold) {
                 hit(q, row, product);
             }
-        });
+        };
+        match &self.near {
+            Some(near) => near.scan(queries, compare),
+            None => (0..self.slots.len()).for_each(|row| (0..queries.len()).for_each(|q| compare(q, row))),
+        }
     }
 
     fn choice(&self, from: usize, to: usize, score: i32) -> Choice {

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::{
     memory::{Extraction, RecordKey},
     model::{MemoryRecord, UnitId},
+    sparse::Sparse,
 };
 
 /// A live record, without its content.
@@ -40,7 +41,9 @@ impl LiveRows {
     }
 
     pub(super) fn remove(&mut self, id: &RecordKey) -> Option<LiveRow> {
-        self.0.remove(id)
+        let removed = self.0.remove(id);
+        self.0.give_room_back();
+        removed
     }
 
     /// Whether this version of a record, added at `since`, is the live one.

@@ -64,7 +64,7 @@ impl Reference {
         let mut edges = BTreeSet::new();
         for (key, unit) in &this.units {
             let semantic = this.bank(key.bank).filter(|o| o.id != key.id).filter_map(|o| {
-                let score = Score(dot_reference(unit.vector(), o.vector()));
+                let score = Score(dot_reference(&unit.vector(), &o.vector()));
                 (score >= threshold).then(|| (Channel::Semantic, Choice::new(score, &unit.position, &o.position, o.id)))
             });
             let near = this.near(key.bank, unit);
@@ -125,8 +125,7 @@ impl Reference {
     }
 
     fn alignment(&self, query: &[i16], unit: &LiveUnit) -> Score {
-        let own = Score(dot_reference(query, unit.vector()));
-        cosine(query, unit.part_vectors()).map_or(own, |of_parts| of_parts.max(own))
+        cosine(query, unit.vectors()).unwrap()
     }
 
     pub(super) fn first_hop(&self, probe: &FirstHopProbe) -> Vec<(Channel, Expected)> {

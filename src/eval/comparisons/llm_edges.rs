@@ -255,7 +255,7 @@ fn choices<'u>(
     for (other, kind) in linked {
         let choice = |score| Choice::new(score, &unit.position, &other.position, other.id);
         if matches!(kind, LinkKind::Semantic | LinkKind::Both) {
-            semantic_choices.push(choice(Score(dot_reference(unit.vector(), other.vector()))));
+            semantic_choices.push(choice(Score(dot_reference(&unit.vector(), &other.vector()))));
         }
         if matches!(kind, LinkKind::Structural | LinkKind::Both) {
             structural_choices.push(choice(structural.score(&unit.cues, &other.cues).unwrap_or(Score::ZERO)));

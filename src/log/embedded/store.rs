@@ -39,6 +39,8 @@ const STORE: &str = "store";
 const UNFINISHED: &str = "store.new";
 /// Upper limit of the journal, in bytes, which a start reads again.
 const JOURNAL_BYTES: u64 = 64 << 20;
+/// Bytes of blocks of the store that are kept for the next read.
+const READ_BYTES: u64 = 8 << 20;
 /// The number of a write stays until so many bytes more are written: by then the write is in no journal,
 /// where damage could hide it, however well the journal is compressed.
 pub(super) const NUMBERED_BYTES: u64 = 16 * JOURNAL_BYTES;
@@ -268,7 +270,11 @@ fn create_if_missing(settings: &LogSettings, acknowledged: u64) -> Result<(), Lo
 impl Store {
     fn open(directory: &Path, path: &Path, create: bool) -> Result<Self, LogError> {
         let opening = |e| failed(directory, "opening the store", e);
-        let database = Database::builder(path).max_journaling_size(JOURNAL_BYTES).open().map_err(opening)?;
+        let database = Database::builder(path)
+            .cache_size(READ_BYTES)
+            .max_journaling_size(JOURNAL_BYTES)
+            .open()
+            .map_err(opening)?;
         let keyspace = |name: &str| {
             if !create && !database.keyspace_exists(name) {
                 return Err(damaged(directory, format!("{STORE}/ has lost its keyspace {name}"), None));
@@ -442,13 +448,12 @@ impl Store {
             }
         }
         batch.commit().map_err(failed)?;
-        let mut floor = number(directory, &self.meta, FLOOR_KEY.as_bytes())?.unwrap_or_default();
-        while floor < writes {
-            let until = writes.min(floor.saturating_add(CLEANED_AT_ONCE));
-            self.remove_writes(durable(), floor, until).map_err(failed)?;
-            floor = until;
-        }
-        Ok(())
+        let mut batch = durable();
+        batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
+        batch.commit().map_err(failed)?;
+        // Numbers up to the floor say nothing any more. One removal for each would lie in memory until the next
+        // writes push it out.
+        if self.writes.is_empty().map_err(failed)? { Ok(()) } else { self.writes.clear().map_err(failed) }
     }
 
     /// Removes deletion markers while the log is open, and the numbers of writes after `floor` up to

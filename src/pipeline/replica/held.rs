@@ -12,6 +12,7 @@ use crate::{
     memory::RecordKey,
     model::{Bank, BankKey, MemoryKey, ModelRef},
     snapshot::UnreadableRecord,
+    sparse::Sparse,
 };
 
 /// The live records of a shard.
@@ -56,8 +57,10 @@ impl Held {
     pub(super) fn remove(&mut self, key: &MemoryKey) {
         let id = RecordKey::from(key);
         if let Some(BankRecords { filled, emptied }) = self.banks.get_mut(&key.bank) {
-            filled.remove(&id);
-            emptied.remove(&id);
+            for records in [&mut *filled, emptied] {
+                records.remove(&id);
+                records.give_room_back();
+            }
             if filled.is_empty() && emptied.is_empty() {
                 self.banks.remove(&key.bank);
             }

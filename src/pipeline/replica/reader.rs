@@ -29,7 +29,7 @@ use super::{
 const READ_RECORDS: usize = 64;
 /// Limits of one load, in bytes and in records. They are large because most open turns of a long
 /// log are added and removed within one load, which costs the indexes nothing.
-const LOAD_BYTES: usize = 8 << 20;
+const LOAD_BYTES: usize = 2 << 20;
 const LOAD_RECORDS: usize = 1_024;
 /// Units of a snapshot loaded at once; a bank is never divided.
 const RESTORED_UNITS: usize = 20_000;
