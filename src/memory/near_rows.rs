@@ -69,8 +69,12 @@ impl NearRows {
                 self.codes.scan(table, block, &mut sums);
                 let (step, most) = table.most_product();
                 let reaches = |(sum, least): (&u16, &f32)| f32::from(*sum) * step + most >= *least;
-                let bits = sums.iter().zip(least).map(reaches).zip(0..);
-                *rows = bits.fold(0, |rows, (reaches, bit)| rows | u64::from(reaches) << bit);
+                let pairs = || sums.iter().zip(least);
+                // Most blocks have none, which is seen for many rows at once.
+                *rows = match pairs().fold(0, |any, pair| any | u32::from(reaches(pair))) {
+                    0 => 0,
+                    _ => pairs().zip(0..).fold(0, |rows, (pair, bit)| rows | u64::from(reaches(pair)) << bit),
+                };
             }
             let mut any = may_be_near.iter().fold(0, |any, rows| any | rows);
             while any != 0 {

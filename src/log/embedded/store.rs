@@ -448,7 +448,8 @@ impl Store {
             }
         }
         batch.commit().map_err(failed)?;
-        let mut batch = durable();
+        // On the disk before a number goes: a number above the floor must not be missing.
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
         batch.commit().map_err(failed)?;
         // Numbers up to the floor say nothing any more. One removal for each would lie in memory until the next

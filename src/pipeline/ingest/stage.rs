@@ -252,7 +252,7 @@ impl Stage {
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
         let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
         for record in &records {
-            // Each closed turn has its vectors and its record in memory until the commit.
+            // Each closed turn has its vectors and its record in memory until the commit (decision 46).
             if self.windower.closing_turns() >= limit {
                 break;
             }
