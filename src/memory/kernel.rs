@@ -43,7 +43,7 @@ pub fn dot_reference(a: &[i16], b: &[i16]) -> i32 {
 #[must_use]
 pub(super) fn dot(a: &[i16], b: &[i16]) -> i32 {
     let mut product = 0;
-    scan(&[a], b, i32::MIN, &mut |_, _, score| product = score);
+    scan(a, b, &mut |score| product = score);
     product
 }
 
@@ -174,26 +174,27 @@ impl CodeTable {
     }
 }
 
-/// Calls `hit(query, row, product)` for every product of at least `threshold`.
+/// Calls `each(product)` for every row: its product with the query.
 ///
-/// `rows` holds vectors of the queries' width one after the other. Queries or rows of
-/// another width are left out. Order: rows ascending for each group of four queries.
-pub(super) fn scan(queries: &[&[i16]], rows: &[i16], threshold: i32, hit: &mut impl FnMut(usize, usize, i32)) {
-    let Some(width) = queries.first().map(|q| q.len()).filter(|w| *w > 0 && w.is_multiple_of(LANES)) else { return };
-    if !rows.len().is_multiple_of(width) || queries.iter().any(|q| q.len() != width) {
+/// `rows` holds vectors of the query's width one after the other. Rows of another width are left out.
+pub(super) fn scan(query: &[i16], rows: &[i16], each: &mut impl FnMut(i32)) {
+    let width = query.len();
+    if width == 0 || !width.is_multiple_of(LANES) || !rows.len().is_multiple_of(width) {
         return;
     }
-    for (group, four) in queries.chunks(4).enumerate() {
-        let mut found = |q: usize, r: usize, s: i32| {
-            if s >= threshold {
-                hit(group * 4 + q, r, s);
-            }
-        };
-        match four {
-            &[a, b, c, d] => rows_of([a, b, c, d], rows, &mut found),
-            few => few.iter().enumerate().for_each(|(i, q)| rows_of([q], rows, &mut |_, r, s| found(i, r, s))),
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw") {
+            // SAFETY: the features were detected; the query has the width of a row, a multiple of LANES,
+            // and `rows` holds whole rows.
+            return unsafe { wide::rows_avx512(query, rows, each) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { wide::rows_avx2(query, rows, each) };
         }
     }
+    rows.chunks_exact(width).for_each(|row| each(dot_reference(query, row)));
 }
 
 /// Calls `each(row, product, square)` for every row of bytes: its product with the query, and with itself.
@@ -227,53 +228,24 @@ fn scan_bytes_reference(query: &[i16], rows: &[i8], each: &mut impl FnMut(usize,
     }
 }
 
-fn rows_of<const Q: usize>(queries: [&[i16]; Q], rows: &[i16], found: &mut impl FnMut(usize, usize, i32)) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the features were detected; `scan` checked that every query has the
-            // width of a row, a multiple of LANES, and that `rows` holds whole rows.
-            return unsafe { wide::rows_avx512(queries, rows, found) };
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: as above.
-            return unsafe { wide::rows_avx2(queries, rows, found) };
-        }
-    }
-    for (r, row) in rows.chunks_exact(queries[0].len()).enumerate() {
-        for (q, query) in queries.iter().enumerate() {
-            found(q, r, dot_reference(query, row));
-        }
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::*;
 
     /// # Safety
-    /// The processor has the features; every query is as long as a row, a multiple of 32.
+    /// The processor has the features; the query is as long as a row, a multiple of 32.
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub(super) unsafe fn rows_avx512<const Q: usize>(
-        queries: [&[i16]; Q],
-        rows: &[i16],
-        found: &mut impl FnMut(usize, usize, i32),
-    ) {
-        let width = queries[0].len();
-        for (r, row) in rows.chunks_exact(width).enumerate() {
-            let mut sums = [_mm512_setzero_si512(); Q];
-            for k in (0..width).step_by(32) {
-                // SAFETY: k + 32 ≤ width, the length of the row and of every query.
-                let x = unsafe { _mm512_loadu_si512(row.as_ptr().add(k).cast()) };
-                for q in 0..Q {
-                    // SAFETY: as above.
-                    let y = unsafe { _mm512_loadu_si512(queries[q].as_ptr().add(k).cast()) };
-                    sums[q] = _mm512_dpwssd_epi32(sums[q], x, y);
-                }
+    pub(super) unsafe fn rows_avx512(query: &[i16], rows: &[i16], each: &mut impl FnMut(i32)) {
+        for row in rows.chunks_exact(query.len()) {
+            let mut product = _mm512_setzero_si512();
+            for k in (0..row.len()).step_by(32) {
+                // SAFETY: k + 32 ≤ the length of the row and of the query.
+                let (x, y) = unsafe {
+                    (_mm512_loadu_si512(query.as_ptr().add(k).cast()), _mm512_loadu_si512(row.as_ptr().add(k).cast()))
+                };
+                product = _mm512_dpwssd_epi32(product, x, y);
             }
-            for (q, sum) in sums.into_iter().enumerate() {
-                found(q, r, _mm512_reduce_add_epi32(sum));
-            }
+            each(_mm512_reduce_add_epi32(product));
         }
     }
 
@@ -392,31 +364,22 @@ mod wide {
     }
 
     /// # Safety
-    /// The processor has the feature; every query is as long as a row, a multiple of 32.
+    /// The processor has the feature; the query is as long as a row, a multiple of 32.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn rows_avx2<const Q: usize>(
-        queries: [&[i16]; Q],
-        rows: &[i16],
-        found: &mut impl FnMut(usize, usize, i32),
-    ) {
-        let width = queries[0].len();
-        for (r, row) in rows.chunks_exact(width).enumerate() {
-            let mut sums = [_mm256_setzero_si256(); Q];
-            for k in (0..width).step_by(16) {
-                // SAFETY: k + 16 ≤ width, the length of the row and of every query.
-                let x = unsafe { _mm256_loadu_si256(row.as_ptr().add(k).cast()) };
-                for q in 0..Q {
-                    // SAFETY: as above.
-                    let y = unsafe { _mm256_loadu_si256(queries[q].as_ptr().add(k).cast()) };
-                    sums[q] = _mm256_add_epi32(sums[q], _mm256_madd_epi16(x, y));
-                }
+    pub(super) unsafe fn rows_avx2(query: &[i16], rows: &[i16], each: &mut impl FnMut(i32)) {
+        for row in rows.chunks_exact(query.len()) {
+            let mut product = _mm256_setzero_si256();
+            for k in (0..row.len()).step_by(16) {
+                // SAFETY: k + 16 ≤ the length of the row and of the query.
+                let (x, y) = unsafe {
+                    (_mm256_loadu_si256(query.as_ptr().add(k).cast()), _mm256_loadu_si256(row.as_ptr().add(k).cast()))
+                };
+                product = _mm256_add_epi32(product, _mm256_madd_epi16(x, y));
             }
-            for (q, sum) in sums.into_iter().enumerate() {
-                let mut lanes = [0i32; 8];
-                // SAFETY: eight 32-bit lanes fit the array.
-                unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
-                found(q, r, lanes.into_iter().fold(0, i32::wrapping_add));
-            }
+            let mut lanes = [0i32; 8];
+            // SAFETY: eight 32-bit lanes fit the array.
+            unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), product) };
+            each(lanes.into_iter().fold(0, i32::wrapping_add));
         }
     }
 
@@ -429,17 +392,12 @@ mod wide {
             if !is_x86_feature_detected!("avx2") {
                 return;
             }
-            let (queries, rows) = vectors(64, 4, 9);
-            let four: [&[i16]; 4] = std::array::from_fn(|i| &queries[i][..]);
-            let mut seen = 0;
+            let (queries, rows) = vectors(64, 1, 9);
+            let mut products = Vec::new();
             // SAFETY: the feature was detected, the widths are equal.
-            unsafe {
-                super::rows_avx2(four, &rows.concat(), &mut |q, r, s| {
-                    assert_eq!(s, dot_reference(&queries[q], &rows[r]));
-                    seen += 1;
-                });
-            }
-            assert_eq!(seen, 36);
+            unsafe { super::rows_avx2(&queries[0], &rows.concat(), &mut |product| products.push(product)) };
+            let expected: Vec<i32> = rows.iter().map(|row| dot_reference(&queries[0], row)).collect();
+            assert_eq!(products, expected);
         }
 
         #[test]
@@ -557,17 +515,15 @@ mod tests {
     }
 
     #[test]
-    fn every_width_and_group_equals_the_reference() {
+    fn every_width_equals_the_reference() {
         for width in [32, 64, 384, 1024] {
-            for queries in 1..=9 {
-                let (queries, rows) = vectors(width, queries, 7);
-                let slices: Vec<&[i16]> = queries.iter().map(|q| &q[..]).collect();
-                let mut seen = 0;
-                scan(&slices, &rows.concat(), i32::MIN, &mut |q, r, s| {
-                    assert_eq!(s, dot_reference(&queries[q], &rows[r]));
-                    seen += 1;
-                });
-                assert_eq!(seen, queries.len() * rows.len());
+            let (queries, rows) = vectors(width, 9, 7);
+            for query in queries {
+                let mut products = Vec::new();
+                scan(&query, &rows.concat(), &mut |product| products.push(product));
+                let expected: Vec<i32> = rows.iter().map(|row| dot_reference(&query, row)).collect();
+                assert_eq!(products, expected);
+                scan(&query, &rows.concat()[1..], &mut |_| panic!("rows of another width"));
             }
         }
     }
@@ -584,16 +540,5 @@ mod tests {
         assert_eq!(dot(&axis, &axis), crate::model::Score::ONE.0);
         assert_eq!(quantise(&[0.0; 40]).len(), 64);
         assert_eq!(dot(&quantise(&[0.0; 384]), &one), 0);
-    }
-
-    #[test]
-    fn a_threshold_leaves_out_what_is_below() {
-        let (queries, rows) = vectors(64, 1, 20);
-        let all: Vec<i32> = rows.iter().map(|r| dot_reference(&queries[0], r)).collect();
-        let threshold = all[3];
-        let mut found = Vec::new();
-        scan(&[&queries[0]], &rows.concat(), threshold, &mut |_, r, _| found.push(r));
-        let expected: Vec<usize> = (0..20).filter(|r| all[*r] >= threshold).collect();
-        assert_eq!(found, expected);
     }
 }

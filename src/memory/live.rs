@@ -134,9 +134,9 @@ impl LiveUnit {
         self.rows.range(OWN_ROW).in_16_bits().next().unwrap_or_default()
     }
 
-    /// The product of a vector with the one that edges compare, where it is at least `least`.
-    pub(super) fn product(&self, vector: &[i16], least: i32) -> Option<i32> {
-        self.rows.range(OWN_ROW).product(vector, least)
+    /// Whether the product of a vector with the one that edges compare may be at least `least`.
+    pub(super) fn may_reach(&self, vector: &[i16], least: i32) -> bool {
+        self.rows.range(OWN_ROW).may_reach(vector, least)
     }
 
     /// Its vector and those of all parts.

@@ -271,8 +271,18 @@ impl SemanticIndex {
 
     /// Every product of at least the threshold, exactly.
     fn scan(&self, queries: &[Cow<'_, [i16]>], mut hit: impl FnMut(usize, usize, i32)) {
+        // A row comes with all of its queries: its vector in 16 bits is made once, for the first near one.
+        let mut made: Option<(usize, Cow<'_, [i16]>)> = None;
         let mut compare = |q: usize, row: usize| {
-            if let Some(product) = self.slots[row].unit.product(&queries[q], self.threshold) {
+            let unit = &self.slots[row].unit;
+            if made.as_ref().is_none_or(|(of, _)| *of != row) {
+                if !unit.may_reach(&queries[q], self.threshold) {
+                    return;
+                }
+                made = Some((row, unit.vector()));
+            }
+            let product = made.as_ref().map_or(i32::MIN, |(_, vector)| kernel::dot(&queries[q], vector));
+            if product >= self.threshold {
                 hit(q, row, product);
             }
         };

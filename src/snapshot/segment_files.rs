@@ -17,9 +17,10 @@ use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, st
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 8_192;
-/// Rows that are encoded at once, and encoded bytes of a column's page: until then the library takes eight
-/// bytes for each number of a vector, of which a page has one.
+/// Rows that are encoded at once: the library takes eight bytes for each number of a vector meanwhile.
 const ROWS_AT_ONCE: usize = 512;
+/// Encoded bytes of a page. Until a page is full the library takes eight bytes for each of its numbers, which
+/// take one byte or less in the page.
 const PAGE_BYTES: usize = 64 << 10;
 
 /// The files of the writer of one shard.

@@ -77,7 +77,7 @@ impl Turns {
 
     /// All turns.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &TurnVersion)> {
-        self.range(0..u32::MAX)
+        self.0.iter().map(|(ordinal, version)| (*ordinal, version))
     }
 
     fn place(&self, ordinal: u32) -> Result<usize, usize> {

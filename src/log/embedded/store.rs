@@ -448,13 +448,16 @@ impl Store {
             }
         }
         batch.commit().map_err(failed)?;
+        if number(directory, &self.meta, FLOOR_KEY.as_bytes())? == Some(writes) {
+            return Ok(());
+        }
         // On the disk before a number goes: a number above the floor must not be missing.
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&self.meta, FLOOR_KEY, writes.to_be_bytes());
         batch.commit().map_err(failed)?;
         // Numbers up to the floor say nothing any more. One removal for each would lie in memory until the next
         // writes push it out.
-        if self.writes.is_empty().map_err(failed)? { Ok(()) } else { self.writes.clear().map_err(failed) }
+        self.writes.clear().map_err(failed)
     }
 
     /// Removes deletion markers while the log is open, and the numbers of writes after `floor` up to

@@ -54,6 +54,10 @@ pub(in crate::pipeline) struct Stage {
     warnings: Vec<String>,
 }
 
+/// For each event of a full read, the most turns of windows that close in one step: more than a steady stream
+/// closes, so that it is never read twice.
+const MOST_CLOSING: usize = 4;
+
 /// How many stages this process has made.
 static STAGES: AtomicU64 = AtomicU64::new(0);
 
@@ -246,14 +250,14 @@ impl Stage {
         Ok(Some(step))
     }
 
-    /// Reads the next events and applies them to the windows, until those that close hold `limit` turns. Events
+    /// Reads the next events and applies them to the windows, until those that close hold too many turns. Events
     /// of other partitions' banks are forwarded, those that cannot be used become dead letters.
     fn read(&mut self, log: &dyn Log, limit: usize) -> Result<Work, PipelineError> {
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
         let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
         for record in &records {
             // Each closed turn has its vectors and its record in memory until the commit (decision 46).
-            if self.windower.closing_turns() >= limit {
+            if self.windower.closing_turns() >= MOST_CLOSING * limit {
                 break;
             }
             events += 1;

@@ -22,7 +22,7 @@ use crate::{
 
 /// Limit of the queued reads: past it the reader blocks. Enough for the reads that arrive while a
 /// snapshot is written.
-const WAITING_BYTES: usize = 16 << 20;
+const WAITING_BYTES: usize = 64 << 20;
 
 /// A shard from its making to its end: one that is made again is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
