@@ -4,17 +4,14 @@
 //! and their 16-bit forms. A cosine with a row of bytes is the exact product over the exact length of the
 //! row; nothing of the row is lost.
 
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    api::FixedVector,
-    kernel::{self, LANES, LONGEST, WIDEST_BYTES, quantise, quantised},
-};
+use super::kernel::{self, LANES, LONGEST, WIDEST_BYTES, quantise, quantised};
 use crate::model::{Score, Vector};
 
-/// Vectors of one width, one after the other. Shared, never copied.
+/// Vectors of one width, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Rows {
     /// Components of a vector, without those that fill it up to whole lanes.
@@ -25,9 +22,9 @@ pub(super) struct Rows {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Stored {
     /// In steps of which [`Vector::components_of_steps`] makes the vector.
-    Bytes(Arc<[i8]>),
+    Bytes(Box<[i8]>),
     /// As [`quantise`] makes them.
-    Fixed(FixedVector),
+    Fixed(Box<[i16]>),
 }
 
 /// Some of the vectors of a unit, one after the other.
@@ -48,7 +45,7 @@ impl Rows {
     pub(super) fn of<'v>(components: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Self {
         let width = components.next_multiple_of(LANES);
         let stored = match steps(width, vectors.clone()) {
-            Some(rows) => Stored::Bytes(rows.into()),
+            Some(rows) => Stored::Bytes(rows.into_boxed_slice()),
             None => Stored::Fixed(vectors.flat_map(|vector| quantise(&vector.0).to_vec()).collect()),
         };
         // A vector has at most some thousand components.
@@ -148,7 +145,7 @@ impl<'u> VectorRows<'u> {
                 // Each component in 16 bits is cut by less than one, so the product by less than the sum of
                 // the query's components, which is at most its length times the root of their number. The
                 // rest is for the rounding of components to 24 bits.
-                let cut = (LONGEST * (query.len() as f64).sqrt()).ceil() as i32 + 128;
+                let cut = (LONGEST * (query.len() as f64).sqrt()) as i32 + 129;
                 self.best(query).is_some_and(|best| best.0.saturating_add(cut) >= least)
             }
             StoredSlice::Fixed(_) => true,

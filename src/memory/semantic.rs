@@ -61,6 +61,11 @@ impl Pool {
         self.floor.is_none_or(|floor| *choice < floor)
     }
 
+    /// The least product that it may take.
+    fn least(&self, threshold: i32) -> i32 {
+        self.floor.map_or(threshold, |floor| floor.weight().0)
+    }
+
     fn insert(&mut self, choice: Choice, limit: usize) {
         if self.admits(&choice) {
             let at = self.best.partition_point(|c| *c < choice);
@@ -101,7 +106,7 @@ impl SemanticIndex {
     pub(super) fn place(&mut self, units: &[Arc<LiveUnit>]) {
         for unit in units {
             if self.slot_of.insert(unit.id, self.slots.len()).is_none() {
-                self.push(unit);
+                self.push(unit, Pool::default());
             }
         }
     }
@@ -198,13 +203,15 @@ impl SemanticIndex {
         self.slots.give_room_back();
         let queries: Vec<_> = gone.iter().map(|unit| unit.vector()).collect();
         let mut touched = Vec::new();
-        self.scan(&queries, |q, slot, _| touched.push((gone[q].id, slot)));
+        self.scan(&queries, |q, slot, _| {
+            let best = &self.slots[slot].pool.best;
+            touched.extend(best.iter().any(|choice| choice.id == gone[q].id).then_some((slot, gone[q].id)));
+        });
         let mut short = BTreeSet::new();
-        for (id, slot) in touched {
-            let Some(at) = self.slots[slot].pool.best.iter().position(|c| c.id == id) else { continue };
+        for (slot, id) in touched {
             self.remember(slot, before);
             let pool = &mut self.slots[slot].pool;
-            pool.best.remove(at);
+            pool.best.retain(|choice| choice.id != id);
             if pool.best.len() < self.choices && pool.floor.is_some() {
                 short.insert(slot);
             }
@@ -213,17 +220,18 @@ impl SemanticIndex {
     }
 
     fn refill(&mut self, short: &[usize]) {
-        let units: Vec<Arc<LiveUnit>> = short.iter().map(|slot| Arc::clone(&self.slots[*slot].unit)).collect();
+        let units: Vec<&LiveUnit> = short.iter().map(|slot| &*self.slots[*slot].unit).collect();
         let queries: Vec<_> = units.iter().map(|unit| unit.vector()).collect();
-        for slot in short {
-            self.slots[*slot].pool = Pool::default();
-        }
-        let mut hits = Vec::new();
-        self.scan(&queries, |q, slot, score| hits.push((short[q], slot, score)));
-        for (slot, other, score) in hits {
-            if slot != other {
-                self.consider(slot, other, score);
+        let mut pools: Vec<Pool> = units.iter().map(|_| Pool::default()).collect();
+        self.scan(&queries, |q, slot, other| {
+            let least = pools[q].least(self.threshold);
+            let Some(score) = other.product_of_at_least(least, &queries[q]) else { return };
+            if slot != short[q] {
+                pools[q].insert(choice(units[q], other.unit, score), self.pool);
             }
+        });
+        for (slot, pool) in short.iter().zip(pools) {
+            self.slots[*slot].pool = pool;
         }
     }
 
@@ -234,33 +242,45 @@ impl SemanticIndex {
             block.iter().filter(|u| !self.slot_of.contains_key(&u.id) && ids.insert(u.id)).collect();
         let queries: Vec<_> = fresh.iter().map(|unit| unit.vector()).collect();
         let residents = self.slots.len();
-        let mut hits: Vec<(usize, usize, i32)> = Vec::new();
-        self.scan(&queries, |q, slot, score| hits.push((residents + q, slot, score)));
+        let mut pools: Vec<Pool> = fresh.iter().map(|_| Pool::default()).collect();
+        // Choices of what was there before the newcomer.
+        let mut chosen: Vec<(usize, Choice)> = Vec::new();
+        self.scan(&queries, |q, slot, resident| {
+            let of_resident = &self.slots[slot].pool;
+            // Only what one of the two pools would take is computed exactly.
+            let least = pools[q].least(self.threshold).min(of_resident.least(self.threshold));
+            if let Some(score) = resident.product_of_at_least(least, &queries[q]) {
+                pools[q].insert(choice(fresh[q], resident.unit, score), self.pool);
+                let back = choice(resident.unit, fresh[q], score);
+                chosen.extend(of_resident.admits(&back).then_some((slot, back)));
+            }
+        });
         for (i, unit) in fresh.iter().enumerate() {
-            for (j, earlier) in queries[..i].iter().enumerate() {
-                let score = kernel::dot(&queries[i], earlier);
+            for (j, earlier) in fresh[..i].iter().enumerate() {
+                let score = kernel::dot(&queries[i], &queries[j]);
                 if score >= self.threshold {
-                    hits.push((residents + i, residents + j, score));
+                    pools[i].insert(choice(unit, earlier, score), self.pool);
+                    chosen.push((residents + j, choice(earlier, unit, score)));
                 }
             }
+        }
+        for (unit, pool) in fresh.iter().zip(pools) {
             self.slot_of.insert(unit.id, self.slots.len());
-            self.push(unit);
+            self.push(unit, pool);
             before.entry(unit.id).or_default();
         }
-        for (newcomer, other, score) in hits {
-            let choice = self.choice(other, newcomer, score);
-            let pool = &self.slots[other].pool;
-            if pool.admits(&choice) && pool.best.get(self.choices.saturating_sub(1)).is_none_or(|last| choice < *last) {
-                self.remember(other, before);
+        for (slot, choice) in chosen {
+            let last = self.slots[slot].pool.best.get(self.choices.saturating_sub(1));
+            if last.is_none_or(|last| choice < *last) {
+                self.remember(slot, before);
             }
-            self.consider(other, newcomer, score);
-            self.consider(newcomer, other, score);
+            self.slots[slot].pool.insert(choice, self.pool);
         }
     }
 
     /// Adds a unit's slot, and its code where there are enough of them.
-    fn push(&mut self, unit: &Arc<LiveUnit>) {
-        self.slots.push(Slot { unit: Arc::clone(unit), pool: Pool::default() });
+    fn push(&mut self, unit: &Arc<LiveUnit>, pool: Pool) {
+        self.slots.push(Slot { unit: Arc::clone(unit), pool });
         if let Some(near) = &mut self.near {
             near.push(&unit.vector());
         } else if self.slots.len() >= self.coded_from {
@@ -269,37 +289,20 @@ impl SemanticIndex {
         }
     }
 
-    /// Every product of at least the threshold, exactly.
-    fn scan(&self, queries: &[Cow<'_, [i16]>], mut hit: impl FnMut(usize, usize, i32)) {
-        // A row comes with all of its queries: its vector in 16 bits is made once, for the first near one.
-        let mut made: Option<(usize, Cow<'_, [i16]>)> = None;
-        let mut compare = |q: usize, row: usize| {
-            let unit = &self.slots[row].unit;
-            if made.as_ref().is_none_or(|(of, _)| *of != row) {
-                if !unit.may_reach(&queries[q], self.threshold) {
-                    return;
-                }
-                made = Some((row, unit.vector()));
-            }
-            let product = made.as_ref().map_or(i32::MIN, |(_, vector)| kernel::dot(&queries[q], vector));
-            if product >= self.threshold {
-                hit(q, row, product);
+    /// Calls `near(query, slot, unit)` for every pair whose product may be at least the threshold.
+    fn scan<'u>(&'u self, queries: &[Cow<'_, [i16]>], mut near: impl FnMut(usize, usize, &mut Compared<'u>)) {
+        let mut compared: Option<(usize, Compared<'u>)> = None;
+        let mut compare = |q: usize, slot: usize| match &mut compared {
+            Some((of, unit)) if *of == slot => near(q, slot, unit),
+            other => {
+                let unit = Compared { unit: &self.slots[slot].unit, vector: None };
+                near(q, slot, &mut other.insert((slot, unit)).1);
             }
         };
         match &self.near {
             Some(near) => near.scan(queries, compare),
-            None => (0..self.slots.len()).for_each(|row| (0..queries.len()).for_each(|q| compare(q, row))),
+            None => (0..self.slots.len()).for_each(|slot| (0..queries.len()).for_each(|q| compare(q, slot))),
         }
-    }
-
-    fn choice(&self, from: usize, to: usize, score: i32) -> Choice {
-        let (from, to) = (&self.slots[from].unit, &self.slots[to].unit);
-        Choice::new(Score(score), &from.position, &to.position, to.id)
-    }
-
-    fn consider(&mut self, from: usize, to: usize, score: i32) {
-        let choice = self.choice(from, to, score);
-        self.slots[from].pool.insert(choice, self.pool);
     }
 
     fn chosen(&self, slot: usize) -> &[Choice] {
@@ -321,6 +324,27 @@ impl SemanticIndex {
             changes.extend(new.iter().filter(|c| !old.contains(c)).map(|c| (id, ordinal_now, *c, 1)));
         }
     }
+}
+
+/// A unit that some queries are compared with. Its vector in 16 bits is made once for all of them.
+struct Compared<'u> {
+    unit: &'u LiveUnit,
+    vector: Option<Cow<'u, [i16]>>,
+}
+
+impl Compared<'_> {
+    /// The exact product with a query, where it is at least `least`.
+    fn product_of_at_least(&mut self, least: i32, query: &[i16]) -> Option<i32> {
+        if self.vector.is_none() && !self.unit.may_reach(query, least) {
+            return None;
+        }
+        let vector = self.vector.get_or_insert_with(|| self.unit.vector());
+        Some(kernel::dot(query, vector)).filter(|product| *product >= least)
+    }
+}
+
+fn choice(from: &LiveUnit, to: &LiveUnit, score: i32) -> Choice {
+    Choice::new(Score(score), &from.position, &to.position, to.id)
 }
 
 /// The choices, with the unit's ordinal, of every unit whose choices may change.
