@@ -14,6 +14,7 @@ use super::{
     closing::Rules,
     conversations::{self, Conversations},
     held_turn::HeldTurn,
+    positions::Positions,
     session::{Session, TurnPosition, TurnVersion},
 };
 use crate::model::{Bank, Deletion, EventTime, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
@@ -30,8 +31,8 @@ pub(super) struct BankWindows {
     pub(super) names: HashMap<SessionId, usize>,
     pub(super) autos: AutoSessions,
     pub(super) conversations: Conversations,
-    /// By turn id. An edit does not move a turn.
-    pub(super) positions: HashMap<String, TurnPosition>,
+    /// An edit does not move a turn.
+    pub(super) positions: Positions,
     /// Deletions of turns that have not arrived, by turn id.
     pub(super) unseen: BTreeMap<String, UnseenDeletion>,
     /// Turn ids whose record in the reserved session is to be written, or to be removed where
@@ -78,7 +79,7 @@ impl BankWindows {
             names: HashMap::new(),
             autos: AutoSessions::new(rules.gap_ms),
             conversations: Conversations::default(),
-            positions: HashMap::new(),
+            positions: Positions::default(),
             unseen: BTreeMap::new(),
             changed_unseen: BTreeSet::new(),
             revised: BTreeSet::new(),
@@ -143,7 +144,7 @@ impl BankWindows {
     }
 
     pub(super) fn place(&self, turn: &str) -> Option<(&SessionId, u32)> {
-        let position = self.positions.get(turn)?;
+        let position = self.positions.get(turn, &self.sessions)?;
         Some((&self.sessions.get(position.session)?.id, position.ordinal))
     }
 
@@ -204,7 +205,7 @@ impl BankWindows {
     /// A new turn, or a new version of one.
     fn apply_turn(&mut self, offset: u64, turn: &Turn) {
         let version = |turn: &Turn| TurnVersion { turn: HeldTurn::of(turn), deleted: false, source_offset: offset };
-        if let Some(&position) = self.positions.get(&turn.turn) {
+        if let Some(position) = self.positions.get(&turn.turn, &self.sessions) {
             self.revise(position, version(turn));
             return;
         }
@@ -221,7 +222,7 @@ impl BankWindows {
 
     /// Deletes a turn, also one that has not arrived.
     pub(super) fn delete(&mut self, offset: u64, deletion: &Deletion) {
-        if let Some(&position) = self.positions.get(&deletion.turn) {
+        if let Some(position) = self.positions.get(&deletion.turn, &self.sessions) {
             let Some(current) = self.current(position) else { return };
             let turn = current.turn.emptied(&self.bank, deletion.version);
             self.revise(position, TurnVersion { turn, deleted: true, source_offset: offset });
@@ -259,7 +260,7 @@ impl BankWindows {
         if new.rank() < current.rank() || (new.rank() == current.rank() && new.turn == current.turn) {
             return;
         }
-        let (old_time, time) = (current.turn.time.unix_ms, new.turn.time);
+        let (old_time, time) = (current.turn.time().unix_ms, new.turn.time());
         let is_text = !new.deleted;
         self.conversations.revise(&session.id, current, &new);
         self.revised.insert(new.turn.id().to_owned());
@@ -313,11 +314,11 @@ impl BankWindows {
     /// The conversation of the turn that a turn answers, as far as its caller or its words say which.
     fn conversation_of(&mut self, turn: &Turn) -> usize {
         let room = turn.session.as_deref();
-        let named = turn.reply_to.as_ref().and_then(|id| self.positions.get(id)).map(|position| position.session);
+        let named = turn.reply_to.as_ref().and_then(|id| self.positions.get(id, &self.sessions));
         let is_here = |index: &usize| {
             self.sessions.get(*index).is_some_and(|s| conversations::is_of(&s.id, room.unwrap_or_default()))
         };
-        if let Some(index) = named.filter(is_here) {
+        if let Some(index) = named.map(|position| position.session).filter(is_here) {
             return index;
         }
         match self.conversations.joined(turn, &self.sessions, self.rules.gap_ms) {
@@ -341,12 +342,11 @@ impl BankWindows {
     fn append(&mut self, index: usize, version: TurnVersion) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         if let Some(number) = session.auto {
-            self.autos.add(number, version.turn.time.unix_ms);
+            self.autos.add(number, version.turn.time().unix_ms);
         }
         let ordinal = session.next_ordinal();
         let position = TurnPosition { session: index, ordinal };
         self.conversations.add(&session.id, &version, position);
-        self.positions.insert(version.turn.id().to_owned(), position);
         if let Some(span) = session.open().and_then(|start| session.windows.get(&start)) {
             self.open.remove(&(span.last_ms, index));
         }
@@ -355,7 +355,9 @@ impl BankWindows {
             self.open.insert((span.last_ms, index));
         }
         self.changed.insert((index, start));
-        if session.is_full(start, &self.rules) {
+        let is_full = session.is_full(start, &self.rules);
+        self.positions.insert(position, &self.sessions);
+        if is_full {
             self.close(index);
         }
     }

@@ -113,5 +113,5 @@ fn parse(id: &SessionId) -> Option<(usize, &str)> {
 }
 
 fn moment(version: &TurnVersion) -> Moment {
-    (version.turn.time.unix_ms, version.source_offset)
+    (version.turn.time().unix_ms, version.source_offset)
 }

@@ -5,33 +5,40 @@
 use crate::model::{Attachment, Bank, EventTime, Turn};
 
 /// The length of a text that a turn lacks.
-const ABSENT: u32 = u32::MAX;
+const ABSENT: u16 = u16::MAX;
 
 /// A turn without its bank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeldTurn {
     pub(super) version: u64,
-    pub(super) time: EventTime,
-    /// Its texts, one after the other.
+    unix_ms: i64,
+    /// Its texts, one after the other: the names, then the words.
     texts: Box<str>,
-    /// Their lengths in bytes: id, speaker, words, session, thread, and the id of the turn that it answers.
-    lengths: [u32; 6],
-    attachments: Box<[Attachment]>,
+    attachments: Option<Box<Attachments>>,
+    offset_seconds: i32,
+    /// Lengths of the names in bytes: id, speaker, session, thread, and the id of the turn that it answers.
+    lengths: [u16; 5],
 }
+
+/// Behind one pointer, as hardly any turn has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Attachments(Vec<Attachment>);
 
 impl HeldTurn {
     /// A turn to hold.
     pub(super) fn of(turn: &Turn) -> Self {
         let Turn { speaker, text, session, thread, reply_to, .. } = turn;
         let [session, thread, reply_to] = [session, thread, reply_to].map(Option::as_deref);
-        let texts = [Some(turn.turn.as_str()), Some(speaker), Some(text), session, thread, reply_to];
+        let names = [Some(turn.turn.as_str()), Some(speaker), session, thread, reply_to];
+        let attachments = Some(&turn.attachments).filter(|attachments| !attachments.is_empty());
         Self {
             version: turn.version,
-            time: turn.time,
-            texts: texts.into_iter().flatten().collect::<String>().into_boxed_str(),
-            // A turn has at most a mebibyte.
-            lengths: texts.map(|text| text.map_or(ABSENT, |text| text.len() as u32)),
-            attachments: turn.attachments.clone().into_boxed_slice(),
+            unix_ms: turn.time.unix_ms,
+            texts: names.into_iter().flatten().chain([text.as_str()]).collect::<String>().into_boxed_str(),
+            attachments: attachments.map(|attachments| Box::new(Attachments(attachments.clone()))),
+            offset_seconds: turn.time.offset_seconds,
+            // No name has more than [`MAX_NAME_BYTES`](crate::model::MAX_NAME_BYTES).
+            lengths: names.map(|name| name.map_or(ABSENT, |name| name.len() as u16)),
         }
     }
 
@@ -43,41 +50,51 @@ impl HeldTurn {
 
     /// The turn of a bank.
     pub(super) fn whole(&self, bank: &Bank) -> Turn {
-        let owned = |at| self.field(at).map(str::to_owned);
+        let owned = |at| self.name(at).map(str::to_owned);
         Turn {
             bank: bank.clone(),
             turn: owned(0).unwrap_or_default(),
             version: self.version,
             speaker: owned(1).unwrap_or_default(),
-            text: owned(2).unwrap_or_default(),
-            time: self.time,
-            session: owned(3),
-            thread: owned(4),
-            reply_to: owned(5),
-            attachments: self.attachments.to_vec(),
+            text: self.text().to_owned(),
+            time: self.time(),
+            session: owned(2),
+            thread: owned(3),
+            reply_to: owned(4),
+            attachments: self.attachments.as_ref().map(|attachments| attachments.0.clone()).unwrap_or_default(),
         }
     }
 
     /// Its id.
     pub(super) fn id(&self) -> &str {
-        self.field(0).unwrap_or_default()
+        self.name(0).unwrap_or_default()
     }
 
     /// Who said it.
     pub(super) fn speaker(&self) -> &str {
-        self.field(1).unwrap_or_default()
+        self.name(1).unwrap_or_default()
     }
 
     /// Its words.
     pub(super) fn text(&self) -> &str {
-        self.field(2).unwrap_or_default()
+        self.texts.get(self.start(self.lengths.len())..).unwrap_or_default()
     }
 
-    fn field(&self, at: usize) -> Option<&str> {
-        let length = |length: &u32| if *length == ABSENT { 0 } else { *length as usize };
+    /// When it was said.
+    pub(super) fn time(&self) -> EventTime {
+        EventTime { unix_ms: self.unix_ms, offset_seconds: self.offset_seconds }
+    }
+
+    fn name(&self, at: usize) -> Option<&str> {
         let own = self.lengths.get(at).filter(|own| **own != ABSENT)?;
-        let from: usize = self.lengths.iter().take(at).map(length).sum();
-        self.texts.get(from..from + length(own))
+        let start = self.start(at);
+        self.texts.get(start..start + usize::from(*own))
+    }
+
+    /// Where a name starts; behind the last name, the words.
+    fn start(&self, at: usize) -> usize {
+        let present = self.lengths.iter().take(at).filter(|length| **length != ABSENT);
+        present.map(|length| usize::from(*length)).sum()
     }
 }
 

@@ -10,6 +10,7 @@
 //! - `windower`: all banks of a partition.
 //! - `bank`: the events of one bank.
 //! - `session`: the ordinals and windows of one session.
+//! - `positions`: where each turn of a bank is, by its id.
 //! - `auto`: the session of a turn that names none.
 //! - `conversations`: the session of a turn where conversations cross; `antecedent` says which turn
 //!   it answers, by `words` and what else tells.
@@ -23,6 +24,7 @@ mod change;
 mod closing;
 mod conversations;
 mod held_turn;
+mod positions;
 mod restore;
 mod session;
 mod windower;

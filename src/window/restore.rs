@@ -55,7 +55,7 @@ impl BankWindows {
             session.turns.put(turn.ordinal, restored);
         }
         let position = TurnPosition { session: index, ordinal: turn.ordinal };
-        self.positions.insert(turn.turn.turn.clone(), position);
+        self.positions.insert(position, &self.sessions);
         self.restored.push(RestoredTurn { position, start, version });
     }
 
@@ -68,7 +68,8 @@ impl BankWindows {
         for turn in std::mem::take(&mut self.restored) {
             self.rewrite_replaced(&turn);
         }
-        let seen: Vec<String> = self.unseen.keys().filter(|turn| self.positions.contains_key(*turn)).cloned().collect();
+        let is_seen = |turn: &&String| self.positions.get(turn, &self.sessions).is_some();
+        let seen: Vec<String> = self.unseen.keys().filter(is_seen).cloned().collect();
         for turn in seen {
             if let Some(unseen) = self.remove_unseen(&turn) {
                 let deletion = Deletion { bank: self.bank.clone(), turn, version: unseen.version };
@@ -81,7 +82,7 @@ impl BankWindows {
         let Some(session) = self.sessions.get_mut(index) else { return };
         if let Some(number) = session.auto {
             for (_, version) in session.turns.iter() {
-                self.autos.add(number, version.turn.time.unix_ms);
+                self.autos.add(number, version.turn.time().unix_ms);
             }
         }
         for (ordinal, version) in session.turns.iter() {
@@ -151,7 +152,7 @@ impl LaterTexts {
         let texts = sessions.iter().flat_map(|session| session.turns.iter()).map(|(_, version)| version);
         let texts = texts.filter(|version| !version.deleted);
         let mut times: Vec<(u64, i64)> =
-            texts.map(|version| (version.source_offset, version.turn.time.unix_ms)).collect();
+            texts.map(|version| (version.source_offset, version.turn.time().unix_ms)).collect();
         times.sort_unstable();
         let mut latest = i64::MIN;
         for (_, time) in times.iter_mut().rev() {

@@ -129,7 +129,7 @@ impl Session {
     /// Appends a turn to the open window, or opens one. Gives the window's start.
     pub(super) fn append(&mut self, version: TurnVersion, rules: &Rules) -> u32 {
         let ordinal = self.next_ordinal();
-        let time = version.turn.time.unix_ms;
+        let time = version.turn.time().unix_ms;
         let start = self.open().unwrap_or(ordinal);
         let span = self.windows.entry(start).or_insert_with(|| WindowSpan {
             context: rules.overlap.min(ordinal),
@@ -175,7 +175,7 @@ impl Session {
 
     /// Recomputes a window's last event time; None for a window without own turns.
     pub(super) fn retime(&mut self, start: u32) -> Option<i64> {
-        let last = self.own(start).map(|(_, version)| version.turn.time.unix_ms).max()?;
+        let last = self.own(start).map(|(_, version)| version.turn.time().unix_ms).max()?;
         self.windows.get_mut(&start)?.last_ms = last;
         Some(last)
     }
