@@ -286,7 +286,7 @@ impl CandidateIndex {
 
 impl Features {
     fn of(key: PartKey, indexed: &IndexedPart) -> Self {
-        let body = &indexed.unit.body.parts[key.3];
+        let body = &indexed.unit.body.parts[key.3 as usize];
         let date = body.said_at.local().date();
         let flags = LIVE | if indexed.marks.asks { ASKS } else { 0 };
         let names = indexed.names.len().min(MOST_NAMES.into()) as u8;

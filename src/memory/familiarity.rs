@@ -381,7 +381,7 @@ impl FamiliarityScan {
             let Scored { indexed, cosine, coverage, terms, .. } = &self.parts[at];
             FamiliarPart {
                 unit: indexed.unit.body.clone(),
-                part: key.3,
+                part: key.3 as usize,
                 speaker: indexed.speaker,
                 asks: indexed.marks.asks,
                 restated: indexed.restated,
@@ -506,7 +506,7 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
     let (w, indexed) = (&probe.weights, &part.indexed);
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
-    let said_at = || indexed.unit.body.parts[part.key.3].said_at;
+    let said_at = || indexed.unit.body.parts[part.key.3 as usize].said_at;
     let month = !probe.months.is_empty() && {
         let date = said_at().local().date();
         let said_in =

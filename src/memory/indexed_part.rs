@@ -8,7 +8,7 @@ use std::{cell::Cell, ops::Range, sync::Arc};
 use super::{
     api::PartBody,
     footprint::COUNTS_BYTES,
-    live::{LiveUnit, PartVectors, SharedRows},
+    live::{LiveUnit, PartVectors, RowsOfPart},
     score::{NameKey, name_key},
     words::{Bag, Words},
 };
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Session, ordinal of the turn, unit, index in the unit.
-pub(super) type PartKey = (u64, u32, UnitId, usize);
+pub(super) type PartKey = (u64, u32, UnitId, u32);
 
 /// A part's place in the candidate index.
 pub(super) type Slot = u32;
@@ -31,7 +31,7 @@ pub(super) const NONE: Slot = Slot::MAX;
 pub(super) struct IndexedPart {
     /// The unit that holds it.
     pub unit: Arc<LiveUnit>,
-    rows: SharedRows,
+    rows: RowsOfPart,
     /// Its words.
     pub words: Bag,
     /// Bytes of its text and its speaker's name.
@@ -57,7 +57,7 @@ impl IndexedPart {
         let first = name.split(' ').next().unwrap_or_default();
         Self {
             unit: unit.clone(),
-            rows: unit.share_rows(at),
+            rows: unit.rows_of(at),
             words: words.count(&part.text),
             text_bytes: part.bytes() as u32,
             speaker: [name_key(&name), name_key(first)],
@@ -76,7 +76,7 @@ impl IndexedPart {
 
     /// Its vectors.
     pub(super) fn vectors(&self) -> PartVectors<'_> {
-        self.rows.vectors()
+        self.unit.vectors_at(self.rows)
     }
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     api::UnitBody,
-    footprint::{COUNTS_BYTES, vec_bytes},
+    footprint::COUNTS_BYTES,
     rows::{Rows, VectorRows},
     score::{CueSet, TimelinePosition},
 };
@@ -148,17 +148,27 @@ impl LiveUnit {
     /// The vectors of one part; the unit's vector if the part has none.
     #[must_use]
     pub fn vectors_of(&self, part: usize) -> PartVectors<'_> {
-        self.rows_of(part).vectors(&self.rows)
+        self.vectors_at(self.rows_of(part))
     }
 
-    /// The vectors of all parts to hold, and where those of one part lie.
-    pub(super) fn share_rows(&self, part: usize) -> SharedRows {
-        SharedRows { rows: self.rows.clone(), of_part: self.rows_of(part) }
+    /// The vectors of a part that lie there.
+    pub(super) fn vectors_at(&self, RowsOfPart { before, sentences, pair }: RowsOfPart) -> PartVectors<'_> {
+        let pairs = before + sentences;
+        let sentences = if sentences == 0 { OWN_ROW } else { before..pairs };
+        PartVectors { sentences: self.rows.range(sentences), pair: self.rows.range(pairs..pairs + pair) }
+    }
+
+    /// Where the vectors of a part lie, which takes a sum over the parts before it.
+    pub(super) fn rows_of(&self, part: usize) -> RowsOfPart {
+        let of_parts: u32 = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
+        let before = OWN_ROW.end + of_parts;
+        let (sentences, pair) = self.layout.get(part).copied().unwrap_or_default();
+        RowsOfPart { before, sentences, pair }
     }
 
     /// Bytes in memory of what it says.
     pub(super) fn text_bytes(&self) -> usize {
-        let keys = vec_bytes(&self.cues.participants) + vec_bytes(&self.cues.locations);
+        let keys = size_of_val(&*self.cues.participants) + size_of_val(&*self.cues.locations);
         COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.layout) + keys + self.body.text_bytes()
     }
 
@@ -180,13 +190,6 @@ impl LiveUnit {
             body: &self.body,
         }
     }
-
-    fn rows_of(&self, part: usize) -> RowsOfPart {
-        let of_parts: u32 = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
-        let before = OWN_ROW.end + of_parts;
-        let (sentences, pair) = self.layout.get(part).copied().unwrap_or_default();
-        RowsOfPart { before, sentences, pair }
-    }
 }
 
 /// A unit as it is hashed: its vector is the first of all, and each has so many components.
@@ -203,32 +206,10 @@ struct HashedForm<'u> {
 
 /// Where the vectors of a part lie among those of its unit.
 #[derive(Debug, Clone, Copy)]
-struct RowsOfPart {
+pub(super) struct RowsOfPart {
     before: u32,
     sentences: u32,
     pair: u32,
-}
-
-impl RowsOfPart {
-    fn vectors(self, rows: &Rows) -> PartVectors<'_> {
-        let pair = self.before + self.sentences;
-        let sentences = if self.sentences == 0 { OWN_ROW } else { self.before..pair };
-        PartVectors { sentences: rows.range(sentences), pair: rows.range(pair..pair + self.pair) }
-    }
-}
-
-/// The vectors of a unit, and where those of one part lie: a shorter way than by the unit.
-#[derive(Debug)]
-pub(super) struct SharedRows {
-    rows: Rows,
-    of_part: RowsOfPart,
-}
-
-impl SharedRows {
-    /// The vectors of the part; those of its unit if the part has none.
-    pub(super) fn vectors(&self) -> PartVectors<'_> {
-        self.of_part.vectors(&self.rows)
-    }
 }
 
 /// The vectors of a part.
@@ -333,19 +314,17 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_of_a_part_are_the_same_by_the_unit_and_by_the_part() {
+    fn the_vectors_of_a_part_are_its_sentences_and_its_pair() {
         for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
             let made = unit(kept);
             let live = LiveUnit::new(&made, "s", made.vector.0.len()).expect("vectors of one width");
             for (at, part) in made.parts.iter().enumerate() {
                 let fixed = |vectors: &[Vector]| vectors.iter().map(|v| quantise(&v.0).to_vec()).collect::<Vec<_>>();
                 let read = |rows: VectorRows<'_>| rows.in_16_bits().map(Cow::into_owned).collect::<Vec<_>>();
-                let shared = live.share_rows(at);
                 let own = if part.vectors.is_empty() { std::slice::from_ref(&made.vector) } else { &part.vectors };
-                for vectors in [live.vectors_of(at), shared.vectors()] {
-                    assert_eq!(read(vectors.sentences), fixed(own));
-                    assert_eq!(read(vectors.pair), fixed(part.pair.as_slice()));
-                }
+                let vectors = live.vectors_of(at);
+                assert_eq!(read(vectors.sentences), fixed(own));
+                assert_eq!(read(vectors.pair), fixed(part.pair.as_slice()));
             }
         }
     }

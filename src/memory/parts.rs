@@ -47,7 +47,7 @@ impl Parts {
             units.iter().flat_map(|unit| keys(unit).map(move |key| (key, unit))).collect();
         added.sort_unstable_by_key(|(key, _)| *key);
         for (key, unit) in added {
-            let indexed = Rc::new(IndexedPart::new(unit, key.3, &unit.body.parts[key.3], words));
+            let indexed = Rc::new(IndexedPart::new(unit, key.3 as usize, &unit.body.parts[key.3 as usize], words));
             self.text_bytes += u64::from(indexed.text_bytes);
             self.remove(&key);
             if let Some(index) = &mut self.candidates {
@@ -134,6 +134,6 @@ impl Parts {
 
 /// The places of a unit's parts in the order of the bank.
 fn keys(unit: &LiveUnit) -> impl Iterator<Item = PartKey> {
-    let key = |(at, part): (usize, &PartBody)| (unit.position.session, part.ordinal, unit.id, at);
-    unit.body.parts.iter().enumerate().map(key)
+    let key = |(at, part): (u32, &PartBody)| (unit.position.session, part.ordinal, unit.id, at);
+    (0..).zip(&unit.body.parts).map(key)
 }

@@ -20,9 +20,9 @@ pub(super) type NameKey = u64;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct CueSet {
     /// Sorted, without repetition.
-    pub participants: Vec<NameKey>,
+    pub participants: Box<[NameKey]>,
     /// Sorted, without repetition.
-    pub locations: Vec<NameKey>,
+    pub locations: Box<[NameKey]>,
     /// First and last moment, in milliseconds since 1970.
     pub time: Option<(i64, i64)>,
 }
@@ -33,7 +33,7 @@ impl From<&Cues> for CueSet {
             let mut keys: Vec<NameKey> = names.iter().map(|name| name_key(name)).collect();
             keys.sort_unstable();
             keys.dedup();
-            keys
+            keys.into_boxed_slice()
         };
         Self {
             participants: keys(&cues.participants),

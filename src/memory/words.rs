@@ -12,8 +12,15 @@ use tantivy::tokenizer::{
 use super::score::hash64;
 use crate::language::sentences::empty_words;
 
-/// A stem, as 64 bits of BLAKE3. Compared inside one bank only.
+/// A stem, as 64 bits of BLAKE3 with [`COUNT_BITS`] zero. Compared inside one bank only.
 pub(super) type TermKey = u64;
+
+/// How far to the left a count lies in a number that it shares with a stem's key.
+const COUNT_SHIFT: u32 = 40;
+/// Largest count.
+const MOST_COUNT: u64 = 0xff;
+/// The bits of the count: in the middle, as a map by such keys reads their first and their last bits.
+const COUNT_BITS: u64 = MOST_COUNT << COUNT_SHIFT;
 
 /// Splits text into lower-case English stems, without function words.
 pub struct Words(TextAnalyzer);
@@ -38,29 +45,31 @@ impl Default for Words {
 impl Words {
     /// The stems of a text with their counts, and the number of words.
     pub fn count(&mut self, text: &str) -> Bag {
-        let mut counts: BTreeMap<TermKey, u16> = BTreeMap::new();
+        let mut counts: BTreeMap<TermKey, u64> = BTreeMap::new();
         let mut length = 0;
         let mut stream = self.0.token_stream(text);
         while let Some(token) = stream.next() {
-            let count = counts.entry(hash64(token.text.as_bytes())).or_default();
-            *count = count.saturating_add(1);
+            let count = counts.entry(hash64(token.text.as_bytes()) & !COUNT_BITS).or_default();
+            *count = MOST_COUNT.min(*count + 1);
             length += 1;
         }
-        Bag { counts: counts.into_iter().collect(), length }
+        Bag { counts: counts.into_iter().map(|(term, count)| term | count << COUNT_SHIFT).collect(), length }
     }
 }
 
-/// The words of a unit: stems with counts, sorted by stem, and their number.
+/// The words of a unit: stems with counts, sorted by stem, and their number. No stem counts more than
+/// 255 times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bag {
-    counts: Box<[(TermKey, u16)]>,
+    /// The key of a stem, and its count.
+    counts: Box<[u64]>,
     length: u32,
 }
 
 impl Bag {
     /// The stems.
     pub fn terms(&self) -> impl Iterator<Item = (TermKey, u16)> + '_ {
-        self.counts.iter().copied()
+        self.counts.iter().map(|both| (both & !COUNT_BITS, count_of(*both)))
     }
 
     /// Bytes of its counts.
@@ -75,6 +84,28 @@ impl Bag {
 
     /// How often a stem occurs.
     pub(super) fn count(&self, term: TermKey) -> u16 {
-        self.counts.binary_search_by_key(&term, |(t, _)| *t).map_or(0, |at| self.counts[at].1)
+        self.counts.binary_search_by_key(&term, |both| both & !COUNT_BITS).map_or(0, |at| count_of(self.counts[at]))
+    }
+}
+
+fn count_of(both: u64) -> u16 {
+    ((both & COUNT_BITS) >> COUNT_SHIFT) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bag_holds_each_stem_with_its_count() {
+        let mut words = Words::default();
+        let bag = words.count(&format!("Kayaks: a kayak, and a canoe. {}", "tents ".repeat(300)));
+        let terms: Vec<(TermKey, u16)> = bag.terms().collect();
+        assert!(terms.is_sorted() && terms.iter().all(|(term, count)| bag.count(*term) == *count));
+        let mut counts: Vec<u16> = terms.iter().map(|(_, count)| *count).collect();
+        counts.sort_unstable();
+        assert_eq!((counts, bag.length()), (vec![1, 2, 255], 303));
+        let other = words.count("canoe").terms().next().expect("a stem").0;
+        assert_eq!([bag.count(other), bag.count(other + 1), bag.count(0)], [1, 0, 0]);
     }
 }
