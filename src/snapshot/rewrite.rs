@@ -22,7 +22,7 @@ use crate::{
 /// Beyond this many segments, neighbours are merged.
 const MAX_SEGMENTS: usize = 32;
 /// The size limit of a merged segment, in bytes.
-const MERGED_BYTES: u64 = 16 << 20;
+const MERGED_BYTES: u64 = 8 << 20;
 
 /// The oldest point of each partition for as-of questions: offset and append time.
 type OldestPoints = BTreeMap<u32, (u64, i64)>;

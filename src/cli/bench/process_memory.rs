@@ -10,25 +10,31 @@ use std::{
 
 /// Time between two looks whether the memory still changes.
 const LOOK: Duration = Duration::from_millis(250);
+/// Looks that see the same: longer than the allocator takes to give back what is free.
+const STILL: usize = 8;
 /// Longest wait for that.
-const MOST_WAIT: Duration = Duration::from_secs(10);
+const MOST_WAIT: Duration = Duration::from_secs(20);
 
 /// Bytes in memory now.
 pub(super) fn resident_bytes() -> Option<u64> {
     field("VmRSS:")
 }
 
-/// Bytes in memory once that changes by less than one in a hundred.
+/// Bytes in memory once that changes by less than one in a hundred for two seconds.
 pub(super) fn settled_bytes() -> Option<u64> {
     let until = Instant::now() + MOST_WAIT;
-    let mut before = resident_bytes()?;
+    let (mut before, mut still) = (resident_bytes()?, 0);
     loop {
         std::thread::sleep(LOOK);
         let now = resident_bytes()?;
-        if before.abs_diff(now) < now / 100 || Instant::now() > until {
+        if before.abs_diff(now) < now / 100 {
+            still += 1;
+        } else {
+            (before, still) = (now, 0);
+        }
+        if still == STILL || Instant::now() > until {
             return Some(now);
         }
-        before = now;
     }
 }
 
