@@ -200,9 +200,10 @@ pub(super) fn ensure(
     let metadata = admin.metadata()?;
     let generation = read_generation(cluster, &metadata)?;
     let specs = topic_specs(cluster, partitions, generation, optional);
-    let (missing, existing): (Vec<&TopicSpec>, Vec<&TopicSpec>) =
+    let (missing, mut existing): (Vec<&TopicSpec>, Vec<&TopicSpec>) =
         specs.iter().partition(|spec| count(&metadata, &spec.name).is_none());
-    admin.create(&missing)?;
+    // The cluster's metadata may be from before somebody else created them.
+    existing.extend(admin.create(&missing)?);
     let metadata = if missing.is_empty() { metadata } else { admin.metadata_with(&missing)? };
     let mut differences = Vec::new();
     for topic in &specs {
@@ -371,9 +372,11 @@ impl<'a> Admin<'a> {
         }
     }
 
-    fn create(&self, topics: &[&TopicSpec]) -> Result<(), LogError> {
+    /// Creates topics; returns those that there are already.
+    fn create<'t>(&self, topics: &[&'t TopicSpec]) -> Result<Vec<&'t TopicSpec>, LogError> {
+        let mut existing = Vec::new();
         if topics.is_empty() {
-            return Ok(());
+            return Ok(existing);
         }
         let new: Vec<NewTopic<'_>> = topics
             .iter()
@@ -388,16 +391,16 @@ impl<'a> Admin<'a> {
             .runtime
             .block_on(self.client.create_topics(&new, &options))
             .map_err(|e| self.cluster.failed(&self.watch, "creating topics", &e))?;
-        for result in created {
+        for (topic, result) in topics.iter().zip(created) {
             match result {
-                // Another instance created it first.
-                Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+                Ok(_) => {}
+                Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => existing.push(*topic),
                 Err((name, code)) => {
                     return Err(self.cluster.error(format!("creating topic {name}"), code.to_string(), Some(code)));
                 }
             }
         }
-        Ok(())
+        Ok(existing)
     }
 
     /// Differences in required properties, and notices about tolerated ones.
