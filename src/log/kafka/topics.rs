@@ -391,10 +391,12 @@ impl<'a> Admin<'a> {
             .runtime
             .block_on(self.client.create_topics(&new, &options))
             .map_err(|e| self.cluster.failed(&self.watch, "creating topics", &e))?;
-        for (topic, result) in topics.iter().zip(created) {
+        for result in created {
             match result {
                 Ok(_) => {}
-                Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => existing.push(*topic),
+                Err((name, RDKafkaErrorCode::TopicAlreadyExists)) => {
+                    existing.extend(topics.iter().copied().filter(|topic| topic.name == name));
+                }
                 Err((name, code)) => {
                     return Err(self.cluster.error(format!("creating topic {name}"), code.to_string(), Some(code)));
                 }
