@@ -204,8 +204,9 @@ impl SemanticIndex {
         let queries: Vec<_> = gone.iter().map(|unit| unit.vector()).collect();
         let mut touched = Vec::new();
         self.scan(&queries, |q, slot, _| {
-            let best = &self.slots[slot].pool.best;
-            touched.extend(best.iter().any(|choice| choice.id == gone[q].id).then_some((slot, gone[q].id)));
+            if self.slots[slot].pool.best.iter().any(|choice| choice.id == gone[q].id) {
+                touched.push((slot, gone[q].id));
+            }
         });
         let mut short = BTreeSet::new();
         for (slot, id) in touched {
@@ -252,7 +253,9 @@ impl SemanticIndex {
             if let Some(score) = resident.product_of_at_least(least, &queries[q]) {
                 pools[q].insert(choice(fresh[q], resident.unit, score), self.pool);
                 let back = choice(resident.unit, fresh[q], score);
-                chosen.extend(of_resident.admits(&back).then_some((slot, back)));
+                if of_resident.admits(&back) {
+                    chosen.push((slot, back));
+                }
             }
         });
         for (i, unit) in fresh.iter().enumerate() {
