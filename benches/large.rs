@@ -255,9 +255,9 @@ fn copied(record: &MemoryRecord, copy: usize) -> MemoryRecord {
     let word = |word: &str| if word.len() > 4 { format!("{word}{copy}") } else { word.to_owned() };
     let words = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let turned = |vector: &Vector| {
-        let mut components = vector.0.to_vec();
+        let mut components = vector.floats().into_owned();
         components.rotate_right(copy * 7);
-        Vector(components.into())
+        Vector::from(components)
     };
     for unit in &mut record.units {
         unit.restatement = words(&unit.restatement);

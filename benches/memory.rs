@@ -11,7 +11,7 @@ use figures::percentile;
 use ripplemem::{
     config::Pipeline,
     memory::{Extraction, FirstHopProbe, Listeners, Load, MemoryHandle, NeighbourhoodProbe, RecordKey, quantise},
-    model::{Bank, Score, Unit},
+    model::{Bank, Cues, Score, Unit},
 };
 mod synthetic;
 use synthetic::{DIMENSIONS, record, unit};
@@ -22,6 +22,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const THRESHOLD: f64 = 0.75;
 /// Records of a load.
 const BATCH: u32 = 64;
+/// Such loads that are timed.
+const BATCHES: u32 = 40;
 
 fn main() {
     println!("one change at a time, in microseconds: p50 / p99");
@@ -88,17 +90,27 @@ impl World {
         }
         self.memory.wait_for_loads().expect("the memory runs");
         println!("{name}: {:.0} us an insert, sustained", started.elapsed().as_secs_f64() * 1e6 / count);
-        let mut batched = Vec::new();
-        for batch in 0..20 {
-            let number = |i: u32| 3_000_000 + batch * BATCH + i;
-            let at = |i: u32| self.size + 3_000 + (batch * BATCH + i) as usize;
-            let changes = (0..BATCH).map(|i| change(bank, number(i), vec![unit(bank, self.size, at(i))])).collect();
+        let whole = self.batches(3_000, 3_000_000, |unit| unit);
+        println!("{name}: an insert in a batch of {BATCH}, each a record, {}", percentiles(&whole));
+        let bare = self.batches(6_000, 4_000_000, |unit| Unit { cues: Cues::default(), ..unit });
+        println!("{name}: the same without people, places and times, {}", percentiles(&bare));
+    }
+
+    /// Microseconds of an insert, in batches of new units from a number on.
+    fn batches(&self, from: usize, first_window: u32, change_unit: impl Fn(Unit) -> Unit) -> Vec<f64> {
+        let bank = &self.banks[0];
+        let of_batch = |batch: u32| {
+            let one = |i: u32| {
+                let unit = unit(bank, self.size, self.size + from + (batch * BATCH + i) as usize);
+                change(bank, first_window + batch * BATCH + i, vec![change_unit(unit)])
+            };
+            let changes = (0..BATCH).map(one).collect();
             let started = Instant::now();
             self.memory.load(Load { changes, ..Load::default() }).expect("the memory runs");
             self.memory.wait_for_loads().expect("the memory runs");
-            batched.push(started.elapsed().as_secs_f64() * 1e6 / f64::from(BATCH));
-        }
-        println!("{name}: an insert in a batch of {BATCH}, each a record, {}", percentiles(&batched));
+            started.elapsed().as_secs_f64() * 1e6 / f64::from(BATCH)
+        };
+        (0..BATCHES).map(of_batch).collect()
     }
 
     /// A first hop of 10 semantic, 5 lexical and 5 cue units, then two hops from three anchors.
@@ -107,7 +119,7 @@ impl World {
         for i in 0..count {
             let bank = &self.banks[i % self.banks.len()];
             let asked = unit(bank, self.size, (i * 7_919) % self.size);
-            let vector = quantise(&asked.vector.0);
+            let vector = quantise(&asked.vector.floats());
             let probe = FirstHopProbe {
                 bank: bank.key(),
                 vector: vector.clone(),

@@ -98,7 +98,8 @@ fn compare_vectors(file: &std::path::Path, only: &str) {
             let t_full = timed(|| drop(full.embed(&turns).expect("the model runs")));
             let t = timed(|| {
                 let found = embedder.embed(&turns).expect("the model runs");
-                cosines = expected.iter().zip(&found).map(|(a, b)| cosine(&a.whole.0, &b.whole.0)).collect();
+                cosines =
+                    expected.iter().zip(&found).map(|(a, b)| cosine(&a.whole.floats(), &b.whole.floats())).collect();
             });
             wall.push((turns.len() as f64 / t.0, t.0 / t_full.0));
             cpu.push(t.1 / t_full.1);

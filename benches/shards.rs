@@ -188,7 +188,7 @@ fn asked(memory: &MemoryHandle, bank: &Bank, size: usize, count: usize) -> (Vec<
         let asked = unit(bank, size, (i * 7_919) % size);
         let probe = FamiliarityProbe {
             bank: bank.key(),
-            vector: quantise(&asked.vector.0),
+            vector: quantise(&asked.vector.floats()),
             topics: asked.restatement.clone(),
             words: asked.restatement,
             names: asked.cues.participants,

@@ -64,7 +64,7 @@ pub(crate) fn unit(bank: &Bank, size: usize, i: usize) -> Unit {
     Unit {
         id: UnitId::of(bank, &window, &sources, &restatement, &cues),
         restatement,
-        vector: Vector(vector.into()),
+        vector: Vector::from(vector),
         cues,
         said_at,
         ordinal: i as u32,

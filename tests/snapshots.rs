@@ -148,7 +148,7 @@ fn an_as_of_question_gets_the_answer_of_its_time() {
     assert!(error.contains("1970-01-01T00:00:00Z") && error.contains("offset 0"), "{error}");
 
     let diff = service.answerer().diff(&bank, AsOf::Offset(moments[0].0), AsOf::Offset(moments[1].0)).unwrap();
-    let text: Vec<&str> = diff.units_added.iter().map(|unit| unit.body.restatement.as_str()).collect();
+    let text: Vec<&str> = diff.units_added.iter().map(|unit| unit.body.restatement()).collect();
     assert!(text.len() == 1 && text[0].contains("neighbour") && diff.units_removed.is_empty(), "{text:?}");
     assert!(diff.edges_removed.is_empty(), "{:?}", diff.edges_removed);
     drop(service);
@@ -367,8 +367,7 @@ fn a_frozen_snapshot_of_version_1_loads() {
     let restored = snapshots.newest(0, true, &mut |what| panic!("{what}"), &mut |_, _| {}).unwrap().unwrap();
     let texts = |restored: &Restored| -> Vec<String> {
         let units = restored.records.iter().flat_map(|record| &record.extraction.units);
-        let mut texts: Vec<String> =
-            units.map(|unit| unit.body.parts.iter().map(|part| part.text.as_str()).collect()).collect();
+        let mut texts: Vec<String> = units.map(|unit| unit.body.parts().map(|part| part.text).collect()).collect();
         texts.sort();
         texts
     };

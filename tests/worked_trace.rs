@@ -71,7 +71,7 @@ fn vector(i: usize, axes: [f32; 3]) -> Vector {
     v[..3].copy_from_slice(&axes);
     // The rest of the unit length lies on this unit's own axis.
     v[3 + i] = (1.0 - axes.iter().map(|x| x * x).sum::<f32>()).max(0.0).sqrt();
-    Vector(v.into())
+    Vector::from(v)
 }
 
 fn load(memory: &MemoryHandle, bank: &Bank) {

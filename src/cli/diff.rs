@@ -73,7 +73,7 @@ fn print_lines(difference: &BankDiff) -> Result<()> {
     let BankDiff { from, to, units_added, units_removed, edges_added, edges_removed } = difference;
     for (sign, units) in [("+", units_added), ("-", units_removed)] {
         for unit in units {
-            print(&format!("{sign} unit {} {}\n", unit.id, unit.body.restatement))?;
+            print(&format!("{sign} unit {} {}\n", unit.id, unit.body.restatement()))?;
         }
     }
     for (sign, edges) in [("+", edges_added), ("-", edges_removed)] {

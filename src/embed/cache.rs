@@ -29,7 +29,7 @@ const OLDER_FOLDERS: [&str; 7] =
     ["vectors-1", "vectors-1.fresh", "vectors-2", "vectors-2.fresh", "vectors-3", "vectors-4", "vectors-5"];
 /// Keys that are evicted in one batch.
 const EVICTED_AT_ONCE: usize = 4_096;
-const MEMORY_BYTES: u64 = 4 << 20;
+const MEMORY_BYTES: u64 = 1 << 20;
 const HASH_BYTES: usize = 32;
 
 /// A cache of vectors in a directory. One process at a time may have it open.
@@ -367,10 +367,10 @@ fn encode(vectors: &SpanVectors) -> Vec<u8> {
 fn put_vector(out: &mut Vec<u8>, vector: &Vector) {
     let steps = vector.as_steps();
     out.push(u8::from(steps.is_some()));
-    out.extend_from_slice(&(vector.0.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(vector.len() as u32).to_le_bytes());
     match steps {
         Some(steps) => out.extend(steps.iter().flat_map(|step| step.to_le_bytes())),
-        None => out.extend(vector.0.iter().flat_map(|x| x.to_le_bytes())),
+        None => out.extend(vector.floats().iter().flat_map(|x| x.to_le_bytes())),
     }
 }
 
@@ -403,11 +403,10 @@ fn take_vector(bytes: &mut &[u8]) -> Option<Vector> {
     let (head, rest) = bytes.split_at_checked(length.checked_mul(component_bytes)?)?;
     *bytes = rest;
     if component_bytes == 1 {
-        let steps: Vec<i8> = head.iter().map(|step| i8::from_le_bytes([*step])).collect();
-        return Some(Vector(Vector::components_of_steps(&steps).collect()));
+        return Some(Vector::of_steps(head.iter().map(|step| i8::from_le_bytes([*step])).collect()));
     }
     let (floats, _) = head.as_chunks::<4>();
-    Some(Vector(floats.iter().map(|x| f32::from_le_bytes(*x)).collect()))
+    Some(floats.iter().map(|x| f32::from_le_bytes(*x)).collect())
 }
 
 #[cfg(test)]
@@ -442,7 +441,7 @@ mod tests {
     }
 
     fn vectors(seed: f32, spans: usize) -> SpanVectors {
-        let vector = |i: usize| Vector([seed, i as f32, -0.5].into());
+        let vector = |i: usize| Vector::from([seed, i as f32, -0.5]);
         let weights = (0..spans).map(|i| seed + i as f32).collect();
         SpanVectors { whole: vector(99), spans: (0..spans).map(vector).collect(), weights }
     }
@@ -477,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_vector_in_steps_takes_a_quarter_and_reads_back_bit_for_bit() {
-        let vector = Vector((0..384).map(|i| ((i * 37 % 101) as f32 - 50.0) / 1_000.0).collect());
+        let vector: Vector = (0..384).map(|i| ((i * 37 % 101) as f32 - 50.0) / 1_000.0).collect();
         let exact = SpanVectors { whole: vector.clone(), spans: vec![vector.clone(), vector], weights: vec![0.3, 1.7] };
         let stepped = exact.in_steps();
         assert_ne!(stepped, exact);

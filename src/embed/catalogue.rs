@@ -78,8 +78,8 @@ impl CatalogueEmbedder {
         let batch = if quantization == QuantizationMode::Dynamic { 1 } else { settings.batch.max(1) };
         let mut opened = Self { model: reference, settings: model.clone(), batch, dimensions: entry.dim, runner };
         let probe = opened.embed_query("ready")?;
-        if probe.0.len() != entry.dim {
-            let problem = format!("gives {} components, and {short} has {}", probe.0.len(), entry.dim);
+        if probe.len() != entry.dim {
+            let problem = format!("gives {} components, and {short} has {}", probe.len(), entry.dim);
             return Err(EmbedError::Damaged { path: directory, problem });
         }
         Ok(opened)
@@ -123,7 +123,7 @@ fn run(runner: &mut TextEmbedding, model: &str, texts: &[String], batch: usize) 
         if vectors.len() != chunk.len() {
             return Err(failed(format!("{} vectors for {} texts", vectors.len(), chunk.len())));
         }
-        found.extend(chunk.iter().zip(vectors).map(|((i, _), vector)| (*i, Vector(vector.into()))));
+        found.extend(chunk.iter().zip(vectors).map(|((i, _), vector)| (*i, Vector::from(vector))));
     }
     found.sort_by_key(|(i, _)| *i);
     Ok(found.into_iter().map(|(_, vector)| vector).collect())

@@ -62,9 +62,9 @@ mod tests {
         let mut ask = |texts: &[&str]| {
             let vectors = kept.of(texts, |missing| {
                 embedded.extend(missing.iter().map(|text| (*text).to_owned()));
-                Ok::<_, Infallible>(missing.iter().map(|text| Vector(vec![text.len() as f32].into())).collect())
+                Ok::<_, Infallible>(missing.iter().map(|text| Vector::from([text.len() as f32])).collect())
             });
-            vectors.unwrap().iter().map(|vector| vector.0[0]).collect::<Vec<_>>()
+            vectors.unwrap().iter().map(|vector| vector.floats()[0]).collect::<Vec<_>>()
         };
         assert_eq!(ask(&["a", "bb"]), [1.0, 2.0]);
         assert_eq!(ask(&["bb", "ccc", "a"]), [2.0, 3.0, 1.0]);
@@ -76,7 +76,7 @@ mod tests {
         let kept = KeptVectors::default();
         for n in 0..1_000 {
             let text = n.to_string();
-            kept.of(&[&text], |_| Ok::<_, Infallible>(vec![Vector(vec![0.0].into())])).unwrap();
+            kept.of(&[&text], |_| Ok::<_, Infallible>(vec![Vector::from([0.0])])).unwrap();
         }
         assert!(sync::lock(&kept.0).len() <= MOST);
     }

@@ -94,7 +94,7 @@ impl OnnxEmbedder {
         };
         // The first run tells the width of a vector, and that the files fit each other.
         let probe = opened.embed_query("ready").map_err(|e| damaged(&file, format!("does not run ({e})")))?;
-        opened.dimensions = probe.0.len();
+        opened.dimensions = probe.len();
         Ok(opened)
     }
 

@@ -136,7 +136,7 @@ impl TextPooling {
     /// The vectors. A span without a token, such as one of blanks, gets the whole text's.
     pub(super) fn finish(self) -> SpanVectors {
         let all = self.all.vector();
-        let whole = self.whole.vector().or(all).unwrap_or_else(|| Vector(Vec::new().into()));
+        let whole = self.whole.vector().or(all).unwrap_or_else(|| Vector::from([]));
         let spans = self.sums.iter().map(|sum| sum.vector().unwrap_or_else(|| whole.clone())).collect();
         let weights = self.sums.iter().map(Sum::length).collect();
         SpanVectors { whole, spans, weights }
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(found.whole, of("abcd"));
         let parts: Vec<(&Vector, f32)> = found.spans.iter().zip(found.weights.iter().copied()).collect();
         let sum = crate::embed::pool(&parts).expect("two spans");
-        assert!(sum.0.iter().zip(found.whole.0.iter()).all(|(a, b)| (a - b).abs() < 1e-6));
+        assert!(sum.floats().iter().zip(found.whole.floats().iter()).all(|(a, b)| (a - b).abs() < 1e-6));
         assert_eq!(pooled("ab", &[], 256, 0).whole, expected(&[CLS, 'a' as u32, 'b' as u32, SEP]));
     }
 

@@ -173,7 +173,7 @@ mod tests {
             }
             fn embed_query(&mut self, text: &str) -> Result<Vector, EmbedError> {
                 assert!(text != "panic", "asked to panic");
-                Ok(Vector(vec![text.len() as f32].into()))
+                Ok(Vector::from([text.len() as f32]))
             }
         }
         let model = ModelRef { name: "fragile".to_owned(), hash: "0".to_owned() };
@@ -183,6 +183,6 @@ mod tests {
         pool.start(move || work(&mut Fragile(model), &waiting)).expect("a thread");
         let error = pool.embed_queries(&["good", "panic"]).expect_err("a panic").to_string();
         assert!(error.contains("panicked") && error.contains("fragile"), "{error}");
-        assert_eq!(pool.embed_queries(&["good"]).expect("the session goes on"), [Vector(vec![4.0].into())]);
+        assert_eq!(pool.embed_queries(&["good"]).expect("the session goes on"), [Vector::from([4.0])]);
     }
 }

@@ -65,7 +65,7 @@ impl Qwen3Embedder {
             threads: threads.build().map_err(|e| failed(format!("its threads do not start ({e})")))?,
         };
         let probe = opened.embed_query("ready").map_err(|e| unusable(format!("does not run ({e})")))?;
-        if probe.0.len() != dimensions || probe.0.iter().any(|x| !x.is_finite()) {
+        if probe.len() != dimensions || probe.floats().iter().any(|x| !x.is_finite()) {
             return Err(unusable(format!("does not give vectors of {dimensions} numbers")));
         }
         Ok(opened)
@@ -76,7 +76,7 @@ impl Qwen3Embedder {
         let failed = |problem: String| EmbedError::Model { model: self.model.name.clone(), problem };
         let one = |text: &String| {
             let found = self.runner.embed(&[text]).map_err(|e| failed(first_line(&e)))?.pop();
-            found.map(|vector| Vector(vector.into())).ok_or_else(|| failed("no vector for a text".to_owned()))
+            found.map(|vector| Vector::from(vector)).ok_or_else(|| failed("no vector for a text".to_owned()))
         };
         self.threads.install(|| texts.iter().map(one).collect())
     }

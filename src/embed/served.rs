@@ -64,7 +64,7 @@ impl ServedEmbedder {
             Refused::Declined(problem) | Refused::Misconfigured(problem) => client.failed(problem),
             Refused::Failed(error) => error,
         })?;
-        let dimensions = probe.first().map_or(0, |vector| vector.0.len());
+        let dimensions = probe.first().map_or(0, |vector| vector.len());
         let reference =
             model_ref(&settings.model, "endpoint/1", &[&client.served.model, &dimensions.to_string()], model);
         Ok(Self { model: reference, settings: model.clone(), client, dimensions })
@@ -116,7 +116,7 @@ impl EmbeddingsClient {
                                 Err(problem) => {
                                     declined.push((found.len(), problem));
                                     // Keeps the order; nothing is returned once a text is declined.
-                                    Vector(vec![0.0; dimensions].into())
+                                    Vector::from(vec![0.0; dimensions])
                                 }
                             };
                             found.push(vector);
@@ -125,8 +125,8 @@ impl EmbeddingsClient {
                 }
             }
         }
-        if let Some(other) = found.iter().find(|vector| vector.0.len() != dimensions) {
-            let problem = format!("vectors of {} components after those of {dimensions}", other.0.len());
+        if let Some(other) = found.iter().find(|vector| vector.len() != dimensions) {
+            let problem = format!("vectors of {} components after those of {dimensions}", other.len());
             return Err(self.failed(format!("{problem}; the endpoint now serves another model")));
         }
         if declined.is_empty() {
@@ -252,7 +252,7 @@ mod tests {
             expected,
         ) {
             (Ok(found), Ok(wanted)) => {
-                assert_eq!(found.iter().map(|v| &*v.0).collect::<Vec<_>>(), wanted, "{text}");
+                assert_eq!(found.iter().map(|v| v.floats()).collect::<Vec<_>>(), wanted, "{text}");
             }
             (Err(problem), Err(word)) => assert!(problem.contains(word), "{problem}"),
             (found, _) => panic!("{text}: {found:?}"),

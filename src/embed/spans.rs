@@ -100,7 +100,7 @@ mod tests {
         let mut embedded = Vec::new();
         let found = embed_separately(&texts, ">", |plain| {
             embedded = plain.to_vec();
-            Ok((0..plain.len()).map(|i| Vector([i as f32].into())).collect())
+            Ok((0..plain.len()).map(|i| Vector::from([i as f32])).collect())
         })
         .expect("as many vectors as texts");
         assert_eq!(embedded, [">ab", ">a", ">b", ">c", ">d"]);
@@ -115,7 +115,7 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let shown: Vec<(f32, Vec<f32>)> =
-            found.iter().map(|v| (v.whole.0[0], v.spans.iter().map(|s| s.0[0]).collect())).collect();
+            found.iter().map(|v| (v.whole.floats()[0], v.spans.iter().map(|s| s.floats()[0]).collect())).collect();
         assert_eq!(shown, [(0.0, vec![1.0, 2.0]), (3.0, vec![]), (4.0, vec![4.0])]);
         assert_eq!(found[0].weights, [1.0, 1.0]);
     }

@@ -18,5 +18,5 @@ pub(super) fn plain(text: &str) -> SpannedText {
 }
 
 pub(super) fn cosine(a: &Vector, b: &Vector) -> f64 {
-    a.0.iter().zip(b.0.iter()).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+    a.floats().iter().zip(b.floats().iter()).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
 }

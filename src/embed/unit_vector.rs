@@ -11,10 +11,10 @@ use crate::model::Vector;
 pub fn pool(parts: &[(&Vector, f32)]) -> Option<Vector> {
     let (first, _) = parts.first()?;
     let equal = parts.iter().all(|(_, weight)| *weight <= 0.0);
-    let mut sum = vec![0f64; first.0.len()];
+    let mut sum = vec![0f64; first.len()];
     for (vector, weight) in parts {
         let weight = if equal { 1.0 } else { f64::from(*weight) };
-        for (total, x) in sum.iter_mut().zip(vector.0.iter()) {
+        for (total, x) in sum.iter_mut().zip(vector.floats().iter()) {
             *total += weight * f64::from(*x);
         }
     }
@@ -25,7 +25,7 @@ pub fn pool(parts: &[(&Vector, f32)]) -> Option<Vector> {
 pub(super) fn unit_vector(sum: &[f64]) -> Vector {
     let length = sum.iter().map(|x| x * x).sum::<f64>().sqrt();
     let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
-    Vector(sum.iter().map(|x| (x * scale) as f32).collect())
+    sum.iter().map(|x| (x * scale) as f32).collect()
 }
 
 #[cfg(test)]
@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn pooling_gives_the_direction_of_the_weighted_sum() {
-        let (a, b) = (Vector([1.0, 0.0].into()), Vector([0.0, 1.0].into()));
-        assert_eq!(pool(&[(&a, 3.0), (&b, 4.0)]), Some(Vector([0.6, 0.8].into())));
+        let (a, b) = (Vector::from([1.0, 0.0]), Vector::from([0.0, 1.0]));
+        assert_eq!(pool(&[(&a, 3.0), (&b, 4.0)]), Some(Vector::from([0.6, 0.8])));
         assert_eq!(pool(&[(&a, 0.0), (&b, 2.0)]), Some(b.clone()));
         assert_eq!(pool(&[(&a, 0.0)]), Some(a.clone()));
         assert_eq!(pool(&[]), None);

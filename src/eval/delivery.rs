@@ -52,7 +52,7 @@ impl Comparable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShownUnit<'a> {
     /// The turns that it names as sources.
-    pub(crate) sources: &'a [String],
+    pub(crate) sources: Vec<&'a str>,
     /// Its quotes: turn and text.
     pub(crate) quoted: Vec<(&'a str, &'a str)>,
     /// Its restatement by a language model, which quotes no turn.
@@ -66,13 +66,13 @@ impl<'a> From<&'a EvidenceUnit> for ShownUnit<'a> {
             [only] if only.text == unit.restatement => Some(unit.restatement.as_str()),
             _ => None,
         };
-        Self { sources: &unit.sources, quoted, restated }
+        Self { sources: unit.sources.iter().map(String::as_str).collect(), quoted, restated }
     }
 }
 
 /// Whether one of these units delivers the turn in the context that was made of them.
 pub(crate) fn is_delivered(turn: &str, required: &RequiredText, units: &[ShownUnit<'_>], context: &Comparable) -> bool {
-    let named = || units.iter().filter(|u| u.sources.iter().any(|s| s == turn));
+    let named = || units.iter().filter(|u| u.sources.contains(&turn));
     if named().filter_map(|u| u.restated).any(|words| context.holds(words)) {
         return true;
     }
@@ -113,8 +113,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, captions: &[&str], quoted: &[(&str, &str)], expected: bool) {
-        let sources = ["t1".to_owned()];
-        let shown = [ShownUnit { sources: &sources, quoted: quoted.to_vec(), restated: None }];
+        let shown = [ShownUnit { sources: vec!["t1"], quoted: quoted.to_vec(), restated: None }];
         let required = RequiredText::of(text, captions);
         let lines: Vec<String> = quoted.iter().map(|(_, words)| format!("[13:56] Ada: {words}\n")).collect();
         let context = Comparable::of(&lines.concat());
@@ -141,9 +140,8 @@ mod tests {
 
     #[test]
     fn a_restatement_delivers_the_turns_that_it_names() {
-        let sources = ["t1".to_owned(), "t2".to_owned()];
         let said = "Ada bought a red kayak on 7 May 2023.";
-        let shown = [ShownUnit { sources: &sources, quoted: vec![("t1", said)], restated: Some(said) }];
+        let shown = [ShownUnit { sources: vec!["t1", "t2"], quoted: vec![("t1", said)], restated: Some(said) }];
         let required = RequiredText::of("I bought a red kayak yesterday.", &[]);
         let context = Comparable::of(&format!("## 8 May 2023\n[13:56] {said} (7 May 2023)\n"));
         assert!(is_delivered("t1", &required, &shown, &context) && is_delivered("t2", &required, &shown, &context));

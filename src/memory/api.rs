@@ -8,121 +8,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::footprint::{COUNTS_BYTES, texts_bytes, vec_bytes};
+use super::unit_body::UnitBody;
 use crate::{
     config::FamiliarityWeights,
-    model::{BankKey, Channel, Cues, EventTime, FamiliarityTerms, Marks, Part, Position, Score, Unit, UnitId},
+    model::{BankKey, Channel, Cues, FamiliarityTerms, Position, Score, UnitId},
 };
 
 /// A vector of unit length in 16-bit fixed point ([`crate::memory::quantise`]).
 pub type FixedVector = Arc<[i16]>;
-
-/// The text of a unit: what an answer shows. Shared, never copied.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct UnitBody {
-    /// Which unit.
-    pub id: UnitId,
-    /// What it says.
-    pub restatement: String,
-    /// What it is cued by.
-    pub cues: Cues,
-    /// When it was said.
-    pub said_at: EventTime,
-    /// The session that its sources lie in.
-    pub session: String,
-    /// Ordinal of its first source.
-    pub ordinal: u32,
-    /// The turns that it was made from.
-    pub sources: Vec<String>,
-    /// Its pieces: turn, speaker, time, words.
-    pub parts: Vec<PartBody>,
-}
-
-impl UnitBody {
-    /// The text of a unit of a session.
-    #[must_use]
-    pub fn of(unit: &Unit, session: &str) -> Self {
-        Self {
-            id: unit.id,
-            restatement: unit.restatement.clone(),
-            cues: unit.cues.clone(),
-            said_at: unit.said_at,
-            session: session.to_owned(),
-            ordinal: unit.ordinal,
-            sources: unit.sources.clone(),
-            parts: unit.parts.iter().map(PartBody::from).collect(),
-        }
-    }
-
-    /// Bytes in memory of what it says.
-    pub(super) fn text_bytes(&self) -> usize {
-        let of_part = |part: &PartBody| part.turn.capacity() + part.speaker.capacity() + part.text.capacity();
-        let parts = vec_bytes(&self.parts) + self.parts.iter().map(of_part).sum::<usize>();
-        let cues = texts_bytes(&self.cues.participants) + texts_bytes(&self.cues.locations);
-        let own = self.restatement.capacity() + self.session.capacity() + texts_bytes(&self.sources);
-        COUNTS_BYTES + size_of::<Self>() + own + cues + parts
-    }
-
-    /// Whether its only part repeats the restatement, not the words of a turn.
-    #[must_use]
-    pub fn is_restated(&self) -> bool {
-        matches!(self.parts.as_slice(), [only] if only.text == self.restatement)
-    }
-}
-
-/// A piece of a unit without its vector.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct PartBody {
-    /// The turn that it was taken from.
-    pub turn: String,
-    /// Ordinal, in its session, of that turn.
-    pub ordinal: u32,
-    /// Who said it.
-    pub speaker: String,
-    /// When it was said.
-    pub said_at: EventTime,
-    /// The words, captions included.
-    pub text: String,
-    /// Features of the words that the familiarity score uses.
-    pub marks: Marks,
-}
-
-/// Bytes of English dialogue in a token of the o200k vocabulary, about.
-const BYTES_A_TOKEN: f64 = 4.2;
-/// Tokens of a line besides its words and its speaker.
-const LINE_TOKENS: f64 = 2.0;
-
-impl PartBody {
-    /// Its bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        (self.speaker.len() + self.text.len()) as u64
-    }
-
-    /// The tokens that quoting it costs, estimated from its length.
-    #[must_use]
-    pub fn estimated_tokens(&self) -> f64 {
-        estimated_tokens(1, self.bytes())
-    }
-}
-
-/// The tokens that quoting so many parts costs, of so many bytes together. Bytes are added as integers,
-/// so the order of the parts changes no digit.
-pub(super) fn estimated_tokens(parts: usize, bytes: u64) -> f64 {
-    LINE_TOKENS * parts as f64 + bytes as f64 / BYTES_A_TOKEN
-}
-
-impl From<&Part> for PartBody {
-    fn from(p: &Part) -> Self {
-        Self {
-            turn: p.turn.clone(),
-            ordinal: p.ordinal,
-            speaker: p.speaker.clone(),
-            said_at: p.said_at,
-            text: p.text.clone(),
-            marks: p.marks,
-        }
-    }
-}
 
 /// The first hop by channels: searches the three indexes of one bank.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 //! parts; only the numbers of slots, rows, sessions and speakers depend on its history.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeSet, HashMap},
     hash::BuildHasherDefault,
     rc::Rc,
@@ -20,6 +21,7 @@ use super::{
     live::IdHasher,
     part_columns::{ASKS, Columns, Features, LIVE, Near, marks},
     score::NameKey,
+    scratch::Scratch,
     stem_postings::{Change, OtherWindow, StemPostings},
     word_window::WordWindow,
     words::Bag,
@@ -62,6 +64,7 @@ pub(super) struct CandidateIndex {
     /// The numbers of the speakers with this name or first word of it.
     named: HashMap<NameKey, Vec<u32>, BuildHasherDefault<IdHasher>>,
     greetings: GreetingPostings,
+    scratch: RefCell<Option<Scratch>>,
 }
 
 impl CandidateIndex {
@@ -76,7 +79,8 @@ impl CandidateIndex {
             map_bytes::<NameKey, Vec<u32>>(self.named.capacity()) + self.named.values().map(vec_bytes).sum::<usize>();
         let numbers = self.sessions.bytes() + self.speakers.bytes() + vec_bytes(&self.speaker_keys);
         let slots = vec_bytes(&self.places) + self.columns.bytes() + tree_bytes::<Slot, ()>(self.free.len());
-        slots + self.gists.bytes() + named + numbers + self.stems.bytes() + self.greetings.bytes()
+        let scratch = self.scratch.borrow().as_ref().map_or(0, Scratch::bytes);
+        slots + self.gists.bytes() + named + numbers + self.stems.bytes() + self.greetings.bytes() + scratch
     }
 
     /// Adds a part between two others of its session.
@@ -176,6 +180,16 @@ impl CandidateIndex {
     pub(super) fn speakers_named(&self, name: NameKey) -> impl Iterator<Item = (u32, [NameKey; 2])> {
         let numbers = self.named.get(&name).map_or(&[][..], Vec::as_slice);
         numbers.iter().map(|number| (*number, self.speaker_keys[*number as usize]))
+    }
+
+    /// The room that the last question gave back.
+    pub(super) fn take_scratch(&self) -> Scratch {
+        self.scratch.take().unwrap_or_default()
+    }
+
+    /// Keeps room for the next question. Where several are asked at once, the room of one is kept.
+    pub(super) fn keep_scratch(&self, scratch: Scratch) {
+        self.scratch.replace(Some(scratch));
     }
 
     /// The greetings.
@@ -286,13 +300,13 @@ impl CandidateIndex {
 
 impl Features {
     fn of(key: PartKey, indexed: &IndexedPart) -> Self {
-        let body = &indexed.unit.body.parts[key.3 as usize];
-        let date = body.said_at.local().date();
+        let said_at = indexed.unit.body.part_said_at(key.3 as usize);
+        let date = said_at.local().date();
         let flags = LIVE | if indexed.marks.asks { ASKS } else { 0 };
         let names = indexed.names.len().min(MOST_NAMES.into()) as u8;
         Self {
             month: month(date.year(), date.month()),
-            day: day(body.said_at) as i32,
+            day: day(said_at) as i32,
             length: indexed.words.length().min(255) as u8,
             marks: marks(flags, indexed.marks.times.min(MOST_TIMES), names),
             ..Self::default()

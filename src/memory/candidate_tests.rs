@@ -76,8 +76,8 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
                 + &dice.words(topic, length)
                 + ["", " with Ann", " in Oslo"][dice.below(3) as usize],
             marks: Marks { times: dice.below(3) as u8, asks: dice.below(4) == 0, quotes: dice.below(6) == 0 },
-            vectors: (0..1 + dice.below(3)).map(|_| Vector(dice.vector(topic, 250).into())).collect(),
-            pair: (dice.below(8) > 0).then(|| Vector(dice.vector(topic, 200).into())),
+            vectors: (0..1 + dice.below(3)).map(|_| Vector::from(dice.vector(topic, 250))).collect(),
+            pair: (dice.below(8) > 0).then(|| Vector::from(dice.vector(topic, 200))),
         }
     };
     let parts: Vec<Part> = (0..4).map(&mut part).collect();
@@ -86,7 +86,7 @@ fn unit(session: u64, number: u32, dice: &mut Dice) -> Arc<LiveUnit> {
     let unit = Unit {
         id: UnitId::of(&bank, &window, &sources, &restatement, &Cues::default()),
         restatement,
-        vector: Vector(dice.vector(topic, 200).into()),
+        vector: Vector::from(dice.vector(topic, 200)),
         cues: Cues::default(),
         said_at,
         ordinal: number * 4,

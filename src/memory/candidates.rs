@@ -15,6 +15,7 @@ use super::{
     found_words::FoundWords,
     indexed_part::{PartKey, Slot},
     part_columns::Near,
+    scratch::{Scratch, filled},
     session_best::SessionBest,
     words::TermKey,
     work::{Allowance, CHOSEN_PART, READ_POSTING},
@@ -50,6 +51,7 @@ pub(super) struct Candidates {
     at: usize,
     first: FirstEstimate,
     estimates: Estimates,
+    scratch: Scratch,
     is_candidate: Vec<bool>,
     candidates: Vec<(PartKey, Slot)>,
     found: FoundWords,
@@ -69,7 +71,9 @@ impl Candidates {
             match self.step {
                 Step::Start => {
                     self.terms = asked.words.rated();
-                    self.first = FirstEstimate::new(asked, index, &self.terms, asked.wanted / BEST_TO_BY_WORDS);
+                    self.scratch = index.take_scratch();
+                    let by_words = asked.wanted / BEST_TO_BY_WORDS;
+                    self.first = FirstEstimate::new(asked, index, &self.terms, by_words, &mut self.scratch);
                     self.step = Step::Estimate;
                 }
                 Step::Estimate => {
@@ -95,6 +99,16 @@ impl Candidates {
                 }
                 Step::Done => return true,
             }
+        }
+    }
+
+    /// The room for the next question, once nothing of this one is read any more.
+    pub(super) fn into_scratch(self) -> Scratch {
+        Scratch {
+            words: self.first.into_room(),
+            scores: self.estimates.scores,
+            marks: self.is_candidate,
+            places: self.found.into_room(),
         }
     }
 
@@ -136,7 +150,7 @@ impl Candidates {
                 anchors.push(unit);
             }
         }
-        self.is_candidate = vec![false; index.slots()];
+        self.is_candidate = filled(&mut self.scratch.marks, index.slots(), false);
         best.iter().for_each(|slot| self.is_candidate[*slot as usize] = true);
         let mut linked: Vec<Slot> = anchors.into_iter().flat_map(linked).collect();
         linked.retain(|slot| !std::mem::replace(&mut self.is_candidate[*slot as usize], true));
@@ -151,7 +165,7 @@ impl Candidates {
         });
         self.candidates = chosen.into_iter().filter_map(|slot| Some((key(slot)?, slot))).collect();
         self.candidates.sort_unstable();
-        self.found = FoundWords::new(index.slots());
+        self.found = FoundWords::new(index.slots(), &mut self.scratch.places);
         for (_, slot) in &self.candidates {
             self.found.list(*slot);
             [true, false].into_iter().flat_map(|back| index.side(*slot, back)).for_each(|near| self.found.list(near));

@@ -7,7 +7,7 @@
 
 use super::{
     footprint::vec_bytes,
-    kernel::{BLOCK_ROWS, CodeTable, place_in_block},
+    kernel::{BLOCK_ROWS, CodeTable, place_in_block, scan_codes},
 };
 
 /// Codes by row. A row that was cleared stays until it is set again.
@@ -62,10 +62,16 @@ impl Codes {
     }
 
     /// The sums of the rows of a block.
-    pub(super) fn scan(&self, table: &CodeTable, block: usize, sums: &mut [u16; BLOCK_ROWS]) {
-        match self.blocks.get(block) {
-            Some(of_block) => table.scan(of_block, self.blocks.get(block + 1).map_or(of_block, |next| next), sums),
-            None => sums.fill(0),
+    pub(super) fn sums(&self, table: &CodeTable, block: usize) -> [u16; BLOCK_ROWS] {
+        let mut of_table = [0; BLOCK_ROWS];
+        self.scan(std::slice::from_ref(table), block, &mut |_, sums| of_table = *sums);
+        of_table
+    }
+
+    /// Calls `each(table, sums)` for every table: the sums of the rows of a block.
+    pub(super) fn scan(&self, tables: &[CodeTable], block: usize, each: &mut impl FnMut(usize, &[u16; BLOCK_ROWS])) {
+        if let Some(of_block) = self.blocks.get(block) {
+            scan_codes(tables, of_block, self.blocks.get(block + 1).map_or(of_block, |next| next), each);
         }
     }
 
@@ -141,9 +147,7 @@ mod tests {
         let cosines = scale.cosines([0, 1].map(|sum| table.product(sum)));
         let mut errors = Vec::new();
         for block in 0..codes.blocks() {
-            let mut sums = [0; BLOCK_ROWS];
-            codes.scan(&table, block, &mut sums);
-            for (row, sum) in rows.iter().skip(block * BLOCK_ROWS).zip(sums) {
+            for (row, sum) in rows.iter().skip(block * BLOCK_ROWS).zip(codes.sums(&table, block)) {
                 let cosine = crate::model::Score(crate::memory::dot_reference(&fixed, row)).as_f64();
                 errors.push(f64::from(cosines.of(sum)) - cosine);
             }

@@ -16,7 +16,7 @@
 use std::{cmp::Reverse, ops::Range, rc::Rc};
 
 use super::{
-    api::{FamiliarPart, FamiliarParts, FamiliarityProbe, estimated_tokens},
+    api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
     asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, add_words, told},
     candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
     candidates::{Candidates, SCALE_PARTS},
@@ -26,6 +26,7 @@ use super::{
     rows::VectorRows,
     score::NameKey,
     session_best::SESSION_BEST,
+    unit_body::estimated_tokens,
     word_window::WordWindow,
     words::{TermKey, Words},
     work::{Allowance, PASSED_PART, SCANNED_VECTOR},
@@ -223,7 +224,12 @@ impl FamiliarityScan {
                     self.sessions.close();
                     Pass::Rank
                 }
-                Pass::Rank => return Some(self.answer(probe)),
+                Pass::Rank => {
+                    if let (Some(candidates), Some(index)) = (self.candidates.take(), index) {
+                        index.keep_scratch(candidates.into_scratch());
+                    }
+                    return Some(self.answer(probe));
+                }
             };
         }
     }
@@ -506,7 +512,7 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
     let (w, indexed) = (&probe.weights, &part.indexed);
     let times = if probe.asks_time { w.times_asked } else { w.times };
     let flag = |set: bool| f64::from(u8::from(set));
-    let said_at = || indexed.unit.body.parts[part.key.3 as usize].said_at;
+    let said_at = || indexed.unit.body.part_said_at(part.key.3 as usize);
     let month = !probe.months.is_empty() && {
         let date = said_at().local().date();
         let said_in =

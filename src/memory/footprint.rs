@@ -85,8 +85,3 @@ pub(super) fn map_bytes<K, V>(capacity: usize) -> usize {
 pub(super) fn tree_bytes<K, V>(entries: usize) -> usize {
     (entries * size_of::<(K, V)>()).div_ceil(3) * 4
 }
-
-/// Bytes of texts with their own headers.
-pub(super) fn texts_bytes(of: &Vec<String>) -> usize {
-    vec_bytes(of) + of.iter().map(String::capacity).sum::<usize>()
-}

@@ -6,6 +6,7 @@
 use super::{
     asked::AskedWord,
     indexed_part::{NONE, Slot},
+    scratch::filled,
 };
 
 /// The words of the parts that are listed.
@@ -23,9 +24,14 @@ pub(super) struct FoundWords {
 }
 
 impl FoundWords {
-    /// No part of a bank with so many slots.
-    pub(super) fn new(slots: usize) -> Self {
-        Self { places: vec![NONE; slots], ..Self::default() }
+    /// No part of a bank with so many slots, whose places lie in this room.
+    pub(super) fn new(slots: usize, room: &mut Vec<u32>) -> Self {
+        Self { places: filled(room, slots, NONE), ..Self::default() }
+    }
+
+    /// The room of the places.
+    pub(super) fn into_room(self) -> Vec<u32> {
+        self.places
     }
 
     /// Lists a part, if it is not yet listed.

@@ -6,10 +6,10 @@
 use std::{cell::Cell, ops::Range, sync::Arc};
 
 use super::{
-    api::PartBody,
     footprint::COUNTS_BYTES,
     live::{LiveUnit, PartVectors, RowsOfPart},
     score::{NameKey, name_key},
+    unit_body::PartBody,
     words::{Bag, Words},
 };
 use crate::{
@@ -52,17 +52,17 @@ pub(super) struct IndexedPart {
 
 impl IndexedPart {
     /// The part of a unit at an index.
-    pub(super) fn new(unit: &Arc<LiveUnit>, at: usize, part: &PartBody, words: &mut Words) -> Self {
-        let name = canonical_name(&part.speaker);
+    pub(super) fn new(unit: &Arc<LiveUnit>, at: usize, part: PartBody<'_>, words: &mut Words) -> Self {
+        let name = canonical_name(part.speaker);
         let first = name.split(' ').next().unwrap_or_default();
         Self {
             unit: unit.clone(),
             rows: unit.rows_of(at),
-            words: words.count(&part.text),
+            words: words.count(part.text),
             text_bytes: part.bytes() as u32,
             speaker: [name_key(&name), name_key(first)],
-            names: names(&part.text),
-            greeted: greeted(&part.text).map(|name| name_key(&canonical_name(name))),
+            names: names(part.text),
+            greeted: greeted(part.text).map(|name| name_key(&canonical_name(name))),
             marks: part.marks,
             restated: unit.body.is_restated(),
             slot: Cell::new(NONE),

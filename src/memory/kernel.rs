@@ -141,26 +141,6 @@ impl CodeTable {
         (self.step as f32, (self.least + rounded) as f32)
     }
 
-    /// The sums of the rows of a block, row by row. The processor is told to fetch the block that is `next`.
-    pub(super) fn scan(&self, block: &[u8], next: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
-        #[cfg(target_arch = "x86_64")]
-        if block.len() * 2 / BLOCK_ROWS * VALUES == self.sums.len()
-            && block.len().is_multiple_of(BLOCK_ROWS)
-            && next.len() == block.len()
-        {
-            if is_x86_feature_detected!("avx512bw") {
-                // SAFETY: the feature was detected; the block has whole columns of 64 bytes, and the table
-                // has 32 bytes for each.
-                return unsafe { wide::codes_avx512(&self.sums, block, next, sums) };
-            }
-            if is_x86_feature_detected!("avx2") {
-                // SAFETY: as above.
-                return unsafe { wide::codes_avx2(&self.sums, block, sums) };
-            }
-        }
-        self.scan_reference(block, sums);
-    }
-
     /// The same, one row after the other: what the fast versions must equal.
     fn scan_reference(&self, block: &[u8], sums: &mut [u16; BLOCK_ROWS]) {
         for (row, sum) in sums.iter_mut().enumerate() {
@@ -171,6 +151,51 @@ impl CodeTable {
                 sum + u16::from(table[low]) + u16::from(table[VALUES + high])
             });
         }
+    }
+}
+
+/// Calls `each(table, sums)` for every table: the sums of the rows of a block, row by row. Tables and block are
+/// of one width. The processor is told to fetch the block that is `next`.
+pub(super) fn scan_codes(
+    tables: &[CodeTable],
+    block: &[u8],
+    next: &[u8],
+    each: &mut impl FnMut(usize, &[u16; BLOCK_ROWS]),
+) {
+    #[cfg(target_arch = "x86_64")]
+    if block.len().is_multiple_of(BLOCK_ROWS)
+        && next.len() == block.len()
+        && tables.iter().all(|table| block.len() * 2 / BLOCK_ROWS * VALUES == table.sums.len())
+    {
+        if is_x86_feature_detected!("avx512bw") {
+            for (at, table) in tables.iter().enumerate() {
+                let mut sums = [0; BLOCK_ROWS];
+                // SAFETY: the feature was detected; the block has whole columns of 64 bytes, and the table
+                // has 32 bytes for each.
+                unsafe { wide::codes_avx512(&table.sums, block, next, &mut sums) };
+                each(at, &sums);
+            }
+            return;
+        }
+        if is_x86_feature_detected!("avx2") {
+            let (fours, rest) = tables.as_chunks::<4>();
+            for (at, four) in fours.iter().enumerate() {
+                // SAFETY: as above.
+                let sums = unsafe { wide::codes_avx2(four.each_ref().map(|table| &table.sums[..]), block) };
+                (4 * at..).zip(&sums).for_each(|(at, sums)| each(at, sums));
+            }
+            for (at, table) in (4 * fours.len()..).zip(rest) {
+                // SAFETY: as above.
+                let [sums] = unsafe { wide::codes_avx2([&table.sums[..]], block) };
+                each(at, &sums);
+            }
+            return;
+        }
+    }
+    for (at, table) in tables.iter().enumerate() {
+        let mut sums = [0; BLOCK_ROWS];
+        table.scan_reference(block, &mut sums);
+        each(at, &sums);
     }
 }
 
@@ -330,37 +355,44 @@ mod wide {
         }
     }
 
+    /// Reads each code once for all of the tables.
+    ///
     /// # Safety
-    /// The processor has the feature; `table` has 32 bytes for each 64 bytes of `block`.
+    /// The processor has the feature; each table has 32 bytes for each 64 bytes of `block`.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn codes_avx2(table: &[u8], block: &[u8], sums: &mut [u16; 64]) {
+    pub(super) unsafe fn codes_avx2<const N: usize>(tables: [&[u8]; N], block: &[u8]) -> [[u16; 64]; N] {
         let four_bits = _mm256_set1_epi8(15);
+        let mut sums = [[0; 64]; N];
         for half in 0..2 {
-            let (mut even, mut odd) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-            for (column, table) in block.chunks_exact(64).zip(table.chunks_exact(32)) {
-                // SAFETY: a half of a column has 32 bytes, its table twice 16.
-                let (codes, first, second) = unsafe {
-                    (
-                        _mm256_loadu_si256(column.as_ptr().add(32 * half).cast()),
-                        _mm_loadu_si128(table.as_ptr().cast()),
-                        _mm_loadu_si128(table.as_ptr().add(16).cast()),
-                    )
-                };
+            let (mut even, mut odd) = ([_mm256_setzero_si256(); N], [_mm256_setzero_si256(); N]);
+            for column in 0..block.len() / 64 {
+                // SAFETY: a half of a column has 32 bytes.
+                let codes = unsafe { _mm256_loadu_si256(block.as_ptr().add(64 * column + 32 * half).cast()) };
                 let low = _mm256_and_si256(codes, four_bits);
                 let high = _mm256_and_si256(_mm256_srli_epi16::<4>(codes), four_bits);
-                let low = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(first), low);
-                let high = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(second), high);
-                let both = _mm256_add_epi8(low, high);
-                even = _mm256_add_epi16(even, both);
-                odd = _mm256_add_epi16(odd, _mm256_srli_epi16::<8>(both));
+                for ((even, odd), table) in even.iter_mut().zip(&mut odd).zip(tables) {
+                    // SAFETY: the table of a column has twice 16 bytes.
+                    let (first, second) = unsafe {
+                        let of_column = table.as_ptr().add(32 * column);
+                        (_mm_loadu_si128(of_column.cast()), _mm_loadu_si128(of_column.add(16).cast()))
+                    };
+                    let low = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(first), low);
+                    let high = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(second), high);
+                    let both = _mm256_add_epi8(low, high);
+                    *even = _mm256_add_epi16(*even, both);
+                    *odd = _mm256_add_epi16(*odd, _mm256_srli_epi16::<8>(both));
+                }
             }
-            even = _mm256_sub_epi16(even, _mm256_slli_epi16::<8>(odd));
-            // SAFETY: 16 sums of 16 bits are 32 bytes; the last begin at 48.
-            unsafe {
-                _mm256_storeu_si256(sums.as_mut_ptr().add(16 * half).cast(), even);
-                _mm256_storeu_si256(sums.as_mut_ptr().add(32 + 16 * half).cast(), odd);
+            for ((sums, even), odd) in sums.iter_mut().zip(even).zip(odd) {
+                let even = _mm256_sub_epi16(even, _mm256_slli_epi16::<8>(odd));
+                // SAFETY: 16 sums of 16 bits are 32 bytes; the last begin at 48.
+                unsafe {
+                    _mm256_storeu_si256(sums.as_mut_ptr().add(16 * half).cast(), even);
+                    _mm256_storeu_si256(sums.as_mut_ptr().add(32 + 16 * half).cast(), odd);
+                }
             }
         }
+        sums
     }
 
     /// # Safety
@@ -422,11 +454,11 @@ mod wide {
             }
             for width in [32, 384, 3072] {
                 for (table, block) in super::super::tests::coded(width) {
-                    let (mut sums, mut expected) = ([0; 64], [0; 64]);
-                    // SAFETY: the feature was detected; the block is of the table's width.
-                    unsafe { super::codes_avx2(&table.sums, &block, &mut sums) };
+                    let mut expected = [0; 64];
                     table.scan_reference(&block, &mut expected);
-                    assert_eq!(sums, expected);
+                    // SAFETY: the feature was detected; the block is of the table's width.
+                    let sums = unsafe { super::codes_avx2([&table.sums[..]], &block) };
+                    assert_eq!(sums, [expected]);
                 }
             }
         }
@@ -471,14 +503,21 @@ mod tests {
     #[test]
     fn codes_equal_the_reference_and_nearly_the_product() {
         for width in [32, 64, 384, 1024, 3072] {
-            let (queries, rows) = vectors(width, 1, BLOCK_ROWS);
+            let (queries, rows) = vectors(width, 6, BLOCK_ROWS);
             let of_signs = |row: &[i16]| row.iter().map(|y| if *y >= 0 { 1.0 } else { -1.0 }).collect::<Vec<f64>>();
             let of_levels = |row: &[i16]| super::of_levels(&levels(row).collect::<Vec<_>>()).collect::<Vec<f64>>();
             for ((table, block), with_levels) in coded(width).into_iter().zip([false, true]) {
-                let (mut sums, mut expected) = ([0; BLOCK_ROWS], [0; BLOCK_ROWS]);
-                table.scan(&block, &block, &mut sums);
-                table.scan_reference(&block, &mut expected);
-                assert_eq!(sums, expected, "{width}");
+                let table_of = if with_levels { CodeTable::of_levels } else { CodeTable::of_signs };
+                let tables: Vec<CodeTable> = queries.iter().map(|query| table_of(query)).collect();
+                let mut of_tables = Vec::new();
+                scan_codes(&tables, &block, &block, &mut |at, sums| of_tables.push((at, *sums)));
+                let expected = tables.iter().map(|table| {
+                    let mut sums = [0; BLOCK_ROWS];
+                    table.scan_reference(&block, &mut sums);
+                    sums
+                });
+                assert_eq!(of_tables, expected.enumerate().collect::<Vec<_>>(), "{width}");
+                let (_, sums) = of_tables[0];
                 let (step, most) = table.most_product();
                 for (row, sum) in rows.iter().zip(sums) {
                     let components = if with_levels { of_levels(row) } else { of_signs(row) };

@@ -14,10 +14,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    api::UnitBody,
     footprint::COUNTS_BYTES,
     rows::{Rows, VectorRows},
     score::{CueSet, TimelinePosition},
+    unit_body::UnitBody,
 };
 use crate::model::{BankKey, MemoryKey, MemoryRecord, Part, Unit, UnitId, WindowState};
 
@@ -114,7 +114,7 @@ impl LiveUnit {
     pub fn new(unit: &Unit, session: &str, dimensions: usize) -> Result<Self, String> {
         let of_parts = unit.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
         let rows = std::iter::once(&unit.vector).chain(of_parts);
-        if let Some(width) = rows.clone().map(|vector| vector.0.len()).find(|width| *width != dimensions) {
+        if let Some(width) = rows.clone().map(|vector| vector.len()).find(|width| *width != dimensions) {
             return Err(format!("unit {}: a vector of {width} components, not {dimensions}", unit.id));
         }
         let layout = |part: &Part| (part.vectors.len() as u32, u32::from(part.pair.is_some()));
@@ -257,7 +257,7 @@ mod tests {
     use crate::model::{Cues, EventTime, Marks, Vector};
 
     fn vector(seed: usize) -> Vector {
-        Vector((0..40).map(|i| ((i * 7 + seed * 31) % 23) as f32 / 100.0 - 0.1).collect())
+        (0..40).map(|i| ((i * 7 + seed * 31) % 23) as f32 / 100.0 - 0.1).collect()
     }
 
     fn unit(kept: fn(Vector) -> Vector) -> Unit {
@@ -297,10 +297,12 @@ mod tests {
     fn a_unit_is_hashed_as_its_vectors_in_16_bits_whatever_they_are_held_in() {
         for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
             let made = unit(kept);
-            let live = LiveUnit::new(&made, "s", made.vector.0.len()).expect("vectors of one width");
+            let live = LiveUnit::new(&made, "s", made.vector.len()).expect("vectors of one width");
             let rows = made.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
-            let vectors: Vec<i16> =
-                std::iter::once(&made.vector).chain(rows).flat_map(|vector| quantise(&vector.0).to_vec()).collect();
+            let vectors: Vec<i16> = std::iter::once(&made.vector)
+                .chain(rows)
+                .flat_map(|vector| quantise(&vector.floats()).to_vec())
+                .collect();
             let expected = format!(
                 r#"{{"id":{},"place":{},"cues":{},"vectors":{},"layout":[[2,0],[1,1],[0,0]],"width":64,"body":{}}}"#,
                 json(&live.id),
@@ -317,9 +319,10 @@ mod tests {
     fn the_vectors_of_a_part_are_its_sentences_and_its_pair() {
         for kept in [|vector: Vector| vector, |vector: Vector| vector.in_steps()] {
             let made = unit(kept);
-            let live = LiveUnit::new(&made, "s", made.vector.0.len()).expect("vectors of one width");
+            let live = LiveUnit::new(&made, "s", made.vector.len()).expect("vectors of one width");
             for (at, part) in made.parts.iter().enumerate() {
-                let fixed = |vectors: &[Vector]| vectors.iter().map(|v| quantise(&v.0).to_vec()).collect::<Vec<_>>();
+                let fixed =
+                    |vectors: &[Vector]| vectors.iter().map(|v| quantise(&v.floats()).to_vec()).collect::<Vec<_>>();
                 let read = |rows: VectorRows<'_>| rows.in_16_bits().map(Cow::into_owned).collect::<Vec<_>>();
                 let own = if part.vectors.is_empty() { std::slice::from_ref(&made.vector) } else { &part.vectors };
                 let vectors = live.vectors_of(at);

@@ -50,11 +50,13 @@ mod rows;
 mod scan;
 mod schedule;
 mod score;
+mod scratch;
 mod semantic;
 mod session_best;
 mod shard;
 mod stem_postings;
 mod threads;
+mod unit_body;
 mod word_window;
 mod words;
 mod work;
@@ -66,7 +68,7 @@ mod tests;
 
 pub use api::{
     Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, FixedVector, Hit, Neighbour,
-    NeighbourhoodProbe, PartBody, PathStep, UnitBody, UnitWithNeighbours,
+    NeighbourhoodProbe, PathStep, UnitWithNeighbours,
 };
 pub use candidates::SCALE_PARTS;
 pub use census::{Census, CensusProbe, GraphEdge};
@@ -78,4 +80,5 @@ pub use load::{ChoiceChanges, EdgeChanges, Listeners, Load};
 pub use rows::VectorRows;
 pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition, name_key};
 pub use threads::MemoryThreads;
+pub use unit_body::{PartBody, PartFields, UnitBody, UnitFields};
 pub use words::Words;

@@ -62,20 +62,19 @@ impl NearRows {
     /// block come one after the other, each with all of its queries.
     pub(super) fn scan(&self, queries: &[impl AsRef<[i16]>], mut near: impl FnMut(usize, usize)) {
         let tables: Vec<CodeTable> = queries.iter().map(|query| CodeTable::of_levels(query.as_ref())).collect();
+        let most_products: Vec<(f32, f32)> = tables.iter().map(CodeTable::most_product).collect();
         let mut may_be_near = vec![0u64; tables.len()];
-        let mut sums = [0; BLOCK_ROWS];
         for (block, least) in self.least.chunks(BLOCK_ROWS).enumerate() {
-            for (table, rows) in tables.iter().zip(&mut may_be_near) {
-                self.codes.scan(table, block, &mut sums);
-                let (step, most) = table.most_product();
+            self.codes.scan(&tables, block, &mut |query, sums| {
+                let (step, most) = most_products[query];
                 let reaches = |(sum, least): (&u16, &f32)| f32::from(*sum) * step + most >= *least;
                 let pairs = || sums.iter().zip(least);
                 // Most blocks have none, which is seen for many rows at once.
-                *rows = match pairs().fold(0, |any, pair| any | u32::from(reaches(pair))) {
+                may_be_near[query] = match pairs().fold(0, |any, pair| any | u32::from(reaches(pair))) {
                     0 => 0,
                     _ => pairs().zip(0..).fold(0, |rows, (pair, bit)| rows | u64::from(reaches(pair)) << bit),
                 };
-            }
+            });
             let mut any = may_be_near.iter().fold(0, |any, rows| any | rows);
             while any != 0 {
                 let row = any.trailing_zeros() as usize;

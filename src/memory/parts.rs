@@ -11,11 +11,11 @@ use std::{
 };
 
 use super::{
-    api::{PartBody, estimated_tokens},
     candidate_index::CandidateIndex,
     footprint::tree_bytes,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::LiveUnit,
+    unit_body::{PartBody, estimated_tokens},
     words::Words,
 };
 
@@ -43,11 +43,13 @@ impl Parts {
     /// Adds the parts of units, in the order of the bank, so that parts that follow one another do so in the
     /// candidate index, too.
     pub(super) fn insert(&mut self, units: &[Arc<LiveUnit>], words: &mut Words) {
-        let mut added: Vec<(PartKey, &Arc<LiveUnit>)> =
-            units.iter().flat_map(|unit| keys(unit).map(move |key| (key, unit))).collect();
-        added.sort_unstable_by_key(|(key, _)| *key);
-        for (key, unit) in added {
-            let indexed = Rc::new(IndexedPart::new(unit, key.3 as usize, &unit.body.parts[key.3 as usize], words));
+        let mut added: Vec<(PartKey, &Arc<LiveUnit>, PartBody<'_>)> = units
+            .iter()
+            .flat_map(|unit| keys(unit).zip(unit.body.parts()).map(move |(key, part)| (key, unit, part)))
+            .collect();
+        added.sort_unstable_by_key(|(key, ..)| *key);
+        for (key, unit, part) in added {
+            let indexed = Rc::new(IndexedPart::new(unit, key.3 as usize, part, words));
             self.text_bytes += u64::from(indexed.text_bytes);
             self.remove(&key);
             if let Some(index) = &mut self.candidates {
@@ -134,6 +136,6 @@ impl Parts {
 
 /// The places of a unit's parts in the order of the bank.
 fn keys(unit: &LiveUnit) -> impl Iterator<Item = PartKey> {
-    let key = |(at, part): (u32, &PartBody)| (unit.position.session, part.ordinal, unit.id, at);
-    (0..).zip(&unit.body.parts).map(key)
+    let key = |(at, part): (u32, PartBody<'_>)| (unit.position.session, part.ordinal, unit.id, at);
+    (0..).zip(unit.body.parts()).map(key)
 }

@@ -46,7 +46,7 @@ impl Rows {
         let width = components.next_multiple_of(LANES);
         let stored = match steps(width, vectors.clone()) {
             Some(rows) => Stored::Bytes(rows.into_boxed_slice()),
-            None => Stored::Fixed(vectors.flat_map(|vector| quantise(&vector.0).to_vec()).collect()),
+            None => Stored::Fixed(vectors.flat_map(|vector| quantise(&vector.floats()).to_vec()).collect()),
         };
         // A vector has at most some thousand components.
         Self { components: components as u32, stored }
@@ -193,7 +193,7 @@ mod tests {
     fn vector(components: usize, seed: usize) -> Vector {
         let raw: Vec<f32> = (0..components).map(|i| ((i * i * 7 + i * seed) % 97) as f32 - 48.0).collect();
         let length = raw.iter().map(|x| x * x).sum::<f32>().sqrt();
-        Vector(raw.iter().map(|x| x / length).collect())
+        raw.iter().map(|x| x / length).collect()
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
             let vectors: Vec<Vector> = (1..6).map(|seed| vector(components, seed).in_steps()).collect();
             let rows = Rows::of(components, vectors.iter());
             assert_eq!(rows.all().in_bytes().expect("bytes").count(), 5);
-            let fixed: Vec<Vec<i16>> = vectors.iter().map(|v| quantise(&v.0).to_vec()).collect();
+            let fixed: Vec<Vec<i16>> = vectors.iter().map(|v| quantise(&v.floats()).to_vec()).collect();
             let read: Vec<Vec<i16>> = rows.all().in_16_bits().map(Cow::into_owned).collect();
             assert_eq!(read, fixed);
             let middle: Vec<Vec<i16>> = rows.range(1..3).in_16_bits().map(Cow::into_owned).collect();
@@ -216,8 +216,8 @@ mod tests {
         let vectors = [vector(384, 1).in_steps(), vector(384, 2)];
         let rows = Rows::of(384, vectors.iter());
         assert!(rows.all().in_bytes().is_none());
-        let question = quantise(&vector(384, 9).0);
-        let expected = vectors.iter().map(|v| kernel::dot_reference(&question, &quantise(&v.0))).max();
+        let question = quantise(&vector(384, 9).floats());
+        let expected = vectors.iter().map(|v| kernel::dot_reference(&question, &quantise(&v.floats()))).max();
         assert_eq!(rows.all().best(&question).map(|score| score.0), expected);
     }
 
@@ -227,25 +227,26 @@ mod tests {
         for seed in 1..40 {
             let stored = vector(384, seed).in_steps();
             let rows = Rows::of(384, std::iter::once(&stored));
-            let fixed = quantise(&question.0);
+            let fixed = quantise(&question.floats());
             let got = rows.all().best(&fixed).expect("a row").as_f64();
-            let product: f64 = fixed.iter().zip(stored.0.iter()).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
-            let length = stored.0.iter().map(|y| f64::from(*y) * f64::from(*y)).sum::<f64>().sqrt();
+            let product: f64 =
+                fixed.iter().zip(stored.floats().iter()).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
+            let length = stored.floats().iter().map(|y| f64::from(*y) * f64::from(*y)).sum::<f64>().sqrt();
             assert!((got - product / length / 32_767.0).abs() < 1e-8, "{seed}: {got}");
-            let cut = f64::from(kernel::dot_reference(&fixed, &quantise(&stored.0))) / f64::from(Score::ONE.0);
+            let cut = f64::from(kernel::dot_reference(&fixed, &quantise(&stored.floats()))) / f64::from(Score::ONE.0);
             assert!((got - cut).abs() < 1e-3, "{seed}: {got} {cut}");
         }
     }
 
     #[test]
     fn bytes_tell_which_products_in_16_bits_are_too_small_and_leave_out_no_other() {
-        let queries: Vec<_> = (1..40).map(|seed| quantise(&vector(384, seed).in_steps().0)).collect();
+        let queries: Vec<_> = (1..40).map(|seed| quantise(&vector(384, seed).in_steps().floats())).collect();
         let mut left_out = 0;
         for seed in 1..40 {
             let stored = vector(384, seed).in_steps();
             let rows = Rows::of(384, std::iter::once(&stored));
             for query in &queries {
-                let product = kernel::dot_reference(query, &quantise(&stored.0));
+                let product = kernel::dot_reference(query, &quantise(&stored.floats()));
                 assert!([i32::MIN, product - 1, product].iter().all(|least| rows.all().may_reach(query, *least)));
                 left_out += usize::from(!rows.all().may_reach(query, product.saturating_add(2_000_000)));
             }
@@ -256,9 +257,9 @@ mod tests {
     #[test]
     fn rows_of_another_width_have_no_cosine_and_zeros_have_the_cosine_zero() {
         let rows = Rows::of(384, std::iter::once(&vector(384, 1).in_steps()));
-        assert_eq!(rows.all().best(&quantise(&vector(32, 1).0)), None);
+        assert_eq!(rows.all().best(&quantise(&vector(32, 1).floats())), None);
         assert_eq!(rows.all().best(&[]), None);
-        let nothing = Vector([0.0; 384].into());
+        let nothing = Vector::from([0.0; 384]);
         assert_eq!(Rows::of(384, std::iter::once(&nothing)).all().best(&[100; 384]), Some(Score::ZERO));
         assert_eq!(Rows::of(384, std::iter::empty()).all().best(&[100; 384]), None);
     }

@@ -365,7 +365,7 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Cues, EventTime, Unit, Vector};
+    use crate::model::{Cues, EventTime, Unit};
 
     fn unit(id: u64) -> Arc<LiveUnit> {
         let mut dice = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -380,7 +380,7 @@ mod tests {
         let unit = Unit {
             id: UnitId(id),
             restatement: String::new(),
-            vector: Vector(vector.iter().map(|x| x / length).collect()),
+            vector: vector.iter().map(|x| x / length).collect(),
             cues: Cues::default(),
             said_at: EventTime::parse("2024-01-01T00:00:00Z").expect("a time"),
             sources: Vec::new(),

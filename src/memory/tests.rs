@@ -40,13 +40,13 @@ fn load(name: &str, windows: std::ops::Range<u32>) -> Load {
             said_at,
             text: restatement.clone(),
             marks: Marks::default(),
-            vectors: vec![Vector(vector.clone().into())],
+            vectors: vec![Vector::from(vector.clone())],
             pair: None,
         };
         let unit = Unit {
             id: UnitId::of(&bank, &window, &sources, &restatement, &Cues::default()),
             restatement,
-            vector: Vector(vector.into()),
+            vector: Vector::from(vector),
             cues: Cues::default(),
             said_at,
             ordinal: start,

@@ -4,7 +4,7 @@
 //! `schemas/topics` are generated from here). This room imports no other, reads no clock and opens
 //! no file.
 //!
-//! `bank` and `time` come first, then `turn`, `unit`, `channel` and `answer` in the data's order;
+//! `bank` and `time` come first, then `turn`, `vector`, `unit`, `channel` and `answer` in the data's order;
 //! `usage` is what a language model used, `export` the file in which a bank moves to another log.
 
 mod answer;
@@ -17,6 +17,7 @@ mod time;
 mod turn;
 mod unit;
 mod usage;
+mod vector;
 
 pub use answer::{
     EdgeRecord, Evidence, EvidenceUnit, Excerpt, FamiliarityTerms, Plan, Position, Provenance, Question, QuestionCues,
@@ -36,7 +37,7 @@ pub use turn::{
     WindowTurn,
 };
 pub use unit::{
-    Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, Vector, WindowState,
-    canonical_name,
+    Cues, Marks, MemoryKey, MemoryRecord, ModelRef, Part, SpannedText, Unit, UnitId, WindowState, canonical_name,
 };
 pub use usage::Usage;
+pub use vector::Vector;

@@ -1,110 +1,14 @@
-//! Memory units, their vectors and cues, and the records of the memory topic.
+//! Memory units, their parts and cues, and the records of the memory topic.
 //!
 //! In: results of the extractor and the embedder. Out: values with one JSON form, and keys with one
 //! form in bytes.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, ops::Range};
 
-use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, de};
 
-use super::{Bank, EventTime, Interval, Invalid, SessionId, WindowId, WindowTurn};
-
-/// A dense vector of 32-bit floats. In JSON a string: `i8/400:` and the base64 of a signed
-/// byte for each component, which is that byte over 400; or, where a component is no such
-/// fraction, the base64 of its little-endian bytes alone. Either reads back bit for bit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Vector(pub Arc<[f32]>);
-
-/// Prefix of a vector that is stored as bytes.
-const BYTES: &str = "i8/";
-
-impl Vector {
-    /// The nearest vector whose components are each at most 127 steps of one size, 1/400 for
-    /// 384 components: a quarter of the memory, and the same arithmetic everywhere.
-    #[must_use]
-    pub fn in_steps(&self) -> Self {
-        let steps = steps(self.0.len());
-        Self(self.0.iter().map(|x| f32::from(step(*x, steps)) / f32::from(steps)).collect())
-    }
-
-    /// Its components as whole numbers of steps, where each is exactly that and there is one.
-    #[must_use]
-    pub fn as_steps(&self) -> Option<Vec<i8>> {
-        let steps = f32::from(steps(self.0.len()));
-        // The nearest number, but for a fraction of a half, which is no whole number anyway. Every vector of
-        // a memory that starts comes by here, and rounding as `step` does calls a function for each component.
-        let near = |x: f32| (x * steps + 0.5_f32.copysign(x)).clamp(-127.0, 127.0) as i8;
-        let bytes: Vec<i8> = self.0.iter().map(|x| near(*x)).collect();
-        let same = |(step, x): (&i8, &f32)| (f32::from(*step) / steps).to_bits() == x.to_bits();
-        (!bytes.is_empty() && bytes.iter().zip(self.0.iter()).all(same)).then_some(bytes)
-    }
-
-    /// The components of the vector of which [`Self::as_steps`] gives these numbers of steps.
-    pub fn components_of_steps(bytes: &[i8]) -> impl ExactSizeIterator<Item = f32> + Clone {
-        let steps = f32::from(steps(bytes.len()));
-        bytes.iter().map(move |step| f32::from(*step) / steps)
-    }
-}
-
-/// Steps of a length of one, by the number of components: 400 for 384 of them, so that 127
-/// steps are six times the usual size of a unit vector's component.
-fn steps(components: usize) -> u16 {
-    // Never near the bounds of the type: a vector has at most some thousand components.
-    (20.412 * (components as f64).sqrt()).round().clamp(1.0, f64::from(u16::MAX)) as u16
-}
-
-fn step(x: f32, steps: u16) -> i8 {
-    (f64::from(x) * f64::from(steps)).round().clamp(-127.0, 127.0) as i8
-}
-
-impl Serialize for Vector {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self.as_steps() {
-            Some(bytes) => {
-                let bytes: Vec<u8> = bytes.iter().map(|step| step.to_le_bytes()[0]).collect();
-                s.serialize_str(&format!("{BYTES}{}:{}", steps(self.0.len()), BASE64.encode(bytes)))
-            }
-            None => {
-                let bytes: Vec<u8> = self.0.iter().flat_map(|x| x.to_le_bytes()).collect();
-                s.serialize_str(&BASE64.encode(bytes))
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Vector {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
-        if let Some((steps, bytes)) = text.strip_prefix(BYTES).and_then(|rest| rest.split_once(':')) {
-            let steps = steps.parse::<u16>().ok().filter(|steps| *steps > 0);
-            let steps = steps.ok_or_else(|| de::Error::custom("vector: i8/ and no whole number of steps"))?;
-            let bytes = BASE64.decode(bytes.as_bytes()).map_err(de::Error::custom)?;
-            return Ok(Self(bytes.iter().map(|b| f32::from(i8::from_le_bytes([*b])) / f32::from(steps)).collect()));
-        }
-        let bytes = BASE64.decode(text.as_bytes()).map_err(de::Error::custom)?;
-        if bytes.len() % 4 != 0 {
-            return Err(de::Error::custom("vector: not a whole number of 32-bit floats"));
-        }
-        let floats: Arc<[f32]> = bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
-        if floats.iter().any(|x| !x.is_finite()) {
-            return Err(de::Error::custom("vector: holds a value that is not finite"));
-        }
-        Ok(Self(floats))
-    }
-}
-
-impl JsonSchema for Vector {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Vector".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^(i8/[1-9][0-9]*:)?[A-Za-z0-9+/]*=*$",
-            "description": "`i8/N:` and the base64 of signed bytes, each component a byte over N; \
-                or the base64 of little-endian 32-bit floats." })
-    }
-}
+use super::{Bank, EventTime, Interval, Invalid, SessionId, Vector, WindowId, WindowTurn};
 
 /// The model that made a vector. Vectors of different hashes are never compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -414,45 +318,6 @@ mod tests {
         #[test]
         fn bytes_that_are_no_key_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             drop(MemoryKey::from_bytes(&bytes));
-        }
-    }
-
-    #[test]
-    fn a_vector_reads_back_bit_for_bit() {
-        let vector = Vector(vec![1.0, -0.25, f32::MIN_POSITIVE, 1e-20].into());
-        let json = serde_json::to_string(&vector).expect("a string");
-        assert_eq!(serde_json::from_str::<Vector>(&json).expect("a vector"), vector);
-        for bad in ["\"AAA=\"", "\"!!\"", "\"AACAfw==\"", "\"i8/0:AA==\"", "\"i8/x:AA==\"", "\"i8/400:!\"", "\"i8/4\""]
-        {
-            assert!(serde_json::from_str::<Vector>(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_vector_in_steps_takes_a_byte_a_component() {
-        let vector = Vector((0..384).map(|i| (i as f32 - 190.0) / 600.0).collect());
-        let stepped = vector.in_steps();
-        assert_eq!(stepped.in_steps(), stepped);
-        let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 0.5 / 400.0 + 1e-6 || a.abs() >= 127.0 / 400.0;
-        assert!(vector.0.iter().zip(stepped.0.iter()).all(near));
-        assert_eq!((stepped.0[190], stepped.0[383]), (0.0, 127.0 / 400.0));
-        let json = serde_json::to_string(&stepped).expect("a string");
-        assert!(json.starts_with("\"i8/400:") && json.len() == 8 + 512 + 1, "{json}");
-        assert_eq!(serde_json::from_str::<Vector>(&json).expect("a vector"), stepped);
-        let other = Vector(stepped.0.iter().map(|x| x + 1e-4).collect());
-        assert!(!serde_json::to_string(&other).expect("a string").contains(':'));
-    }
-
-    proptest! {
-        #[test]
-        fn every_vector_reads_back_bit_for_bit(bits in proptest::collection::vec(any::<u32>(), 0..9), stepped: bool) {
-            let floats = bits.iter().map(|b| if stepped { *b as f32 / 2e10 } else { f32::from_bits(*b) });
-            let vector = Vector(floats.map(|x| if x.is_finite() { x } else { -0.0 }).collect());
-            let vector = if stepped { vector.in_steps() } else { vector };
-            let json = serde_json::to_string(&vector).expect("a string");
-            let read: Vector = serde_json::from_str(&json).expect("a vector");
-            let bits = |v: &Vector| v.0.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            prop_assert_eq!(bits(&read), bits(&vector));
         }
     }
 }

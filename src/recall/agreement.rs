@@ -114,8 +114,7 @@ impl Named {
         if !part.restated {
             return self.0.contains(&part.speaker);
         }
-        let told = &part.unit.cues.participants;
-        told.iter().map(|person| name_key(person)).any(|person| self.0.iter().any(|name| name.contains(&person)))
+        part.unit.participants().map(name_key).any(|person| self.0.iter().any(|name| name.contains(&person)))
     }
 }
 
@@ -148,29 +147,28 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
-        memory::{PartBody, UnitBody},
+        memory::PartFields,
         model::{Bank, FamiliarityTerms, Marks, Question, Score, canonical_name},
-        recall::{cues::read, tests::candidate},
+        recall::{
+            cues::read,
+            tests::{candidate, changed},
+        },
     };
 
     /// A part of a speaker that asks or states, with its coverage and cosine.
     fn part(id: u64, speaker: &str, asks: bool, coverage: f64, cosine: f64) -> FamiliarPart {
         let made = candidate(id, "said: words", "2024-01-01T00:00:00Z").unit;
-        let mut body: UnitBody = (*made).clone();
-        let one = PartBody {
+        let one = PartFields {
             turn: "t".to_owned(),
             ordinal: 0,
             speaker: speaker.to_owned(),
-            said_at: body.said_at,
+            said_at: made.said_at,
             text: "words".to_owned(),
             marks: Marks { asks, ..Marks::default() },
         };
-        body.parts = vec![one];
-        let (unit, terms) = (Arc::new(body), FamiliarityTerms::default());
+        let (unit, terms) = (changed(&made, |unit| unit.parts = vec![one]), FamiliarityTerms::default());
         let speaker = [name_key(&canonical_name(speaker)); 2];
         let cosine = Score::from_f64(cosine);
         let score = cosine.as_f64();
@@ -200,9 +198,10 @@ mod tests {
         let told_by_paul = |person: &str| {
             let mut told = part(1, "Paul", false, 0.9, 0.9);
             told.restated = true;
-            let unit = Arc::make_mut(&mut told.unit);
-            unit.restatement = unit.parts[0].text.clone();
-            unit.cues.participants = vec![person.to_owned()];
+            told.unit = changed(&told.unit, |unit| {
+                unit.restatement = unit.parts[0].text.clone();
+                unit.cues.participants = vec![person.to_owned()];
+            });
             of(QUESTION, &[told, part(2, "Ines", false, 0.0, 0.1)])
         };
         let (own, others) = (told_by_paul("ines"), told_by_paul("paul"));

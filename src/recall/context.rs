@@ -55,7 +55,7 @@ pub(super) fn quote(speaker: &str, text: &str) -> String {
 }
 
 fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
-    units.sort_by(|a, b| (a.said_at, &a.session, a.ordinal, a.id).cmp(&(b.said_at, &b.session, b.ordinal, b.id)));
+    units.sort_by(|a, b| (a.said_at, a.session(), a.ordinal, a.id).cmp(&(b.said_at, b.session(), b.ordinal, b.id)));
     let mut day: Option<Date> = None;
     for unit in units {
         let said = unit.said_at.local();
@@ -63,8 +63,8 @@ fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
             heading(out, &day_name(said.date()));
             day = Some(said.date());
         }
-        let words = one_line(&unit.restatement);
-        let when = unit.cues.time.and_then(|t| event_time(t, unit.said_at)).filter(|w| !words.contains(w.as_str()));
+        let words = one_line(unit.restatement());
+        let when = unit.time.and_then(|t| event_time(t, unit.said_at)).filter(|w| !words.contains(w.as_str()));
         let note = when.map(|w| format!(" ({w})")).unwrap_or_default();
         let _ = writeln!(out, "[{}] {words}{note}", said.strftime("%H:%M"));
     }
@@ -76,9 +76,9 @@ fn quoted(units: &[Quoted<'_>], out: &mut String) {
     let mut days: BTreeMap<(Date, &str), Lines<'_>> = BTreeMap::new();
     for (unit, excerpt) in units {
         let Some(excerpt) = excerpt else { continue };
-        for part in excerpt.iter().filter_map(|at| unit.parts.get(*at)) {
-            let day = days.entry((part.said_at.local().date(), &unit.session)).or_default();
-            let line = day.entry((part.ordinal, &part.turn)).or_insert(part);
+        for part in excerpt.iter().filter_map(|at| unit.part(*at)) {
+            let day = days.entry((part.said_at.local().date(), unit.session())).or_default();
+            let line = day.entry((part.ordinal, part.turn)).or_insert(part);
             if line.text.len() < part.text.len() {
                 *line = part;
             }
@@ -90,13 +90,13 @@ fn quoted(units: &[Quoted<'_>], out: &mut String) {
     for (said_at, (date, _), lines) in days {
         heading(out, &format!("{}, {}", day_name(date), said_at.local().strftime("%H:%M")));
         for part in lines.values() {
-            let _ = writeln!(out, "{}", quote(&part.speaker, &part.text));
+            let _ = writeln!(out, "{}", quote(part.speaker, part.text));
         }
     }
 }
 
 /// The quoted parts of a day, by ordinal and turn.
-type Lines<'u> = BTreeMap<(u32, &'u str), &'u PartBody>;
+type Lines<'u> = BTreeMap<(u32, &'u str), PartBody<'u>>;
 
 fn first_said(lines: &Lines<'_>) -> Option<EventTime> {
     lines.values().map(|p| p.said_at).min()
@@ -119,7 +119,10 @@ fn event_time(time: Interval, said_at: EventTime) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recall::tests::body;
+    use crate::{
+        memory::{PartFields, UnitFields},
+        recall::tests::body,
+    };
 
     fn whole(units: &[UnitBody]) -> impl Iterator<Item = Quoted<'_>> {
         units.iter().map(|u| (u, None))
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn excerpts_are_grouped_by_session_and_each_turn_stands_once() {
-        let part = |turn: &str, ordinal, at: &str, text: &str| PartBody {
+        let part = |turn: &str, ordinal, at: &str, text: &str| PartFields {
             turn: turn.to_owned(),
             ordinal,
             speaker: "Priya".to_owned(),
@@ -135,7 +138,7 @@ mod tests {
             text: text.to_owned(),
             marks: crate::model::Marks::default(),
         };
-        let mut first = said(1, "", "2024-05-01T18:02:00Z", None);
+        let mut first = UnitFields::from(said(1, "", "2024-05-01T18:02:00Z", None));
         first.parts = vec![
             part("a", 0, "2024-05-01T18:00:00Z", "I swam\n## twice"),
             part("b", 1, "2024-05-01T18:01:00Z", "Cold!"),
@@ -145,6 +148,7 @@ mod tests {
         let mut second = first.clone();
         second.session = "later".to_owned();
         second.parts = vec![part("z", 0, "2024-05-01T20:30:00Z", "Good night")];
+        let [first, second] = [first, second].map(UnitBody::from);
         let (some, all) = (BTreeSet::from([2, 0, 9]), BTreeSet::from([0]));
         assert_eq!(
             context([(&second, Some(&all)), (&first, Some(&some)), (&first, Some(&all))], None),
@@ -155,8 +159,8 @@ mod tests {
     #[test]
     fn a_turn_that_one_unit_quotes_in_part_and_another_whole_stands_whole() {
         let quotes = |text: &str| {
-            let mut unit = said(1, "", "2024-05-01T18:00:00Z", None);
-            unit.parts = vec![PartBody {
+            let mut unit = UnitFields::from(said(1, "", "2024-05-01T18:00:00Z", None));
+            unit.parts = vec![PartFields {
                 turn: "a".to_owned(),
                 ordinal: 0,
                 speaker: "Priya".to_owned(),
@@ -164,7 +168,7 @@ mod tests {
                 text: text.to_owned(),
                 marks: crate::model::Marks::default(),
             }];
-            unit
+            UnitBody::from(unit)
         };
         let (whole, part, all) = (quotes("I swam. And you?"), quotes("And you?"), BTreeSet::from([0]));
         for order in [[&whole, &part], [&part, &whole]] {
@@ -175,8 +179,7 @@ mod tests {
 
     fn said(id: u64, text: &str, at: &str, time: Option<(&str, &str)>) -> UnitBody {
         let mut unit = (*body(id, text, at)).clone();
-        unit.cues.time =
-            time.map(|(a, b)| (EventTime::parse(a).unwrap(), EventTime::parse(b).unwrap()).try_into().unwrap());
+        unit.time = time.map(|(a, b)| (EventTime::parse(a).unwrap(), EventTime::parse(b).unwrap()).try_into().unwrap());
         unit
     }
 

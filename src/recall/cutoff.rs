@@ -51,7 +51,7 @@ pub(super) fn above_cutoff(
             continue;
         }
         units.insert(part.unit.id);
-        if headings.insert((part.unit.session.clone(), part.unit.said_at.local().date())) {
+        if headings.insert((part.unit.session(), part.unit.said_at.local().date())) {
             tokens += HEADING_TOKENS;
         }
         tokens += cost(part);
@@ -82,5 +82,5 @@ pub fn raised(tokens: f64, stop: &StopSettings) -> f64 {
 }
 
 fn cost(part: &FamiliarPart) -> f64 {
-    part.unit.parts.get(part.part).map_or(0.0, |body| body.estimated_tokens())
+    part.unit.part(part.part).map_or(0.0, |body| body.estimated_tokens())
 }

@@ -145,7 +145,7 @@ impl LlmPlanner {
             "round": round, "rounds": settings.rounds, "anchors_allowed": settings.anchors, "evidence": shown,
         })
         .to_string();
-        let turns: Vec<String> = evidence.iter().flat_map(|c| c.unit.sources.iter().cloned()).collect();
+        let turns: Vec<String> = evidence.iter().flat_map(|c| c.unit.sources().map(str::to_owned)).collect();
         let request = self.request(Contract::Plan, question, DependsOn::Turns(&turns), &input);
         let offset =
             question.question().asked_at.or(evidence.first().map(|c| c.unit.said_at)).map_or(0, |t| t.offset_seconds);
@@ -248,10 +248,10 @@ fn fallback_note(error: &dyn Display) -> Option<String> {
 fn words(candidate: &Candidate) -> String {
     match &candidate.excerpt {
         Some(excerpt) if !candidate.unit.is_restated() => {
-            let parts = excerpt.iter().filter_map(|at| candidate.unit.parts.get(*at));
+            let parts = excerpt.iter().filter_map(|at| candidate.unit.part(*at));
             parts.map(|part| format!("{}: {}", part.speaker, part.text)).collect::<Vec<_>>().join(" ")
         }
-        _ => candidate.unit.restatement.clone(),
+        _ => candidate.unit.restatement().to_owned(),
     }
 }
 

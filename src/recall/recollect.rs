@@ -75,7 +75,7 @@ pub fn recollect(
             &plan,
             &target,
             vectors.asking.clone(),
-            memory::quantise(&wanted.0),
+            memory::quantise(&wanted.floats()),
             settings,
         );
         let answer = memory.neighbourhood(probe).map_err(failed(format!("expansion of round {round}")))?;
@@ -147,8 +147,11 @@ impl QuestionVectors {
         let failed = |source| RecallError::Embed { what: "question".to_owned(), source };
         let vectors = embed(&wordings).map_err(failed)?;
         let own = vectors.first().cloned().ok_or_else(|| failed("no vector".into()))?;
-        let halfway = |other: &Vector| own.0.iter().zip(other.0.iter()).map(|(x, y)| x + y).collect::<Vec<f32>>();
-        let asking = vectors.get(1).map_or_else(|| memory::quantise(&own.0), |other| memory::quantise(&halfway(other)));
+        let floats = own.floats();
+        let halfway =
+            |other: &Vector| floats.iter().zip(other.floats().iter()).map(|(x, y)| x + y).collect::<Vec<f32>>();
+        let asking =
+            vectors.get(1).map_or_else(|| memory::quantise(&floats), |other| memory::quantise(&halfway(other)));
         Ok(Self { own, asking })
     }
 }
@@ -195,7 +198,7 @@ fn checked(mut plan: Plan, evidence: &[Candidate], settings: &RecallSettings) ->
 fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
     Seen {
         id: candidate.unit.id,
-        restatement: candidate.unit.restatement.clone(),
+        restatement: candidate.unit.restatement().to_owned(),
         provenance: candidate.provenance.first().cloned().unwrap_or(Provenance::FirstHop {
             channel: Channel::Semantic,
             rank: 0,
@@ -207,29 +210,24 @@ fn seen(candidate: &Candidate, kept: &BTreeSet<UnitId>, enters: bool) -> Seen {
 
 fn evidence_unit(ranked: Ranked) -> EvidenceUnit {
     let Candidate { unit, provenance, anchor, excerpt, .. } = ranked.candidate;
-    let quoted = unit.parts.iter().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
+    let quoted = unit.parts().enumerate().filter(|(at, _)| excerpt.as_ref().is_none_or(|e| e.contains(at)));
     EvidenceUnit {
         id: unit.id,
-        restatement: unit.restatement.clone(),
-        cues: unit.cues.clone(),
+        restatement: unit.restatement().to_owned(),
+        cues: unit.cues(),
         said_at: unit.said_at,
-        sources: unit.sources.clone(),
-        excerpts: quoted.map(|(_, part)| self::excerpt(part)).collect(),
+        sources: unit.sources().map(str::to_owned).collect(),
+        excerpts: quoted.map(|(_, part)| Excerpt::from(part)).collect(),
         rho: ranked.rho,
         anchor,
         provenance,
     }
 }
 
-fn excerpt(part: &memory::PartBody) -> Excerpt {
-    let memory::PartBody { turn, speaker, said_at, text, .. } = part.clone();
-    Excerpt { turn, speaker, said_at, text }
-}
-
 /// BLAKE3 of the vector's little-endian bytes and its model's hash.
 fn vector_hash(vector: &Vector, model: &ModelRef) -> String {
     let mut hash = blake3::Hasher::new();
-    for x in vector.0.iter() {
+    for x in vector.floats().iter() {
         hash.update(&x.to_le_bytes());
     }
     hash.update(model.hash.as_bytes());
@@ -238,15 +236,12 @@ fn vector_hash(vector: &Vector, model: &ModelRef) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]
     fn the_vector_hash_depends_on_vector_and_model() {
-        let hash = |x: f32, model: &str| {
-            vector_hash(&Vector(Arc::from([x])), &ModelRef { name: "m".into(), hash: model.into() })
-        };
+        let hash =
+            |x: f32, model: &str| vector_hash(&Vector::from([x]), &ModelRef { name: "m".into(), hash: model.into() });
         assert_ne!(hash(0.5, "a"), hash(0.25, "a"));
         assert_ne!(hash(0.5, "a"), hash(0.5, "b"));
         let mut bytes = 0.5f32.to_le_bytes().to_vec();

@@ -167,17 +167,17 @@ impl EvidenceFit {
         let units = evidence
             .iter()
             .map(|c| {
-                let held = stems.of(&c.unit.restatement);
+                let held = stems.of(c.unit.restatement());
                 let bits =
                     topics.iter().enumerate().filter(|(_, (_, s))| s.is_subset(&held)).map(|(i, _)| 1u8 << i).sum();
-                let present = persons.iter().filter(|p| c.unit.cues.participants.contains(p)).count();
+                let present = persons.iter().filter(|p| c.unit.participants().any(|own| own == p.as_str())).count();
                 let involved = if persons.is_empty() { 1.0 } else { present as f64 / persons.len() as f64 };
                 let mut parts = vec![(ALIGNMENT, planner.scaled(c.alignment.as_f64()))];
                 if !topics.is_empty() {
                     parts.push((COVERAGE, share(bits, topics.len())));
                 }
                 if question_type == QuestionType::Time {
-                    parts.push((TIME, f64::from(u8::from(c.unit.cues.time.is_some()))));
+                    parts.push((TIME, f64::from(u8::from(c.unit.time.is_some()))));
                 }
                 let weight: f64 = parts.iter().map(|(w, _)| w).sum();
                 let base = parts.iter().map(|(w, x)| w * x).sum::<f64>() / weight;
@@ -230,7 +230,7 @@ impl EvidenceFit {
                 if chosen.len() >= settings.anchors {
                     break;
                 }
-                let session = (&candidate.unit.session, candidate.unit.said_at.local().date());
+                let session = (candidate.unit.session(), candidate.unit.said_at.local().date());
                 let again = chosen.iter().any(|(c, s)| c.unit.id == candidate.unit.id || alike(&s.stems, &fit.stems));
                 if again || (spread && sessions.contains(&session)) {
                     continue;
@@ -262,15 +262,16 @@ mod tests {
         model::{Bank, Channel, Provenance, Question, Score},
         recall::{
             cues::{cues, read},
-            tests::{candidate, model, settings},
+            tests::{candidate, changed, model, settings},
         },
     };
 
     fn unit(id: u64, said: &str, persons: &[&str], alignment: f64, session: &str) -> Candidate {
         let mut made = candidate(id, said, "2024-01-01T00:00:00Z");
-        let body = std::sync::Arc::make_mut(&mut made.unit);
-        body.cues.participants = persons.iter().map(|&p| p.to_owned()).collect();
-        body.session = session.to_owned();
+        made.unit = changed(&made.unit, |unit| {
+            unit.cues.participants = persons.iter().map(|&p| p.to_owned()).collect();
+            unit.session = session.to_owned();
+        });
         made.alignment = Score::from_f64(alignment);
         made.familiarity = alignment;
         made.provenance = vec![Provenance::FirstHop { channel: Channel::Semantic, rank: id as u32, score: alignment }];
@@ -321,7 +322,7 @@ mod tests {
     fn a_time_question_prefers_a_unit_with_a_resolved_time() {
         let vague = unit(1, "Omar repaired a kettle", &["omar"], 0.60, "s");
         let mut dated = vague.clone();
-        std::sync::Arc::make_mut(&mut dated.unit).cues.time = Some(crate::model::Interval::at(vague.unit.said_at));
+        std::sync::Arc::make_mut(&mut dated.unit).time = Some(crate::model::Interval::at(vague.unit.said_at));
         let text = "When did Omar repair a kettle?";
         assert!(plan(text, &[dated.clone()]).sufficiency > plan(text, std::slice::from_ref(&vague)).sufficiency);
         let other = "Why did Omar repair a kettle?";

@@ -9,7 +9,7 @@ use crate::{
     language::question::ReadQuestion,
     memory::{
         Answered, FamiliarPart, FamiliarParts, FamiliarityProbe, FirstHopProbe, Hit, Neighbour, NeighbourhoodProbe,
-        PathStep, UnitBody,
+        PathStep, UnitBody, UnitFields,
     },
     model::{
         Bank, Channel, Cues, EventTime, Evidence, FamiliarityTerms, Interval, ModelRef, Plan, Position, Question,
@@ -26,7 +26,7 @@ pub(super) fn model() -> ModelSettings {
 }
 
 pub(super) fn body(id: u64, said: &str, at: &str) -> Arc<UnitBody> {
-    Arc::new(UnitBody {
+    Arc::new(UnitBody::from(UnitFields {
         id: UnitId(id),
         restatement: said.to_owned(),
         cues: Cues::default(),
@@ -35,7 +35,14 @@ pub(super) fn body(id: u64, said: &str, at: &str) -> Arc<UnitBody> {
         ordinal: 0,
         sources: vec![format!("t{id}")],
         parts: Vec::new(),
-    })
+    }))
+}
+
+/// The unit with other fields.
+pub(super) fn changed(unit: &UnitBody, change: impl FnOnce(&mut UnitFields)) -> Arc<UnitBody> {
+    let mut fields = UnitFields::from(unit.clone());
+    change(&mut fields);
+    Arc::new(UnitBody::from(fields))
 }
 
 pub(super) fn candidate(id: u64, said: &str, at: &str) -> Candidate {
@@ -107,7 +114,7 @@ fn ask_with(
 ) -> Result<Evidence, RecallError> {
     let question = Question { bank: Bank::parse("readers").unwrap(), text: text.to_owned(), asked_at: None };
     let model_ref = ModelRef { name: "by hand".to_owned(), hash: "0".to_owned() };
-    let vector = |text: &&str| Vector(Arc::from([text.len() as f32 / 1_000.0, 0.5]));
+    let vector = |text: &&str| Vector::from([text.len() as f32 / 1_000.0, 0.5]);
     let mut embed = |texts: &[&str]| Ok(texts.iter().map(vector).collect());
     recollect(memory, &mut embed, &question, planner, settings, &model_ref)
 }
@@ -127,12 +134,11 @@ const QUESTION: &str = "Which books has Mira recommended to Tom?";
 
 /// A unit with participants as in decision 9 and the time of saying as its time.
 fn unit(id: u64, said: &str, at: &str, session: &str, persons: &[&str]) -> Arc<UnitBody> {
-    let mut made = body(id, said, at);
-    let unit = Arc::make_mut(&mut made);
-    unit.session = session.to_owned();
-    unit.cues.participants = persons.iter().map(|&p| p.to_owned()).collect();
-    unit.cues.time = Some(Interval::at(unit.said_at));
-    made
+    changed(&body(id, said, at), |unit| {
+        unit.session = session.to_owned();
+        unit.cues.participants = persons.iter().map(|&p| p.to_owned()).collect();
+        unit.cues.time = Some(Interval::at(unit.said_at));
+    })
 }
 
 /// Four recommended titles: one in the first hop, three only linked to a question about books.

@@ -81,7 +81,7 @@ fn bank(n: u64) -> Bank {
 /// A record of a bank, with one unit for each turn that is not deleted.
 fn record(key: &MemoryKey, version: u64, deleted: &BTreeSet<String>) -> MemoryRecord {
     let time = EventTime::new(1_700_000_000_000 + version as i64, 3_600).unwrap();
-    let vector = |n: u64| Vector((0..8).map(|i| ((n * 31 + i * 7) % 13) as f32 / 13.0).collect());
+    let vector = |n: u64| (0..8).map(|i| ((n * 31 + i * 7) % 13) as f32 / 13.0).collect::<Vector>();
     let names = |n: u64| format!("{}-{}-{n}", key.window.session.0, key.window.start);
     let turns: Vec<WindowTurn> = (0..1 + version % 3)
         .map(|n| {

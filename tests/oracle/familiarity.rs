@@ -8,7 +8,7 @@ use std::{
 
 use ripplemem::{
     language::{greetings::greeted, names::capitalised},
-    memory::{FamiliarParts, FamiliarityProbe, LiveUnit, VectorRows, Words},
+    memory::{FamiliarParts, FamiliarityProbe, LiveUnit, PartBody, VectorRows, Words},
     model::{Score, UnitId},
 };
 
@@ -21,6 +21,12 @@ struct Part<'a> {
     bag: HashMap<u64, u32>,
 }
 
+impl<'u> Part<'u> {
+    fn body(&self) -> PartBody<'u> {
+        self.unit.body.part(self.at).expect("a part of the unit")
+    }
+}
+
 impl Reference {
     /// The given parts are the best, in order, with the right scores, zero and count: to the digit in which
     /// scores are compared.
@@ -28,8 +34,8 @@ impl Reference {
         let mut words = Words::default();
         let mut parts: BTreeMap<(u64, u32, UnitId, usize), Part<'_>> = BTreeMap::new();
         for unit in self.bank(probe.bank) {
-            for (at, part) in unit.body.parts.iter().enumerate() {
-                let bag = words.count(&part.text).terms().map(|(t, n)| (t, u32::from(n))).collect();
+            for (at, part) in unit.body.parts().enumerate() {
+                let bag = words.count(part.text).terms().map(|(t, n)| (t, u32::from(n))).collect();
                 let session = unit.position.session;
                 parts.insert((session, part.ordinal, unit.id, at), Part { session, unit, at, bag });
             }
@@ -49,7 +55,7 @@ impl Reference {
         }
         if !parts.is_empty() {
             let tokens = |n: usize| -> f64 {
-                let body = |at: &usize| &parts[*at].unit.body.parts[parts[*at].at];
+                let body = |at: &usize| parts[*at].body();
                 let bytes: usize = best[..n].iter().map(|at| body(at).speaker.len() + body(at).text.len()).sum();
                 2.0 * n as f64 + bytes as f64 / 4.2
             };
@@ -86,8 +92,7 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
     let (names_meant, subject) = (meant(&probe.names), meant(probe.subject.as_slice()));
     let speaks: Vec<bool> = parts.iter().map(|p| is(&names_meant, p)).collect();
     let acts: Vec<bool> = parts.iter().map(|p| is(&subject, p)).collect();
-    let mut whole: Vec<&str> =
-        parts.iter().zip(&speaks).filter(|(_, n)| **n).map(|(p, _)| p.unit.body.parts[p.at].speaker.as_str()).collect();
+    let mut whole: Vec<&str> = parts.iter().zip(&speaks).filter(|(_, n)| **n).map(|(p, _)| p.body().speaker).collect();
     whole.sort_unstable();
     whole.dedup();
     let best = |query: &[i16], rows: VectorRows<'_>| cosine(query, rows).map(Score::as_f64);
@@ -96,11 +101,11 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
         |p: &Part<'_>, query: &[i16]| best(query, p.unit.vectors_of(p.at).pair).unwrap_or_else(|| meaning(p, query));
     let flag = |set: bool| f64::from(u8::from(set));
     let first = |name: &str| name.split(' ').next().unwrap().to_lowercase();
-    let present: Vec<String> = parts.iter().map(|p| first(&p.unit.body.parts[p.at].speaker)).collect();
+    let present: Vec<String> = parts.iter().map(|p| first(p.body().speaker)).collect();
     let own: Vec<f64> = (0..parts.len())
         .map(|i| {
             let p = &parts[i];
-            let body = &p.unit.body.parts[p.at];
+            let body = p.body();
             let next = if same_session(parts, i, i + 1) { &parts[i + 1] } else { p };
             let speaker = match (whole.len(), speaks[i]) {
                 (0, _) => 0.5,
@@ -131,7 +136,7 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
                 + w.month * flag(month)
                 + w.day * probe.days.iter().map(told).fold(0.0, f64::max)
                 + if probe.asks_time { w.times_asked } else { w.times } * f64::from(body.marks.times.min(2))
-                + w.names * f64::from(names(&body.text, &present))
+                + w.names * f64::from(names(body.text, &present))
                 - w.asks * flag(body.marks.asks)
         })
         .collect();
@@ -158,14 +163,14 @@ fn scores(probe: &FamiliarityProbe, parts: &[Part<'_>], window_words: u32, words
 /// Whom the names mean by which somebody is greeted three times or more in sessions of two, four times
 /// in five the same person.
 fn learned(parts: &[Part<'_>]) -> HashMap<String, String> {
-    let speaker = |p: &Part<'_>| p.unit.body.parts[p.at].speaker.to_lowercase();
+    let speaker = |p: &Part<'_>| p.body().speaker.to_lowercase();
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
     for p in parts {
         let mut others: Vec<String> = parts.iter().filter(|o| o.session == p.session).map(speaker).collect();
         others.sort_unstable();
         others.dedup();
         others.retain(|name| *name != speaker(p));
-        if let ([other], Some(name)) = (&others[..], greeted(&p.unit.body.parts[p.at].text)) {
+        if let ([other], Some(name)) = (&others[..], greeted(p.body().text)) {
             *counts.entry((name.to_lowercase(), other.clone())).or_default() += 1;
         }
     }
@@ -185,7 +190,7 @@ fn same_session(parts: &[Part<'_>], i: usize, j: usize) -> bool {
 }
 
 fn is(names: &[String], part: &Part<'_>) -> bool {
-    let name = part.unit.body.parts[part.at].speaker.to_lowercase();
+    let name = part.body().speaker.to_lowercase();
     names.iter().any(|n| *n == name || name.split(' ').next() == Some(n))
 }
 

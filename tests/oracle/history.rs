@@ -120,8 +120,8 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
             said_at,
             text: greeting.to_owned() + &words(dice, count) + named,
             marks: Marks { times: dice.below(4) as u8, asks: dice.below(3) == 0, quotes: dice.below(4) == 0 },
-            vectors: (0..1 + dice.below(2)).map(|_| Vector(vector(dice).into())).collect(),
-            pair: (dice.below(2) == 0).then(|| Vector(vector(dice).into())),
+            vectors: (0..1 + dice.below(2)).map(|_| Vector::from(vector(dice))).collect(),
+            pair: (dice.below(2) == 0).then(|| Vector::from(vector(dice))),
         }
     };
     let first = key.window.start + i;
@@ -135,7 +135,7 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
     Unit {
         id: UnitId::of(&key.bank, &key.window, &sources, &restatement, &cues),
         restatement,
-        vector: Vector(vector(dice).into()),
+        vector: Vector::from(vector(dice)),
         cues,
         said_at,
         ordinal: key.window.start + i,
@@ -146,8 +146,8 @@ fn unit(key: &MemoryKey, i: u32, dice: &mut Dice) -> Unit {
 
 /// Stores a vector in 8 bits.
 fn in_steps(vector: &mut Vector) {
-    let length = vector.0.iter().map(|x| x * x).sum::<f32>().sqrt();
-    *vector = Vector(vector.0.iter().map(|x| x / length).collect()).in_steps();
+    let length = vector.floats().iter().map(|x| x * x).sum::<f32>().sqrt();
+    *vector = vector.floats().iter().map(|x| x / length).collect::<Vector>().in_steps();
 }
 
 fn time(dice: &mut Dice) -> EventTime {

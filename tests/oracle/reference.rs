@@ -156,7 +156,7 @@ impl Reference {
     pub(super) fn check_lexical(&self, probe: &FirstHopProbe, got: &[&Hit]) {
         let mut words = Words::default();
         let bags: BTreeMap<UnitId, HashMap<u64, u16>> =
-            self.bank(probe.bank).map(|u| (u.id, words.count(&u.body.restatement).terms().collect())).collect();
+            self.bank(probe.bank).map(|u| (u.id, words.count(u.body.restatement()).terms().collect())).collect();
         let length = |bag: &HashMap<u64, u16>| bag.values().map(|c| u32::from(*c)).sum::<u32>();
         let mean = bags.values().map(|b| f64::from(length(b))).sum::<f64>() / bags.len() as f64;
         let mut scores: BTreeMap<UnitId, f64> = BTreeMap::new();

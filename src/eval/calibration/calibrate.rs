@@ -55,8 +55,8 @@ impl Sample {
     pub fn of(unit: &Unit, questions: Vec<FixedVector>) -> Self {
         let parts = unit.parts.iter().flat_map(|p| p.vectors.iter().chain(&p.pair));
         Self {
-            vector: quantise(&unit.vector.0),
-            parts: parts.map(|v| quantise(&v.0)).collect(),
+            vector: quantise(&unit.vector.floats()),
+            parts: parts.map(|v| quantise(&v.floats())).collect(),
             turns: unit.sources.iter().cloned().collect(),
             questions,
         }

@@ -45,7 +45,7 @@ pub fn samples(
                 })?;
                 for unit in &read.units {
                     if seen.insert((read.bank.clone(), unit.id)) {
-                        let questions = questions(unit).map(|text| Ok(quantise(&embed(text)?.0)));
+                        let questions = questions(unit).map(|text| Ok(quantise(&embed(text)?.floats())));
                         let sample = Sample::of(unit, questions.collect::<Result<_, EmbedError>>()?);
                         banks.entry(read.bank.clone()).or_default().push(sample);
                     }

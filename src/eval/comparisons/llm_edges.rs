@@ -183,8 +183,8 @@ fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&Liv
     let candidates: Vec<Value> =
         labels.iter().zip(others).map(|(label, other)| described(other, Some(label))).collect();
     let input = json!({"memory": described(unit, None), "candidates": candidates}).to_string();
-    let turns: BTreeSet<&String> = others.iter().copied().chain([unit]).flat_map(|u| &u.body.sources).collect();
-    let turns: Vec<String> = turns.into_iter().cloned().collect();
+    let turns: BTreeSet<&str> = others.iter().copied().chain([unit]).flat_map(|u| u.body.sources()).collect();
+    let turns: Vec<String> = turns.into_iter().map(str::to_owned).collect();
     let request = LlmRequest {
         contract: Contract::Edges,
         bank,
@@ -212,9 +212,9 @@ fn decide(llm: &Llm, meter: &Meter, bank: &Bank, unit: &LiveUnit, others: &[&Liv
 }
 
 fn described(unit: &LiveUnit, label: Option<&str>) -> Value {
-    let Cues { participants, locations, time } = &unit.body.cues;
+    let Cues { participants, locations, time } = unit.body.cues();
     let mut described = json!({
-        "text": unit.body.restatement, "participants": participants, "locations": locations, "time": time,
+        "text": unit.body.restatement(), "participants": participants, "locations": locations, "time": time,
         "said_at": unit.body.said_at,
     });
     if let Some(label) = label {

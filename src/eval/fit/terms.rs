@@ -100,7 +100,7 @@ pub(super) fn terms_of(
 }
 
 /// The terms of each part, by session, ordinal, unit and part.
-type PartsInOrder<'f> = BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], &'f PartBody)>;
+type PartsInOrder<'f> = BTreeMap<(&'f str, u32, UnitId, usize), ([f32; TERMS], PartBody<'f>)>;
 
 /// Small numbers for names, in the order in which they first come.
 #[derive(Default)]
@@ -157,8 +157,8 @@ impl Look {
 
     fn read<'f>(&self, found: &'f FamiliarParts, parts: &mut PartsInOrder<'f>) {
         for part in &found.best {
-            let Some(body) = part.unit.parts.get(part.part) else { continue };
-            let key = (part.unit.session.as_str(), body.ordinal, part.unit.id, part.part);
+            let Some(body) = part.unit.part(part.part) else { continue };
+            let key = (part.unit.session(), body.ordinal, part.unit.id, part.part);
             let (terms, _) = parts.entry(key).or_insert(([0.0; TERMS], body));
             for (term, value) in self.read {
                 if let Some(place) = terms.get_mut(*term) {

@@ -112,7 +112,9 @@ mod tests {
             let mut expected: Vec<_> = looks[0]
                 .best
                 .iter()
-                .map(|p| ((p.unit.session.clone(), p.unit.parts[p.part].ordinal, p.unit.id, p.part), p.score))
+                .map(|p| {
+                    ((p.unit.session().to_owned(), p.unit.part(p.part).unwrap().ordinal, p.unit.id, p.part), p.score)
+                })
                 .collect();
             expected.sort_by(|a, b| a.0.cmp(&b.0));
             let found = scores(&terms, weights);

@@ -250,7 +250,7 @@ mod tests {
 
     fn near(a: &Vector, text: &str) -> bool {
         let b = fixed().embed_query(text).expect("no model to fail");
-        a.0.iter().zip(b.0.iter()).all(|(x, y)| (x - y).abs() < 1e-6)
+        a.floats().iter().zip(b.floats().iter()).all(|(x, y)| (x - y).abs() < 1e-6)
     }
 
     #[test]

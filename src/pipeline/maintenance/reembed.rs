@@ -277,7 +277,7 @@ fn without_vectors(window: &LiveWindow) -> blake3::Hash {
         let mut bare = record.clone();
         bare.model = ModelRef { name: String::new(), hash: String::new() };
         for unit in &mut bare.units {
-            unit.vector = Vector([].into());
+            unit.vector = Vector::from([]);
             for part in &mut unit.parts {
                 (part.vectors, part.pair) = (Vec::new(), None);
             }

@@ -232,7 +232,7 @@ impl Reader {
     fn extraction(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Extraction, String> {
         check_bank(key, record)?;
         let Some(unit) = record.units.first() else { return Extraction::new(record, 0) };
-        let dimensions = self.dimensions.unwrap_or(unit.vector.0.len());
+        let dimensions = self.dimensions.unwrap_or(unit.vector.len());
         if let Some(model) = self.model.as_ref().filter(|model| **model != record.model) {
             let (found, here) = (&model.hash, &record.model.hash);
             return Err(format!("vectors of model {here} after those of {found}"));

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::{Answered, Neighbour, PartBody, UnitBody, UnitWithNeighbours},
+    memory::{Answered, Neighbour, UnitBody, UnitWithNeighbours},
     model::{Bank, Channel, Cues, EventTime, Excerpt, Position, UnitId},
 };
 
@@ -87,7 +87,7 @@ impl UnitView {
 }
 
 fn edge(from: &UnitBody, found: &Neighbour) -> EdgeView {
-    let (a, b) = (&from.cues, &found.unit.cues);
+    let (a, b) = (from.cues(), found.unit.cues());
     let shared = |a: &[String], b: &[String]| a.iter().filter(|name| b.contains(name)).cloned().collect();
     let apart = a.time.zip(b.time).map(|(a, b)| a.gap_ms(&b).unsigned_abs());
     let reasons = EdgeReasons {
@@ -99,11 +99,13 @@ fn edge(from: &UnitBody, found: &Neighbour) -> EdgeView {
 }
 
 fn whole(unit: &Arc<UnitBody>) -> WholeUnit {
-    let UnitBody { id, restatement, cues, said_at, session, sources, parts, .. } = (**unit).clone();
-    WholeUnit { id, restatement, cues, said_at, session, sources, parts: parts.into_iter().map(excerpt).collect() }
-}
-
-fn excerpt(part: PartBody) -> Excerpt {
-    let PartBody { turn, speaker, said_at, text, .. } = part;
-    Excerpt { turn, speaker, said_at, text }
+    WholeUnit {
+        id: unit.id,
+        restatement: unit.restatement().to_owned(),
+        cues: unit.cues(),
+        said_at: unit.said_at,
+        session: unit.session().to_owned(),
+        sources: unit.sources().map(str::to_owned).collect(),
+        parts: unit.parts().map(Excerpt::from).collect(),
+    }
 }

@@ -308,7 +308,7 @@ fn vector(of: &FixedSizeListArray, row: usize) -> Result<Option<Vector>, String>
     let values = of.values().as_any().downcast_ref::<Float32Array>().ok_or("a vector does not hold 32-bit floats")?;
     let start = (of.offset() + row) * width;
     let floats = values.values().get(start..start + width).ok_or("a vector is truncated")?;
-    Ok(Some(Vector(Arc::from(floats))))
+    Ok(Some(Vector::from(floats)))
 }
 
 /// The choices of a batch.

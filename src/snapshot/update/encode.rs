@@ -354,7 +354,7 @@ fn texts(lists: &mut ListBuilder<StringBuilder>, of: &[String]) {
 
 fn floats(vectors: &mut VectorBuilder, vector: Option<&Vector>, width: usize) {
     match vector {
-        Some(vector) => vectors.values().append_slice(&vector.0),
+        Some(vector) => vectors.values().append_slice(&vector.floats()),
         // A fixed-size list needs values for a null entry, too.
         None => vectors.values().append_nulls(width),
     }

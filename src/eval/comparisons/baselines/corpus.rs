@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     language::shared::shared,
-    memory::{PartBody, UnitBody, Words},
+    memory::{PartFields, UnitBody, UnitFields, Words},
     model::{MemoryRecord, Part, Unit, UnitId, WindowTurn},
 };
 
@@ -91,14 +91,14 @@ impl Corpus {
 
     fn of(mut items: Vec<(UnitBody, Vectors)>, words: &mut Words) -> Self {
         items.sort_by(|(a, _), (b, _)| {
-            (a.said_at, &a.session, a.ordinal, a.id).cmp(&(b.said_at, &b.session, b.ordinal, b.id))
+            (a.said_at, a.session(), a.ordinal, a.id).cmp(&(b.said_at, b.session(), b.ordinal, b.id))
         });
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         let mut sessions: Vec<Vec<usize>> = Vec::new();
         let mut made: Vec<CorpusItem> = Vec::with_capacity(items.len());
         for (at, (body, Vectors { own, pair })) in items.into_iter().enumerate() {
             // In the paper's profile a bank is one session: there each day counts as a session.
-            let name = format!("{} {}", body.session, body.said_at.local().date());
+            let name = format!("{} {}", body.session(), body.said_at.local().date());
             let session = *numbers.entry(name).or_insert_with(|| {
                 sessions.push(Vec::new());
                 sessions.len() - 1
@@ -108,7 +108,7 @@ impl Corpus {
             if let Some(items) = sessions.get_mut(session) {
                 items.push(at);
             }
-            let stems = words.count(&body.restatement).terms().map(|(t, n)| (t, f64::from(n))).collect();
+            let stems = words.count(body.restatement()).terms().map(|(t, n)| (t, f64::from(n))).collect();
             made.push(CorpusItem { body, vectors: own, pair, stems, session });
         }
         Self { items: made, sessions }
@@ -161,7 +161,7 @@ fn sum(before: Option<&Vec<f32>>, this: Option<&Vec<f32>>) -> Option<Vec<f32>> {
 }
 
 fn floats(vector: &crate::model::Vector) -> Vec<f32> {
-    vector.0.to_vec()
+    vector.floats().into_owned()
 }
 
 fn unit_vectors(unit: &Unit) -> Vec<Vec<f32>> {
@@ -183,7 +183,7 @@ fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody
     let captions = turn.captions().map(|c| shared(Some("photo"), c));
     let words: Vec<String> = std::iter::once(said).filter(|s| !s.is_empty()).chain(captions).collect();
     let text = words.join(" ");
-    let part = PartBody {
+    let part = PartFields {
         turn: turn.turn.clone(),
         ordinal: window_turn.ordinal,
         speaker: turn.speaker.clone(),
@@ -191,7 +191,7 @@ fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody
         text: text.clone(),
         marks: crate::model::Marks::default(),
     };
-    UnitBody {
+    UnitBody::from(UnitFields {
         id: UnitId(number as u64),
         restatement: format!("{} said, \"{text}\"", turn.speaker),
         cues: crate::model::Cues::default(),
@@ -200,5 +200,5 @@ fn turn_body(window_turn: &WindowTurn, session: &str, number: usize) -> UnitBody
         ordinal: window_turn.ordinal,
         sources: vec![turn.turn.clone()],
         parts: vec![part],
-    }
+    })
 }

@@ -104,7 +104,7 @@ fn queries(bench: &Bench, words: &mut Words) -> Result<Vec<BaselineQuery>, EvalE
         let question = asked.question();
         let text =
             recall::read(&question).map_or_else(|_| asked.text.clone(), |read| recall::cues(&read).semantic_query);
-        queries.push(BaselineQuery::of(embedder.embed_query(&text)?.0.to_vec(), &asked.text, words));
+        queries.push(BaselineQuery::of(embedder.embed_query(&text)?.floats().into_owned(), &asked.text, words));
     }
     Ok(queries)
 }
@@ -142,19 +142,13 @@ pub(crate) fn mixture_evidence(
 
 /// A turn as evidence, whole.
 fn evidence_unit(body: &UnitBody) -> EvidenceUnit {
-    let excerpts = body.parts.iter().map(|part| Excerpt {
-        turn: part.turn.clone(),
-        speaker: part.speaker.clone(),
-        said_at: part.said_at,
-        text: part.text.clone(),
-    });
     EvidenceUnit {
         id: body.id,
-        restatement: body.restatement.clone(),
-        cues: body.cues.clone(),
+        restatement: body.restatement().to_owned(),
+        cues: body.cues(),
         said_at: body.said_at,
-        sources: body.sources.clone(),
-        excerpts: excerpts.collect(),
+        sources: body.sources().map(str::to_owned).collect(),
+        excerpts: body.parts().map(Excerpt::from).collect(),
         rho: 0.0,
         anchor: false,
         provenance: Vec::new(),
@@ -203,8 +197,8 @@ fn score(
     let shown: Vec<ShownUnit<'_>> = items
         .iter()
         .map(|i| ShownUnit {
-            sources: &i.body.sources,
-            quoted: i.body.parts.iter().map(|p| (p.turn.as_str(), p.text.as_str())).collect(),
+            sources: i.body.sources().collect(),
+            quoted: i.body.parts().map(|p| (p.turn, p.text)).collect(),
             restated: None,
         })
         .collect();
@@ -224,7 +218,7 @@ fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
     // The first guess assumes four characters a token.
     let mut letters = 0;
     let guess = items.iter().take_while(|i| {
-        letters += i.body.restatement.len() + 12;
+        letters += i.body.restatement().len() + 12;
         letters <= 4 * most
     });
     let mut at = guess.count().max(1);
@@ -246,6 +240,6 @@ fn cut_to_tokens(items: &mut Vec<&CorpusItem>, most: usize) {
 
 /// The context of these items, as an answering model gets it.
 fn rendered(items: &[&CorpusItem]) -> String {
-    let whole: Vec<BTreeSet<usize>> = items.iter().map(|i| (0..i.body.parts.len()).collect()).collect();
+    let whole: Vec<BTreeSet<usize>> = items.iter().map(|i| (0..i.body.parts().len()).collect()).collect();
     recall::context(items.iter().zip(&whole).map(|(i, parts)| (&i.body, Some(parts))), None)
 }

@@ -33,7 +33,7 @@ impl BankMemory {
     /// Takes a live record; the inner error says what is wrong with it.
     pub(super) fn take(&mut self, key: &MemoryKey, record: &MemoryRecord) -> Result<Result<(), String>, PipelineError> {
         if let Some(unit) = record.units.first() {
-            self.dimensions.get_or_insert(unit.vector.0.len());
+            self.dimensions.get_or_insert(unit.vector.len());
         }
         let extraction = match Extraction::new(record, self.dimensions.unwrap_or_default()) {
             Ok(extraction) => extraction,

@@ -1,0 +1,333 @@
+//! What a unit says, packed: as many units are held as there are in all banks, each of some twenty texts.
+//!
+//! In: a unit. Out: the same texts, borrowed from one piece of memory. The [fields](UnitFields) are its form
+//! with a piece of memory for each text, and its JSON.
+
+use serde::{Deserialize, Serialize};
+
+use super::footprint::COUNTS_BYTES;
+use crate::model::{Cues, EventTime, Excerpt, Interval, Marks, Part, Unit, UnitId};
+
+/// The texts of a part: its turn, its speaker and its words.
+const OF_PART: usize = 3;
+/// The texts before the participants: restatement and session.
+const HEAD: usize = 2;
+
+/// The text of a unit: what an answer shows. Shared, never copied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "UnitFields", into = "UnitFields")]
+pub struct UnitBody {
+    /// Which unit.
+    pub id: UnitId,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The interval of its event; absent when it is not grounded.
+    pub time: Option<Interval>,
+    /// Ordinal of its first source.
+    pub ordinal: u32,
+    participants: u32,
+    locations: u32,
+    sources: u32,
+    /// Restatement, session, participants, locations and sources, then the texts of each part.
+    texts: Box<str>,
+    /// Where each of the texts ends.
+    ends: Box<[u32]>,
+    parts: Box<[PartFacts]>,
+}
+
+/// What is known of a part besides its texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PartFacts {
+    said_at: EventTime,
+    ordinal: u32,
+    marks: Marks,
+}
+
+/// A piece of a unit without its vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartBody<'u> {
+    /// The turn that it was taken from.
+    pub turn: &'u str,
+    /// Ordinal, in its session, of that turn.
+    pub ordinal: u32,
+    /// Who said it.
+    pub speaker: &'u str,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words, captions included.
+    pub text: &'u str,
+    /// Features of the words that the familiarity score uses.
+    pub marks: Marks,
+}
+
+/// The text of a unit, field by field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitFields {
+    /// Which unit.
+    pub id: UnitId,
+    /// What it says.
+    pub restatement: String,
+    /// What it is cued by.
+    pub cues: Cues,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The session that its sources lie in.
+    pub session: String,
+    /// Ordinal of its first source.
+    pub ordinal: u32,
+    /// The turns that it was made from.
+    pub sources: Vec<String>,
+    /// Its pieces: turn, speaker, time, words.
+    pub parts: Vec<PartFields>,
+}
+
+/// A [piece](PartBody) of a unit, field by field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartFields {
+    /// The turn that it was taken from.
+    pub turn: String,
+    /// Ordinal, in its session, of that turn.
+    pub ordinal: u32,
+    /// Who said it.
+    pub speaker: String,
+    /// When it was said.
+    pub said_at: EventTime,
+    /// The words, captions included.
+    pub text: String,
+    /// Features of the words that the familiarity score uses.
+    pub marks: Marks,
+}
+
+impl UnitBody {
+    /// The text of a unit of a session.
+    #[must_use]
+    pub fn of(unit: &Unit, session: &str) -> Self {
+        Self::from(UnitFields {
+            id: unit.id,
+            restatement: unit.restatement.clone(),
+            cues: unit.cues.clone(),
+            said_at: unit.said_at,
+            session: session.to_owned(),
+            ordinal: unit.ordinal,
+            sources: unit.sources.clone(),
+            parts: unit.parts.iter().map(PartFields::from).collect(),
+        })
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn restatement(&self) -> &str {
+        self.text(0)
+    }
+
+    /// The session that its sources lie in.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        self.text(1)
+    }
+
+    /// The people that it is cued by.
+    pub fn participants(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.some(HEAD, self.participants)
+    }
+
+    /// The places that it is cued by.
+    pub fn locations(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.some(HEAD + self.participants as usize, self.locations)
+    }
+
+    /// What it is cued by.
+    #[must_use]
+    pub fn cues(&self) -> Cues {
+        Cues {
+            participants: self.participants().map(str::to_owned).collect(),
+            locations: self.locations().map(str::to_owned).collect(),
+            time: self.time,
+        }
+    }
+
+    /// The turns that it was made from.
+    pub fn sources(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.some(HEAD + (self.participants + self.locations) as usize, self.sources)
+    }
+
+    /// Its pieces.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = PartBody<'_>> {
+        self.parts.iter().enumerate().map(|(at, facts)| self.piece(at, facts))
+    }
+
+    /// One of its pieces.
+    #[must_use]
+    pub fn part(&self, at: usize) -> Option<PartBody<'_>> {
+        self.parts.get(at).map(|facts| self.piece(at, facts))
+    }
+
+    /// When one of its pieces was said; when it was said itself, if there is no such piece.
+    pub(super) fn part_said_at(&self, at: usize) -> EventTime {
+        self.parts.get(at).map_or(self.said_at, |part| part.said_at)
+    }
+
+    /// Bytes in memory of what it says.
+    pub(super) fn text_bytes(&self) -> usize {
+        COUNTS_BYTES + size_of::<Self>() + self.texts.len() + size_of_val(&*self.ends) + size_of_val(&*self.parts)
+    }
+
+    /// Whether its only part repeats the restatement, not the words of a turn.
+    #[must_use]
+    pub fn is_restated(&self) -> bool {
+        self.parts.len() == 1 && self.part(0).is_some_and(|only| only.text == self.restatement())
+    }
+
+    fn piece(&self, at: usize, facts: &PartFacts) -> PartBody<'_> {
+        let first = self.ends.len() - OF_PART * (self.parts.len() - at);
+        let [turn, speaker, text] = [0, 1, 2].map(|of_part| self.text(first + of_part));
+        PartBody { turn, ordinal: facts.ordinal, speaker, said_at: facts.said_at, text, marks: facts.marks }
+    }
+
+    fn text(&self, at: usize) -> &str {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.texts[start as usize..self.ends[at] as usize]
+    }
+
+    fn some(&self, first: usize, count: u32) -> impl ExactSizeIterator<Item = &str> {
+        (first..first + count as usize).map(|at| self.text(at))
+    }
+}
+
+impl From<UnitFields> for UnitBody {
+    fn from(fields: UnitFields) -> Self {
+        let UnitFields { id, restatement, cues, said_at, session, ordinal, sources, parts } = fields;
+        let names = cues.participants.iter().chain(&cues.locations).chain(&sources);
+        let of_parts = parts.iter().flat_map(|part| [&part.turn, &part.speaker, &part.text]);
+        let texts = || [&restatement, &session].into_iter().chain(names.clone()).chain(of_parts.clone());
+        let mut end = 0;
+        let ends = texts().map(|text| {
+            // A record, which holds all of them, is much smaller than four gigabytes.
+            end += text.len() as u32;
+            end
+        });
+        let facts = |part: &PartFields| PartFacts { said_at: part.said_at, ordinal: part.ordinal, marks: part.marks };
+        Self {
+            id,
+            said_at,
+            time: cues.time,
+            ordinal,
+            participants: cues.participants.len() as u32,
+            locations: cues.locations.len() as u32,
+            sources: sources.len() as u32,
+            ends: ends.collect(),
+            texts: texts().map(String::as_str).collect(),
+            parts: parts.iter().map(facts).collect(),
+        }
+    }
+}
+
+impl From<UnitBody> for UnitFields {
+    fn from(body: UnitBody) -> Self {
+        Self {
+            id: body.id,
+            restatement: body.restatement().to_owned(),
+            cues: body.cues(),
+            said_at: body.said_at,
+            session: body.session().to_owned(),
+            ordinal: body.ordinal,
+            sources: body.sources().map(str::to_owned).collect(),
+            parts: body.parts().map(PartFields::from).collect(),
+        }
+    }
+}
+
+impl From<PartBody<'_>> for PartFields {
+    fn from(part: PartBody<'_>) -> Self {
+        let PartBody { turn, ordinal, speaker, said_at, text, marks } = part;
+        let [turn, speaker, text] = [turn, speaker, text].map(str::to_owned);
+        Self { turn, ordinal, speaker, said_at, text, marks }
+    }
+}
+
+impl From<&Part> for PartFields {
+    fn from(part: &Part) -> Self {
+        let Part { turn, ordinal, speaker, said_at, text, marks, .. } = part;
+        let [turn, speaker, text] = [turn, speaker, text].map(Clone::clone);
+        Self { turn, ordinal: *ordinal, speaker, said_at: *said_at, text, marks: *marks }
+    }
+}
+
+impl From<PartBody<'_>> for Excerpt {
+    fn from(part: PartBody<'_>) -> Self {
+        let PartFields { turn, speaker, said_at, text, .. } = part.into();
+        Self { turn, speaker, said_at, text }
+    }
+}
+
+/// Bytes of English dialogue in a token of the o200k vocabulary, about.
+const BYTES_A_TOKEN: f64 = 4.2;
+/// Tokens of a line besides its words and its speaker.
+const LINE_TOKENS: f64 = 2.0;
+
+impl PartBody<'_> {
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.speaker.len() + self.text.len()) as u64
+    }
+
+    /// The tokens that quoting it costs, estimated from its length.
+    #[must_use]
+    pub fn estimated_tokens(&self) -> f64 {
+        estimated_tokens(1, self.bytes())
+    }
+}
+
+/// The tokens that quoting so many parts costs, of so many bytes together. Bytes are added as integers,
+/// so the order of the parts changes no digit.
+pub(super) fn estimated_tokens(parts: usize, bytes: u64) -> f64 {
+    LINE_TOKENS * parts as f64 + bytes as f64 / BYTES_A_TOKEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_unit_has_the_same_fields() {
+        let said_at = EventTime::parse("2024-01-01T00:00:00+01:00").expect("a time");
+        let part = |ordinal: u32, speaker: &str, text: &str| PartFields {
+            turn: format!("turn {ordinal}"),
+            ordinal,
+            speaker: speaker.to_owned(),
+            said_at,
+            text: text.to_owned(),
+            marks: Marks { times: 2, ..Marks::default() },
+        };
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let full = UnitFields {
+            id: UnitId(7),
+            restatement: "Zoë said, “Grüße”".to_owned(),
+            cues: Cues {
+                participants: names(&["ann", "zoë"]),
+                locations: names(&["", "lisbon"]),
+                time: Some(Interval::at(said_at)),
+            },
+            said_at,
+            session: "auto:0".to_owned(),
+            ordinal: 3,
+            sources: names(&["turn 3", "turn 4"]),
+            parts: vec![part(3, "Zoë", "Grüße"), part(4, "", ""), part(5, "Ann", "thanks")],
+        };
+        let bare =
+            UnitFields {
+                cues: Cues::default(), sources: Vec::new(), parts: vec![part(3, "Zoë", "a")], ..full.clone()
+            };
+        let restated = UnitFields { restatement: "a".to_owned(), ..bare.clone() };
+        let nothing = UnitFields { restatement: String::new(), parts: Vec::new(), ..bare.clone() };
+        for (fields, is_restated) in [(full, false), (bare, false), (restated, true), (nothing, false)] {
+            let packed = UnitBody::from(fields.clone());
+            assert_eq!(UnitFields::from(packed.clone()), fields);
+            assert_eq!(packed.is_restated(), is_restated);
+            assert_eq!(packed.part(fields.parts.len()), None);
+            let json = serde_json::to_string(&fields).expect("JSON");
+            assert_eq!(serde_json::to_string(&packed).expect("JSON"), json);
+            assert_eq!(serde_json::from_str::<UnitBody>(&json).expect("the same form"), packed);
+        }
+    }
+}
