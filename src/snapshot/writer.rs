@@ -151,6 +151,7 @@ impl SnapshotWriter {
     pub fn add(&mut self, read: &LogRead, choices: &ChoiceChanges) -> Result<(), SnapshotError> {
         let LogRead { partition, next_offset, offset, append_ms, .. } = *read;
         let last: HashMap<&MemoryKey, usize> = read.records.iter().enumerate().map(|(n, (key, _))| (key, n)).collect();
+        let mut closed = false;
         for (n, (key, record)) in read.records.iter().enumerate() {
             if last.get(key) != Some(&n) {
                 continue;
@@ -169,6 +170,7 @@ impl SnapshotWriter {
                 self.add_rows(&head, record);
                 self.live.insert(id, LiveRow::of_record(offset, record));
             }
+            closed |= self.close_full()?;
         }
         self.manifest.unreadable.retain(|record| !last.contains_key(&record.key));
         let found = Some((offset, append_ms));
@@ -188,8 +190,7 @@ impl SnapshotWriter {
         let mut covers: BTreeMap<u32, u64> = self.manifest.covers.drain(..).collect();
         covers.extend(read.covers.iter().copied());
         self.manifest.covers = covers.into_iter().collect();
-        if self.bytes > SEGMENT_BYTES {
-            self.close()?;
+        if closed | self.close_full()? {
             let pending: usize = self.pending.iter().flatten().map(|(_, bytes)| bytes.len()).sum();
             // While the place is unavailable, each attempt may take long and would delay the memory.
             if (!self.unavailable || pending > PENDING_BYTES)
@@ -401,7 +402,7 @@ impl SnapshotWriter {
             }
         }
         for unit in &record.units {
-            let width = unit.vector.0.len();
+            let width = unit.vector.len();
             if self.manifest.model.is_none() {
                 self.manifest.model = Some(record.model.clone());
                 self.manifest.dimensions = width;
@@ -440,6 +441,15 @@ impl SnapshotWriter {
             self.has_rows = true;
             self.manifest.live.choices = self.manifest.live.choices.saturating_add_signed(diff.into());
         }
+    }
+
+    /// Closes the segment where it has enough rows; whether it did.
+    fn close_full(&mut self) -> Result<bool, SnapshotError> {
+        let is_full = self.bytes > SEGMENT_BYTES;
+        if is_full {
+            self.close()?;
+        }
+        Ok(is_full)
     }
 
     /// Encodes the rows as a pending segment.

@@ -40,7 +40,7 @@ const UNFINISHED: &str = "store.new";
 /// Upper limit of the journal, in bytes, which a start reads again.
 const JOURNAL_BYTES: u64 = 64 << 20;
 /// Bytes of blocks of the store that are kept for the next read.
-const READ_BYTES: u64 = 8 << 20;
+const READ_BYTES: u64 = 2 << 20;
 /// The number of a write stays until so many bytes more are written: by then the write is in no journal,
 /// where damage could hide it, however well the journal is compressed.
 pub(super) const NUMBERED_BYTES: u64 = 16 * JOURNAL_BYTES;
@@ -429,7 +429,7 @@ impl Store {
         let directory = &settings.directory;
         let failed = |e| failed(directory, "cleaning up after the last run", e);
         let durable = || self.database.batch().durability(Some(persist_mode(settings.fsync)));
-        let (mut batch, mut removed) = (durable(), 0);
+        let (mut batch, mut removed, mut all) = (durable(), 0, 0);
         for row in self.memory.index.iter() {
             let (key, entry) = row.into_inner().map_err(failed)?;
             let (offset, live) = decode_index(&entry)
@@ -443,11 +443,17 @@ impl Store {
                 removed += 1;
             }
             if removed == CLEANED_AT_ONCE {
-                removed = 0;
+                (removed, all) = (0, all + removed);
                 std::mem::replace(&mut batch, durable()).commit().map_err(failed)?;
             }
         }
         batch.commit().map_err(failed)?;
+        if all > 0 {
+            // So many removals, which are small, take several times [their bytes](crate::store) in memory.
+            for keyspace in [&self.memory.records, &self.memory.index] {
+                keyspace.rotate_memtable().map_err(failed)?;
+            }
+        }
         if number(directory, &self.meta, FLOOR_KEY.as_bytes())? == Some(writes) {
             return Ok(());
         }

@@ -8,6 +8,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Range,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -57,6 +58,10 @@ pub(in crate::pipeline) struct Stage {
 /// For each event of a full read, the most turns of windows that close in one step: more than a steady stream
 /// closes, so that it is never read twice.
 const MOST_CLOSING: usize = 4;
+
+/// Parts of windows whose vectors are in memory in full precision at once. Many texts of the model are of one
+/// length, so that more in one call would make it no faster.
+const PARTS_AT_ONCE: usize = 512;
 
 /// How many stages this process has made.
 static STAGES: AtomicU64 = AtomicU64::new(0);
@@ -256,7 +261,7 @@ impl Stage {
         let records = log.read(Topic::Turns, self.partition, self.position, limit)?.records;
         let (mut dead_letters, mut forwards, mut events) = (Vec::new(), Vec::new(), 0);
         for record in &records {
-            // Each closed turn has its vectors and its record in memory until the commit (decision 46).
+            // Each closed turn has its record in memory until the commit (decision 46).
             if self.windower.closing_turns() >= MOST_CLOSING * limit {
                 break;
             }
@@ -304,19 +309,40 @@ impl Stage {
         changes.into_iter().try_for_each(|change| plan(change, extractors, self.least_content_words, work))
     }
 
-    /// Makes the vectors of all drafts, in one call of the model, and with them the records.
+    /// Makes the vectors of all drafts, and with them the records.
     fn embed(&mut self, work: &mut Work, vectors: &mut Vectors) -> Result<(), PipelineError> {
-        if work.planned.is_empty() {
-            return Ok(());
+        let mut first = 0;
+        while first < work.planned.len() {
+            let mut parts = 0;
+            let fits = |drafted: &&Drafted| {
+                parts += drafted.drafts.iter().map(|draft| draft.parts.len()).sum::<usize>();
+                parts <= PARTS_AT_ONCE
+            };
+            let count = work.drafted[first..].iter().take_while(fits).count().max(1);
+            self.embed_windows(work, first..first + count, vectors)?;
+            first += count;
         }
-        let Made { model, units, problems } = vectors.units(&work.drafted)?;
+        let closed = work.planned.iter().filter(|planned| planned.state == WindowState::Final).count();
+        // The windows that the model has read were counted when they closed.
+        work.step.windows = (closed - work.read_by_model) as u64;
+        Ok(())
+    }
+
+    /// Makes the vectors of some of the windows, in one call of the model, and with them the records.
+    fn embed_windows(
+        &mut self,
+        work: &mut Work,
+        windows: Range<usize>,
+        vectors: &mut Vectors,
+    ) -> Result<(), PipelineError> {
+        let Made { model, units, problems } = vectors.units(&work.drafted[windows.clone()])?;
         // Checked before anything is written: vectors of two models cannot be compared.
         match &self.model {
             Some(found) if *found != model => return Err(PipelineError::other_model(found, &model)),
             Some(_) => {}
             None => self.model = units.iter().any(|units| !units.is_empty()).then(|| model.clone()),
         }
-        for ((planned, units), declined) in work.planned.iter().zip(units).zip(problems) {
+        for ((planned, units), declined) in work.planned[windows].iter().zip(units).zip(problems) {
             // The record of an open turn is followed by that of its window.
             if let Some(Declined { problem, text }) = declined.filter(|_| planned.state == WindowState::Final) {
                 let origin = window_origin(&planned.key.bank, &planned.key.window, &planned.extractor);
@@ -363,9 +389,6 @@ impl Stage {
                 work.part_counts.insert(planned.key.clone(), count);
             }
         }
-        let closed = work.planned.iter().filter(|planned| planned.state == WindowState::Final).count();
-        // The windows that the model has read were counted when they closed.
-        work.step.windows = (closed - work.read_by_model) as u64;
         Ok(())
     }
 

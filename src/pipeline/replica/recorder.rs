@@ -22,7 +22,7 @@ use crate::{
 
 /// Limit of the queued reads: past it the reader blocks. Enough for the reads that arrive while a
 /// snapshot is written.
-const WAITING_BYTES: usize = 64 << 20;
+const WAITING_BYTES: usize = 8 << 20;
 
 /// A shard from its making to its end: one that is made again is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -207,7 +207,7 @@ impl Recorder {
 fn bytes(update: &LogRead) -> usize {
     let of_record = |record: &MemoryRecord| {
         let vectors = record.units.iter().flat_map(|unit| unit.parts.iter().map(|part| part.vectors.len() + 2));
-        let width = record.units.first().map_or(0, |unit| unit.vector.0.len() * size_of::<f32>());
+        let width = record.units.first().map_or(0, |unit| unit.vector.held_bytes());
         let texts: usize = record.turns.iter().map(|held| 4 * held.turn.text.len() + 512).sum();
         vectors.sum::<usize>() * width + texts
     };
