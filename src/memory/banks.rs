@@ -56,7 +56,8 @@ pub(super) struct Banks {
     structural: Structural,
     words: Words,
     postings: SharedPostings,
-    banks: HashMap<BankKey, BankState>,
+    /// Behind a pointer each, as up to half of a table is free.
+    banks: HashMap<BankKey, Box<BankState>>,
 }
 
 /// The indexes of one bank.
@@ -108,7 +109,7 @@ impl Banks {
     /// A bank with the means to scan it.
     pub(super) fn scanned(&mut self, bank: BankKey) -> (Option<&mut BankState>, Means<'_>) {
         let Self { settings, structural, words, postings, banks, .. } = self;
-        (banks.get_mut(&bank), Means { settings, structural, words, postings })
+        (banks.get_mut(&bank).map(Box::as_mut), Means { settings, structural, words, postings })
     }
 
     /// Applies the changes of one epoch; `sized` gets the number of units of each changed bank.
@@ -126,17 +127,8 @@ impl Banks {
             let Some(bank) = of_bank.first().map(|u| u.0.0.bank) else { continue };
             let deleted: Vec<UnitId> = of_bank.iter().filter(|u| u.1 < 0).map(|u| u.0.0.id).collect();
             let inserted: Vec<Arc<LiveUnit>> = of_bank.iter().filter(|u| u.1 > 0).map(|u| u.0.1.clone()).collect();
-            let state = self.banks.entry(bank).or_insert_with(|| BankState {
-                semantic: SemanticIndex::new(
-                    self.settings.semantic_pool,
-                    self.settings.semantic_edges,
-                    self.semantic_threshold,
-                ),
-                cue: CueIndex::new(self.settings.cue_neighbours, self.settings.structural_edges),
-                lexical: None,
-                parts: Parts::new(self.settings.candidates_from_parts, self.settings.window_words),
-                restoring: false,
-            });
+            let new = || Box::new(BankState::new(&self.settings, self.semantic_threshold));
+            let state = self.banks.entry(bank).or_insert_with(new);
             of_bank.iter().filter(|u| u.1 < 0).for_each(|u| state.parts.delete(&u.0.1));
             state.parts.insert(&inserted, &mut self.words);
             if let Some(lexical) = &mut state.lexical {
@@ -179,6 +171,16 @@ impl Banks {
 }
 
 impl BankState {
+    fn new(settings: &MemorySettings, semantic_threshold: Score) -> Self {
+        Self {
+            semantic: SemanticIndex::new(settings.semantic_pool, settings.semantic_edges, semantic_threshold),
+            cue: CueIndex::new(settings.cue_neighbours, settings.structural_edges),
+            lexical: None,
+            parts: Parts::new(settings.candidates_from_parts, settings.window_words),
+            restoring: false,
+        }
+    }
+
     /// The slots, in the candidate index, of the parts of the units that a unit chose.
     pub(super) fn linked(&self, unit: UnitId) -> Vec<Slot> {
         let chosen = self.semantic.chosen_by(unit).iter().chain(self.cue.chosen_by(unit));

@@ -18,7 +18,8 @@ pub struct Windower {
     rules: Rules,
     /// The banks in which conversations cross, by whole segments.
     crossing: Vec<String>,
-    pub(super) banks: HashMap<Bank, BankWindows>,
+    /// Behind a pointer each, as up to half of a table is free.
+    pub(super) banks: HashMap<Bank, Box<BankWindows>>,
     /// Banks with something to drain.
     changed: BTreeSet<Bank>,
     /// Edited and deleted turns of the drained changes.
@@ -51,7 +52,8 @@ impl Windower {
     /// order, come before the first event.
     pub fn restore(&mut self, key: &MemoryKey, turns: &[WindowTurn]) {
         let rules = self.rules.of(&key.bank, &self.crossing);
-        let bank = self.banks.entry(key.bank.clone()).or_insert_with(|| BankWindows::new(key.bank.clone(), rules));
+        let new = || Box::new(BankWindows::new(key.bank.clone(), rules));
+        let bank = self.banks.entry(key.bank.clone()).or_insert_with(new);
         bank.restore(key, turns);
         self.unreconciled = true;
     }
@@ -68,7 +70,8 @@ impl Windower {
             if matches!(event, TurnEvent::SessionEnd(_) | TurnEvent::Idle(_)) {
                 return;
             }
-            self.banks.insert(name.clone(), BankWindows::new(name.clone(), self.rules.of(name, &self.crossing)));
+            let bank = BankWindows::new(name.clone(), self.rules.of(name, &self.crossing));
+            self.banks.insert(name.clone(), Box::new(bank));
         }
         let Some(bank) = self.banks.get_mut(name) else { return };
         self.closing_turns += bank.apply(offset, event);
@@ -118,7 +121,7 @@ impl Windower {
     /// The closed windows of a bank.
     #[must_use]
     pub fn closed_windows(&self, bank: &Bank) -> Vec<Window> {
-        self.banks.get(bank).map(BankWindows::closed_windows).unwrap_or_default()
+        self.banks.get(bank).map(|bank| bank.closed_windows()).unwrap_or_default()
     }
 
     /// The session and the ordinal of a turn; None where it has not arrived.
@@ -136,7 +139,7 @@ impl Windower {
     /// Whether a bank has a turn that is not deleted.
     #[must_use]
     pub fn has_turns(&self, bank: &Bank) -> bool {
-        self.banks.get(bank).is_some_and(BankWindows::has_turns)
+        self.banks.get(bank).is_some_and(|bank| bank.has_turns())
     }
 
     /// The banks.

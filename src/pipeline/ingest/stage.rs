@@ -59,10 +59,6 @@ pub(in crate::pipeline) struct Stage {
 /// closes, so that it is never read twice.
 const MOST_CLOSING: usize = 4;
 
-/// Parts of windows whose vectors are in memory in full precision at once. Many texts of the model are of one
-/// length, so that more in one call would make it no faster.
-const PARTS_AT_ONCE: usize = 512;
-
 /// How many stages this process has made.
 static STAGES: AtomicU64 = AtomicU64::new(0);
 
@@ -247,7 +243,7 @@ impl Stage {
             self.hand_over(extractors);
             return Ok(None);
         }
-        self.embed(&mut work, vectors)?;
+        self.embed(&mut work, vectors, limit)?;
         self.commit(&mut work, log, extractors)?;
         self.halted = false;
         let step = self.evict(work, vectors, extractors)?;
@@ -309,14 +305,15 @@ impl Stage {
         changes.into_iter().try_for_each(|change| plan(change, extractors, self.least_content_words, work))
     }
 
-    /// Makes the vectors of all drafts, and with them the records.
-    fn embed(&mut self, work: &mut Work, vectors: &mut Vectors) -> Result<(), PipelineError> {
+    /// Makes the vectors of all drafts, and with them the records. At most the vectors of `limit` parts, or of one
+    /// window, are in memory in full precision at once.
+    fn embed(&mut self, work: &mut Work, vectors: &mut Vectors, limit: usize) -> Result<(), PipelineError> {
         let mut first = 0;
         while first < work.planned.len() {
             let mut parts = 0;
             let fits = |drafted: &&Drafted| {
                 parts += drafted.drafts.iter().map(|draft| draft.parts.len()).sum::<usize>();
-                parts <= PARTS_AT_ONCE
+                parts <= limit
             };
             let count = work.drafted[first..].iter().take_while(fits).count().max(1);
             self.embed_windows(work, first..first + count, vectors)?;
