@@ -76,7 +76,7 @@ impl Qwen3Embedder {
         let failed = |problem: String| EmbedError::Model { model: self.model.name.clone(), problem };
         let one = |text: &String| {
             let found = self.runner.embed(&[text]).map_err(|e| failed(first_line(&e)))?.pop();
-            found.map(|vector| Vector::from(vector)).ok_or_else(|| failed("no vector for a text".to_owned()))
+            found.map(Vector::from).ok_or_else(|| failed("no vector for a text".to_owned()))
         };
         self.threads.install(|| texts.iter().map(one).collect())
     }
