@@ -4,6 +4,8 @@
 //! the processor's caches, and the system need not clear it anew. What lies in it says nothing: whoever takes
 //! it fills it.
 
+use super::footprint::vec_bytes;
+
 /// As many entries each as the bank has slots.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
@@ -21,8 +23,7 @@ impl Scratch {
     /// Bytes in memory.
     pub(super) fn bytes(&self) -> usize {
         let Self { words, scores, marks, places } = self;
-        let numbers = size_of::<u32>() * (words.capacity() + places.capacity());
-        numbers + size_of::<f32>() * scores.capacity() + marks.capacity()
+        vec_bytes(words) + vec_bytes(scores) + vec_bytes(marks) + vec_bytes(places)
     }
 }
 

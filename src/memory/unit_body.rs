@@ -102,16 +102,45 @@ impl UnitBody {
     /// The text of a unit of a session.
     #[must_use]
     pub fn of(unit: &Unit, session: &str) -> Self {
-        Self::from(UnitFields {
-            id: unit.id,
-            restatement: unit.restatement.clone(),
-            cues: unit.cues.clone(),
-            said_at: unit.said_at,
-            session: session.to_owned(),
-            ordinal: unit.ordinal,
-            sources: unit.sources.clone(),
-            parts: unit.parts.iter().map(PartFields::from).collect(),
-        })
+        let Unit { id, restatement, cues, said_at, ordinal, sources, parts, .. } = unit;
+        let parts = parts.iter().map(|part| {
+            let Part { turn, ordinal, speaker, said_at, text, marks, .. } = part;
+            PartBody { turn, ordinal: *ordinal, speaker, said_at: *said_at, text, marks: *marks }
+        });
+        Self::packed(*id, *said_at, *ordinal, [restatement, session], cues, sources, parts)
+    }
+
+    fn packed<'u>(
+        id: UnitId,
+        said_at: EventTime,
+        ordinal: u32,
+        head: [&'u str; HEAD],
+        cues: &'u Cues,
+        sources: &'u [String],
+        parts: impl Iterator<Item = PartBody<'u>> + Clone,
+    ) -> Self {
+        let names = cues.participants.iter().chain(&cues.locations).chain(sources).map(String::as_str);
+        let of_parts = parts.clone().flat_map(|part| [part.turn, part.speaker, part.text]);
+        let texts = head.into_iter().chain(names).chain(of_parts);
+        let mut end = 0;
+        let ends = texts.clone().map(|text| {
+            // A record, which holds all of them, is much smaller than four gigabytes.
+            end += text.len() as u32;
+            end
+        });
+        let facts = |part: PartBody<'_>| PartFacts { said_at: part.said_at, ordinal: part.ordinal, marks: part.marks };
+        Self {
+            id,
+            said_at,
+            time: cues.time,
+            ordinal,
+            participants: cues.participants.len() as u32,
+            locations: cues.locations.len() as u32,
+            sources: sources.len() as u32,
+            ends: ends.collect(),
+            texts: texts.collect(),
+            parts: parts.map(facts).collect(),
+        }
     }
 
     /// What it says.
@@ -196,29 +225,12 @@ impl UnitBody {
 
 impl From<UnitFields> for UnitBody {
     fn from(fields: UnitFields) -> Self {
-        let UnitFields { id, restatement, cues, said_at, session, ordinal, sources, parts } = fields;
-        let names = cues.participants.iter().chain(&cues.locations).chain(&sources);
-        let of_parts = parts.iter().flat_map(|part| [&part.turn, &part.speaker, &part.text]);
-        let texts = || [&restatement, &session].into_iter().chain(names.clone()).chain(of_parts.clone());
-        let mut end = 0;
-        let ends = texts().map(|text| {
-            // A record, which holds all of them, is much smaller than four gigabytes.
-            end += text.len() as u32;
-            end
+        let UnitFields { id, restatement, cues, said_at, session, ordinal, sources, parts } = &fields;
+        let parts = parts.iter().map(|part| {
+            let PartFields { turn, ordinal, speaker, said_at, text, marks } = part;
+            PartBody { turn, ordinal: *ordinal, speaker, said_at: *said_at, text, marks: *marks }
         });
-        let facts = |part: &PartFields| PartFacts { said_at: part.said_at, ordinal: part.ordinal, marks: part.marks };
-        Self {
-            id,
-            said_at,
-            time: cues.time,
-            ordinal,
-            participants: cues.participants.len() as u32,
-            locations: cues.locations.len() as u32,
-            sources: sources.len() as u32,
-            ends: ends.collect(),
-            texts: texts().map(String::as_str).collect(),
-            parts: parts.iter().map(facts).collect(),
-        }
+        Self::packed(*id, *said_at, *ordinal, [restatement, session], cues, sources, parts)
     }
 }
 
@@ -242,14 +254,6 @@ impl From<PartBody<'_>> for PartFields {
         let PartBody { turn, ordinal, speaker, said_at, text, marks } = part;
         let [turn, speaker, text] = [turn, speaker, text].map(str::to_owned);
         Self { turn, ordinal, speaker, said_at, text, marks }
-    }
-}
-
-impl From<&Part> for PartFields {
-    fn from(part: &Part) -> Self {
-        let Part { turn, ordinal, speaker, said_at, text, marks, .. } = part;
-        let [turn, speaker, text] = [turn, speaker, text].map(Clone::clone);
-        Self { turn, ordinal: *ordinal, speaker, said_at: *said_at, text, marks: *marks }
     }
 }
 

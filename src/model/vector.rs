@@ -34,14 +34,14 @@ impl Vector {
     #[must_use]
     pub fn in_steps(&self) -> Self {
         match &self.0 {
-            Held::Floats(floats) if !floats.is_empty() => {
+            Held::Floats(floats) => {
                 let steps = f64::from(steps(floats.len()));
                 let most = f64::from(MOST_STEPS);
                 Self::of_steps(
                     floats.iter().map(|x| (f64::from(*x) * steps).round().clamp(-most, most) as i8).collect(),
                 )
             }
-            _ => self.clone(),
+            Held::Steps(_) => self.clone(),
         }
     }
 
@@ -124,14 +124,14 @@ impl FromIterator<f32> for Vector {
     }
 }
 
-/// The components as whole numbers of steps, where each is exactly that and there is one.
+/// The components as whole numbers of steps, where each is exactly that.
 fn exact_steps(floats: &[f32]) -> Option<Arc<[i8]>> {
     let steps = f32::from(steps(floats.len()));
     // The nearest number, but for a fraction of a half, which is no whole number anyway. It rounds without a
     // call for each component, as every vector of a snapshot comes by here.
     let near = |x: f32| (x * steps + 0.5_f32.copysign(x)).clamp(-MOST_STEPS, MOST_STEPS) as i8;
     let same = |x: &f32| (f32::from(near(*x)) / steps).to_bits() == x.to_bits();
-    let is_exact = !floats.is_empty() && floats.iter().take(FIRST_COMPONENTS).all(same) && floats.iter().all(same);
+    let is_exact = floats.iter().take(FIRST_COMPONENTS).all(same) && floats.iter().all(same);
     is_exact.then(|| floats.iter().map(|x| near(*x)).collect())
 }
 

@@ -429,7 +429,7 @@ impl Store {
         let directory = &settings.directory;
         let failed = |e| failed(directory, "cleaning up after the last run", e);
         let durable = || self.database.batch().durability(Some(persist_mode(settings.fsync)));
-        let (mut batch, mut removed, mut all) = (durable(), 0, 0);
+        let (mut batch, mut removed, mut are_many) = (durable(), 0, false);
         for row in self.memory.index.iter() {
             let (key, entry) = row.into_inner().map_err(failed)?;
             let (offset, live) = decode_index(&entry)
@@ -443,12 +443,12 @@ impl Store {
                 removed += 1;
             }
             if removed == CLEANED_AT_ONCE {
-                (removed, all) = (0, all + removed);
+                (removed, are_many) = (0, true);
                 std::mem::replace(&mut batch, durable()).commit().map_err(failed)?;
             }
         }
         batch.commit().map_err(failed)?;
-        if all > 0 {
+        if are_many {
             // So many removals, which are small, take several times [their bytes](crate::store) in memory.
             for keyspace in [&self.memory.records, &self.memory.index] {
                 keyspace.rotate_memtable().map_err(failed)?;

@@ -20,8 +20,8 @@ use crate::{
     sync,
 };
 
-/// Limit of the queued reads: past it the reader blocks. Enough for the reads that arrive while a
-/// snapshot is written.
+/// Limit of the queued reads: past it the reader blocks until a snapshot is written. About three thousand
+/// turns of chat with vectors in bytes.
 const WAITING_BYTES: usize = 8 << 20;
 
 /// A shard from its making to its end: one that is made again is another.
@@ -207,9 +207,9 @@ impl Recorder {
 fn bytes(update: &LogRead) -> usize {
     let of_record = |record: &MemoryRecord| {
         let vectors = record.units.iter().flat_map(|unit| unit.parts.iter().map(|part| part.vectors.len() + 2));
-        let width = record.units.first().map_or(0, |unit| unit.vector.held_bytes());
+        let vector_bytes = record.units.first().map_or(0, |unit| unit.vector.held_bytes());
         let texts: usize = record.turns.iter().map(|held| 4 * held.turn.text.len() + 512).sum();
-        vectors.sum::<usize>() * width + texts
+        vectors.sum::<usize>() * vector_bytes + texts
     };
     update.records.iter().map(|(_, record)| record.as_ref().map_or(128, of_record)).sum()
 }
