@@ -37,8 +37,19 @@ const REPLAYED_AT_ONCE: usize = 256;
 /// Offsets before the end in which the last read position is searched first.
 const FIRST_SEARCH: u64 = 512;
 
-/// Readers by topic and partition.
-type Readers = HashMap<(Topic, u32), Arc<Mutex<PartitionReader>>>;
+/// Readers by topic and partition, and how far they must read.
+#[derive(Default)]
+struct Readers {
+    open: HashMap<(Topic, u32), Arc<Mutex<PartitionReader>>>,
+    /// The end of what this process wrote. It outlives a reader: a busy broker states an older end to the next one.
+    written_ends: HashMap<(Topic, u32), u64>,
+}
+
+impl Readers {
+    fn written_end(&self, topic: Topic, partition: u32) -> u64 {
+        self.written_ends.get(&(topic, partition)).copied().unwrap_or_default()
+    }
+}
 
 /// A log on a Kafka cluster.
 pub struct KafkaLog {
@@ -109,7 +120,7 @@ impl KafkaLog {
     /// Closes the producer and the reader of a revoked partition.
     pub fn disown(&self, partition: u32) {
         sync::lock(&self.owners).remove(&partition);
-        sync::lock(&self.readers).remove(&(Topic::Turns, partition));
+        sync::lock(&self.readers).open.remove(&(Topic::Turns, partition));
     }
 
     fn name(&self, topic: Topic) -> &str {
@@ -143,31 +154,32 @@ impl KafkaLog {
     }
 
     fn reader(&self, topic: Topic, partition: u32) -> Result<Arc<Mutex<PartitionReader>>, LogError> {
-        if let Some(reader) = sync::lock(&self.readers).get(&(topic, partition)) {
+        if let Some(reader) = sync::lock(&self.readers).open.get(&(topic, partition)) {
             return Ok(Arc::clone(reader));
         }
         self.check_partition(topic, partition)?;
-        let reader = PartitionReader::open(
+        let mut reader = PartitionReader::open(
             &self.cluster,
             self.name(topic),
             partition,
             matches!(topic, Topic::Memory | Topic::NextMemory),
         )?;
-        Ok(Arc::clone(
-            sync::lock(&self.readers).entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(reader))),
-        ))
+        let mut readers = sync::lock(&self.readers);
+        reader.must_reach(readers.written_end(topic, partition));
+        Ok(Arc::clone(readers.open.entry((topic, partition)).or_insert_with(|| Arc::new(Mutex::new(reader)))))
     }
 
     /// Makes readers of this process see what it wrote.
     pub(super) fn reach_written(&self, last: &HashMap<(String, i32), i64>) {
-        let readers = sync::lock(&self.readers);
+        let mut readers = sync::lock(&self.readers);
         for ((topic, partition), offset) in last {
-            for kind in [Topic::Turns, Topic::Memory, Topic::NextMemory, Topic::DeadLetters] {
-                if self.name(kind) == topic
-                    && let Some(reader) = readers.get(&(kind, partition.unsigned_abs()))
-                {
-                    sync::lock(reader).must_reach(offset.unsigned_abs() + 1);
-                }
+            let kinds = [Topic::Turns, Topic::Memory, Topic::NextMemory, Topic::DeadLetters];
+            let Some(kind) = kinds.into_iter().find(|kind| self.name(*kind) == topic) else { continue };
+            let (of, end) = ((kind, partition.unsigned_abs()), offset.unsigned_abs() + 1);
+            let written_end = readers.written_ends.entry(of).or_default();
+            *written_end = end.max(*written_end);
+            if let Some(reader) = readers.open.get(&of) {
+                sync::lock(reader).must_reach(end);
             }
         }
     }
@@ -507,6 +519,7 @@ impl Log for KafkaLog {
         self.check_partition(Topic::Turns, partition)?;
         let home = partition % self.partitions;
         let mut reader = PartitionReader::open(&self.cluster, &self.memory, home, true)?;
+        reader.must_reach(sync::lock(&self.readers).written_end(Topic::Memory, home));
         let (mut from, mut committed) = (reader.span(&self.cluster)?.0, None);
         loop {
             let raw = reader.read(&self.cluster, from, REPLAYED_AT_ONCE)?;

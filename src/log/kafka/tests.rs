@@ -1,7 +1,7 @@
 //! The suite of all logs on a real broker, and what only the Kafka log does.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
@@ -165,6 +165,8 @@ fn transaction_markers_are_not_counted_as_turns() {
     let bank = (0..).map(|n| format!("b{n}")).find(|b| partition_of(suite::turn(b, 0).bank(), 2) == 1).unwrap();
     let transaction = Transaction { forwards: vec![suite::turn(&bank, 1)], ..suite::transaction(0, &[]) };
     log.commit(&transaction).unwrap();
+    // The broker states the end of before until the marker is written.
+    assert_eq!(suite::all(&log, Topic::Turns, 1, 0).len(), 1);
     for log in [log, KafkaLog::open(&settings).unwrap()] {
         assert_eq!(log.end(Topic::Turns, 1).unwrap(), 2, "the turn and the marker");
         assert_eq!(log.lag(1, 0).unwrap(), 2);
@@ -194,6 +196,23 @@ fn records_of_other_writers_are_read() {
         }
         assert_eq!(at, round as u64 + 1);
     }
+}
+
+/// What this process wrote is read by a reader that opens while the broker still states an older end.
+#[test]
+fn a_reader_that_opens_after_a_write_waits_for_it() {
+    let Some(broker) = Broker::shared("log::kafka::a_reader_that_opens_after_a_write_waits_for_it") else { return };
+    let settings = settings(&broker, "late", 1);
+    let (log, slow) = (KafkaLog::open(&settings).unwrap(), KafkaLog::open(&settings).unwrap());
+    let turns = log.cluster().topic("turns");
+    let last_offsets = HashMap::from([((turns, 0), 1)]);
+    log.reach_written(&last_offsets);
+    let written = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        slow.append_turns(&(0..2).map(|n| suite::turn("b", n)).collect::<Vec<_>>()).unwrap();
+    });
+    assert_eq!(suite::all(&log, Topic::Turns, 0, 0).len(), 2);
+    written.join().unwrap();
 }
 
 /// A reader that is moved again before the client has noted that it was moved ends no process.
