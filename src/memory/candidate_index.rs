@@ -18,6 +18,7 @@ use super::{
     gists::Gists,
     greetings::GreetingPostings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
+    kernel,
     live::IdHasher,
     part_columns::{ASKS, Columns, Features, LIVE, Near, marks},
     score::NameKey,
@@ -139,6 +140,12 @@ impl CandidateIndex {
     /// The part in a slot.
     pub(super) fn place(&self, slot: Slot) -> Option<&Place> {
         self.places.get(slot as usize)?.as_ref()
+    }
+
+    /// Has the processor fetch where the part in a slot lies ([`kernel::fetch_ahead`]).
+    pub(super) fn fetch_place(&self, slot: Slot) {
+        let at = slot as usize;
+        kernel::fetch_ahead(self.places.get(at..=at).unwrap_or_default());
     }
 
     /// The features of every slot.

@@ -15,8 +15,9 @@ use super::{
     found_words::FoundWords,
     indexed_part::{PartKey, Slot},
     part_columns::Near,
-    scratch::{Scratch, filled},
+    scratch::Scratch,
     session_best::SessionBest,
+    slot_set::SlotSet,
     words::TermKey,
     work::{Allowance, CHOSEN_PART, READ_POSTING},
 };
@@ -29,6 +30,8 @@ const BEST_TO_VERY_BEST: usize = 8;
 /// For so many of the best there is one of the best by words. The best window by words sets what words are
 /// worth.
 const BEST_TO_BY_WORDS: usize = 8;
+/// How many candidates ahead the processor fetches what is around them: they lie all over the memory.
+const LISTED_AHEAD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Step {
@@ -52,7 +55,7 @@ pub(super) struct Candidates {
     first: FirstEstimate,
     estimates: Estimates,
     scratch: Scratch,
-    is_candidate: Vec<bool>,
+    is_candidate: SlotSet,
     candidates: Vec<(PartKey, Slot)>,
     found: FoundWords,
 }
@@ -107,8 +110,8 @@ impl Candidates {
         Scratch {
             words: self.first.into_room(),
             scores: self.estimates.scores,
-            marks: self.is_candidate,
-            places: self.found.into_room(),
+            candidates: self.is_candidate,
+            listed: self.found.into_room(),
         }
     }
 
@@ -131,7 +134,7 @@ impl Candidates {
     /// The first estimates of a session's best parts that are no candidates, best first.
     pub(super) fn rest_of_session(&self, session: u32) -> impl Iterator<Item = f64> {
         let best = self.estimates.sessions.get(session as usize).into_iter().flat_map(SessionBest::parts);
-        best.filter(|(_, slot)| !self.is_candidate[*slot as usize]).map(|(score, _)| f64::from(score))
+        best.filter(|(_, slot)| !self.is_candidate.contains(*slot)).map(|(score, _)| f64::from(score))
     }
 
     fn choose(&mut self, asked: &Asked<'_>, index: &CandidateIndex, linked: &dyn Fn(UnitId) -> Vec<Slot>) {
@@ -150,25 +153,33 @@ impl Candidates {
                 anchors.push(unit);
             }
         }
-        self.is_candidate = filled(&mut self.scratch.marks, index.slots(), false);
-        best.iter().for_each(|slot| self.is_candidate[*slot as usize] = true);
-        let mut linked: Vec<Slot> = anchors.into_iter().flat_map(linked).collect();
-        linked.retain(|slot| !std::mem::replace(&mut self.is_candidate[*slot as usize], true));
-        // They take the places of the last, so that edges add no work.
-        let most = asked.wanted.saturating_sub(linked.len()).max(SCALE_PARTS);
+        self.is_candidate = std::mem::take(&mut self.scratch.candidates);
+        self.is_candidate.clear(index.slots());
+        for slot in &best {
+            self.is_candidate.insert(*slot);
+        }
+        let linked: Vec<Slot> = anchors.into_iter().flat_map(linked).collect();
+        let others = linked.iter().filter(|slot| self.is_candidate.insert(**slot)).count();
+        // They take the places of the last, so that edges add no work. A last one that is linked keeps its own.
+        let most = asked.wanted.saturating_sub(others).max(SCALE_PARTS);
         let mut chosen: Vec<Slot> =
             best.iter().take(most).chain(&by_words).copied().chain(linked).chain(near).collect();
-        self.is_candidate.fill(false);
+        self.is_candidate.clear(index.slots());
         // What lies beyond a session is no slot.
-        chosen.retain(|slot| {
-            self.is_candidate.get_mut(*slot as usize).is_some_and(|is_one| !std::mem::replace(is_one, true))
-        });
+        chosen.retain(|slot| self.is_candidate.insert(*slot));
         self.candidates = chosen.into_iter().filter_map(|slot| Some((key(slot)?, slot))).collect();
         self.candidates.sort_unstable();
-        self.found = FoundWords::new(index.slots(), &mut self.scratch.places);
-        for (_, slot) in &self.candidates {
-            self.found.list(*slot);
-            [true, false].into_iter().flat_map(|back| index.side(*slot, back)).for_each(|near| self.found.list(near));
+        let mut listed = std::mem::take(&mut self.scratch.listed);
+        listed.clear(index.slots());
+        for (at, (_, slot)) in self.candidates.iter().enumerate() {
+            if let Some((_, ahead)) = self.candidates.get(at + LISTED_AHEAD) {
+                index.columns().fetch_ahead(*ahead);
+            }
+            let sides = [true, false].into_iter().flat_map(|back| index.side(*slot, back));
+            for near in sides.chain([*slot]) {
+                listed.insert(near);
+            }
         }
+        self.found = FoundWords::new(listed);
     }
 }

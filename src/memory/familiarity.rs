@@ -13,15 +13,17 @@
 //! and the turns around it; who speaks; the month and the day; features of the words. Then a share of the
 //! neighbours' scores and of the session's best is added.
 
-use std::{cmp::Reverse, ops::Range, rc::Rc};
+use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
 
 use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
     asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, add_words, told},
-    candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
+    candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, Place, day},
     candidates::{Candidates, SCALE_PARTS},
     greetings::Greetings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
+    kernel,
+    live::PartVectors,
     parts::Parts,
     rows::VectorRows,
     score::NameKey,
@@ -36,6 +38,8 @@ use crate::model::{FamiliarityTerms, Score, UnitId};
 /// Fixed-point scores end at 2; a familiarity, at most about the sum of its weights, is divided by this
 /// for comparison.
 const FAMILIARITY_SCALE: f64 = 16.0;
+/// How many parts ahead the processor fetches what a pass reads: it lies all over the memory.
+const AHEAD: usize = 8;
 
 /// One part on its way to a score.
 struct Scored {
@@ -177,6 +181,7 @@ impl FamiliarityScan {
                         if allowance.is_spent() {
                             return None;
                         }
+                        self.fetch_candidates(index);
                         self.collect_candidate(index, candidate)?;
                         allowance.spend(PASSED_PART);
                     }
@@ -267,6 +272,21 @@ impl FamiliarityScan {
         self.candidates.as_ref()?.all().get(self.parts.len()).copied()
     }
 
+    /// Has the processor fetch candidates that are collected later.
+    fn fetch_candidates(&self, index: &CandidateIndex) {
+        let all = self.candidates.as_ref().map_or(&[][..], |candidates| candidates.all());
+        let slot = |ahead: usize| all.get(self.parts.len() + ahead).map(|(_, slot)| *slot);
+        if let Some(slot) = slot(3 * AHEAD) {
+            index.fetch_place(slot);
+        }
+        if let Some(place) = slot(2 * AHEAD).and_then(|slot| index.place(slot)) {
+            kernel::fetch_ahead(from_ref(&*place.indexed));
+        }
+        if let Some(place) = slot(AHEAD).and_then(|slot| index.place(slot)) {
+            kernel::fetch_ahead(&place.indexed.names);
+        }
+    }
+
     /// Takes a candidate. None if there is no such part, which does not happen.
     fn collect_candidate(&mut self, index: &CandidateIndex, (key, slot): (PartKey, Slot)) -> Option<()> {
         let indexed = &index.place(slot)?.indexed;
@@ -325,6 +345,15 @@ impl FamiliarityScan {
                 self.asked.gain(window, part.window_length, &mut part.terms);
             }
             Pass::Align => {
+                if let Some(part) = self.parts.get(at + 3 * AHEAD) {
+                    kernel::fetch_ahead(from_ref(&*part.indexed));
+                }
+                if let Some(part) = self.parts.get(at + 2 * AHEAD) {
+                    kernel::fetch_ahead(from_ref(&*part.indexed.unit));
+                }
+                if let Some(part) = self.parts.get(at + AHEAD) {
+                    part.indexed.vectors().fetch_ahead();
+                }
                 let mut terms = self.parts[at].terms;
                 self.asked.share(probe, &mut terms);
                 let part = &self.parts[at];
@@ -334,6 +363,9 @@ impl FamiliarityScan {
                 return PASSED_PART + align(probe, part) * SCANNED_VECTOR;
             }
             Pass::Features => {
+                if let Some((index, _)) = large {
+                    fetch_next_pairs(&self.parts, at, index);
+                }
                 // The mean of a part's pair and the next one's.
                 let pair = self.parts[at].pair;
                 let next = next_pair(probe, &self.parts, at, large).unwrap_or(pair);
@@ -546,8 +578,26 @@ fn next_pair(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Optio
     if let Some(next) = next.filter(|next| next.slot == after) {
         return Some(next.pair);
     }
-    let own = index.place(after)?.indexed.vectors();
-    best(&probe.vector, &own.pair).or_else(|| best(&probe.vector, &own.sentences))
+    let vectors = vectors_after(&parts[at], index)?;
+    best(&probe.vector, &vectors.pair).or_else(|| best(&probe.vector, &vectors.sentences))
+}
+
+/// The vectors of the part after a candidate in its session.
+fn vectors_after<'s>(part: &'s Scored, index: &'s CandidateIndex) -> Option<PartVectors<'s>> {
+    let Place { key, indexed } = index.place(index.columns().near_slot(part.slot).after)?;
+    // Most often it is of the same unit, which lies in the processor's caches.
+    let unit = if key.2 == part.key.2 { &part.indexed.unit } else { &indexed.unit };
+    Some(unit.vectors_of(key.3 as usize))
+}
+
+/// Has the processor fetch what [`next_pair`] reads of candidates to come.
+fn fetch_next_pairs(parts: &[Scored], at: usize, index: &CandidateIndex) {
+    if let Some(part) = parts.get(at + 2 * AHEAD) {
+        index.fetch_place(index.columns().near_slot(part.slot).after);
+    }
+    if let Some(vectors) = parts.get(at + AHEAD).and_then(|part| vectors_after(part, index)) {
+        vectors.pair.fetch_ahead();
+    }
 }
 
 /// A share of the better neighbour's score, at a distance of one turn and of two.

@@ -16,7 +16,7 @@ use super::{
     candidate_index::{CandidateIndex, OWN_WORDS, month},
     codes::Cosines,
     indexed_part::{NONE, Slot},
-    kernel::{BLOCK_ROWS, CodeTable},
+    kernel::{self, BLOCK_ROWS, CodeTable},
     part_columns::{ASKS, LIVE, Near, names, times},
     scratch::{Scratch, filled},
     session_best::SessionBest,
@@ -212,7 +212,12 @@ impl FirstEstimate {
         let gain = |count: u32| (bm25::gain(worth, f64::from(count), damping) * GAIN_STEPS) as u32;
         let (once, around) = (gain(OWN_WORDS), gain(1));
         let Self { words, most, .. } = self;
-        for parts in stem.parts.chunks(POSTINGS_AT_ONCE) {
+        let mut chunks = stem.parts.chunks(POSTINGS_AT_ONCE).peekable();
+        while let Some(parts) = chunks.next() {
+            for (slot, _) in chunks.peek().copied().unwrap_or_default() {
+                index.columns().fetch_ahead(*slot);
+                kernel::fetch_ahead(words.get(*slot as usize..=*slot as usize).unwrap_or_default());
+            }
             // They lie all over the memory, which gives many at once as fast as one.
             let mut near = [Near::NOTHING; POSTINGS_AT_ONCE];
             near.iter_mut().zip(parts).for_each(|(near, (slot, _))| *near = index.columns().near_slot(*slot));

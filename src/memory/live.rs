@@ -221,6 +221,14 @@ pub struct PartVectors<'u> {
     pub pair: VectorRows<'u>,
 }
 
+impl PartVectors<'_> {
+    /// Has the processor fetch them.
+    pub(super) fn fetch_ahead(&self) {
+        self.sentences.fetch_ahead();
+        self.pair.fetch_ahead();
+    }
+}
+
 /// The units of one memory record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Extraction {

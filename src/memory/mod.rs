@@ -10,7 +10,7 @@
 //! says, in slices of `work`. `dataflow` wires the operators: `bank_index` owns the indexes of each bank
 //! in `banks` (`semantic` with `near_rows` and `cue` choose edges, `lexical` with `postings`, `bm25` and `words` finds
 //! words, `familiarity` scores `parts`, each an `indexed_part`, by what is `asked`; in a large bank only the `candidates` of
-//! a `first_estimate` with `best_slots`, `session_best` and `found_words` from a `candidate_index` of `part_columns`, `gists` in `codes`, `stem_postings`
+//! a `first_estimate` with `best_slots`, `session_best`, `slot_set` and `found_words` from a `candidate_index` of `part_columns`, `gists` in `codes`, `stem_postings`
 //! and `dense_ids`) and works off a `scan` in turns, `neighbourhood` walks the graph
 //! with `lookup`, `census` counts. `live` holds units and `rows` the vectors of their parts, `score` compares them, `kernel` multiplies vectors.
 
@@ -54,6 +54,7 @@ mod scratch;
 mod semantic;
 mod session_best;
 mod shard;
+mod slot_set;
 mod stem_postings;
 mod threads;
 mod unit_body;

@@ -6,6 +6,7 @@
 use super::{
     footprint::vec_bytes,
     indexed_part::{NONE, Slot},
+    kernel,
 };
 
 /// The slot holds a part.
@@ -161,6 +162,13 @@ impl Columns {
     /// The parts around a slot; nothing around no slot.
     pub(super) fn near_slot(&self, slot: Slot) -> Near {
         self.near.get(slot as usize).copied().unwrap_or(Near::NOTHING)
+    }
+
+    /// Has the processor fetch what is read of a slot to walk along its session ([`kernel::fetch_ahead`]).
+    pub(super) fn fetch_ahead(&self, slot: Slot) {
+        let at = slot as usize;
+        kernel::fetch_ahead(self.near.get(at..=at).unwrap_or_default());
+        kernel::fetch_ahead(self.length.get(at..=at).unwrap_or_default());
     }
 
     /// Words in each window.

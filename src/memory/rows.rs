@@ -91,6 +91,14 @@ impl<'u> VectorRows<'u> {
         }
     }
 
+    /// Has the processor fetch them ([`kernel::fetch_ahead`]).
+    pub(super) fn fetch_ahead(&self) {
+        match self.stored {
+            StoredSlice::Bytes(rows) => kernel::fetch_ahead(rows),
+            StoredSlice::Fixed(rows) => kernel::fetch_ahead(rows),
+        }
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

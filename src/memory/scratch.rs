@@ -4,26 +4,26 @@
 //! the processor's caches, and the system need not clear it anew. What lies in it says nothing: whoever takes
 //! it fills it.
 
-use super::footprint::vec_bytes;
+use super::{footprint::vec_bytes, slot_set::SlotSet};
 
-/// As many entries each as the bank has slots.
+/// As many entries each as the bank has slots, or bits.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     /// For words around each part.
     pub words: Vec<u32>,
     /// For scores.
     pub scores: Vec<f32>,
-    /// For a mark of each part.
-    pub marks: Vec<bool>,
-    /// For places in a list.
-    pub places: Vec<u32>,
+    /// For the candidates.
+    pub candidates: SlotSet,
+    /// For the parts whose words are looked for.
+    pub listed: SlotSet,
 }
 
 impl Scratch {
     /// Bytes in memory.
     pub(super) fn bytes(&self) -> usize {
-        let Self { words, scores, marks, places } = self;
-        vec_bytes(words) + vec_bytes(scores) + vec_bytes(marks) + vec_bytes(places)
+        let Self { words, scores, candidates, listed } = self;
+        vec_bytes(words) + vec_bytes(scores) + candidates.bytes() + listed.bytes()
     }
 }
 
