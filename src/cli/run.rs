@@ -44,27 +44,8 @@ impl Run {
 }
 
 fn run_service(pipeline: &Pipeline) -> Result<ExitCode> {
-    #[cfg(target_os = "linux")]
-    limit_arenas()?;
     let stop = stop_by_signal()?;
     serve::run(pipeline, stop, &|text| say(text))?;
     say("stopped");
     Ok(ExitCode::SUCCESS)
-}
-
-/// Replaces this process with one that limits glibc's allocator to two arenas, unless the
-/// environment already sets a limit. Each thread of a Kafka client gets an arena, and an arena
-/// keeps the memory of clients that ended: without the limit, every partition that moves here
-/// makes the process larger.
-#[cfg(target_os = "linux")]
-fn limit_arenas() -> Result<()> {
-    use std::os::unix::process::CommandExt;
-    const ARENAS: &str = "MALLOC_ARENA_MAX";
-    if std::env::var_os(ARENAS).is_none() {
-        let mut arguments = std::env::args_os();
-        let mut restarted = std::process::Command::new(std::env::current_exe()?);
-        restarted.arg0(arguments.next().unwrap_or_default()).args(arguments).env(ARENAS, "2");
-        return Err(restarted.exec()).context("the service could not restart itself; set MALLOC_ARENA_MAX=2");
-    }
-    Ok(())
 }
