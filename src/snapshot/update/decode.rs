@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Rows in a decoded batch.
-const BATCH_ROWS: usize = 256;
+const BATCH_ROWS: usize = 64;
 
 /// The batches of a file, with the named columns, or with all if `columns` is empty.
 pub(in super::super) fn batches(
