@@ -18,12 +18,11 @@ use std::{cmp::Reverse, ops::Range, rc::Rc, slice::from_ref};
 use super::{
     api::{FamiliarPart, FamiliarParts, FamiliarityProbe},
     asked::{Asked, AskedWord, AskedWords, ByTerm, NameSet, Speakers, Topics, add_words, told},
-    candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, Place, day},
+    candidate_index::{CandidateIndex, MOST_NAMES, MOST_TIMES, OWN_WORDS, day},
     candidates::{Candidates, SCALE_PARTS},
     greetings::Greetings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     kernel,
-    live::PartVectors,
     parts::Parts,
     rows::VectorRows,
     score::NameKey,
@@ -578,25 +577,25 @@ fn next_pair(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Optio
     if let Some(next) = next.filter(|next| next.slot == after) {
         return Some(next.pair);
     }
-    let vectors = vectors_after(&parts[at], index)?;
+    let vectors = part_after(&parts[at], index)?.vectors();
     best(&probe.vector, &vectors.pair).or_else(|| best(&probe.vector, &vectors.sentences))
 }
 
-/// The vectors of the part after a candidate in its session.
-fn vectors_after<'s>(part: &'s Scored, index: &'s CandidateIndex) -> Option<PartVectors<'s>> {
-    let Place { key, indexed } = index.place(index.columns().near_slot(part.slot).after)?;
-    // Most often it is of the same unit, which lies in the processor's caches.
-    let unit = if key.2 == part.key.2 { &part.indexed.unit } else { &indexed.unit };
-    Some(unit.vectors_of(key.3 as usize))
+/// The part after a candidate in its session.
+fn part_after<'s>(part: &Scored, index: &'s CandidateIndex) -> Option<&'s IndexedPart> {
+    Some(&index.place(index.columns().near_slot(part.slot).after)?.indexed)
 }
 
 /// Has the processor fetch what [`next_pair`] reads of candidates to come.
 fn fetch_next_pairs(parts: &[Scored], at: usize, index: &CandidateIndex) {
-    if let Some(part) = parts.get(at + 2 * AHEAD) {
+    if let Some(part) = parts.get(at + 3 * AHEAD) {
         index.fetch_place(index.columns().near_slot(part.slot).after);
     }
-    if let Some(vectors) = parts.get(at + AHEAD).and_then(|part| vectors_after(part, index)) {
-        vectors.pair.fetch_ahead();
+    if let Some(next) = parts.get(at + 2 * AHEAD).and_then(|part| part_after(part, index)) {
+        kernel::fetch_ahead(from_ref(next));
+    }
+    if let Some(next) = parts.get(at + AHEAD).and_then(|part| part_after(part, index)) {
+        next.vectors().pair.fetch_ahead();
     }
 }
 

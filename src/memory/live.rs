@@ -139,6 +139,11 @@ impl LiveUnit {
         self.rows.range(OWN_ROW).may_reach(vector, least)
     }
 
+    /// Has the processor fetch the vector that edges compare ([`kernel::fetch_ahead`](super::kernel::fetch_ahead)).
+    pub(super) fn fetch_vector(&self) {
+        self.rows.range(OWN_ROW).fetch_ahead();
+    }
+
     /// Its vector and those of all parts.
     #[must_use]
     pub fn vectors(&self) -> VectorRows<'_> {

@@ -58,9 +58,8 @@ impl NearRows {
         self.codes.clear(end);
     }
 
-    /// Calls `near(query, row)` for every pair whose product may be at least the threshold. The rows of a
-    /// block come one after the other, each with all of its queries.
-    pub(super) fn scan(&self, queries: &[impl AsRef<[i16]>], mut near: impl FnMut(usize, usize)) {
+    /// Calls `near` with the pairs of each block of rows whose product may be at least the threshold.
+    pub(super) fn scan(&self, queries: &[impl AsRef<[i16]>], mut near: impl FnMut(NearPairs<'_>)) {
         let tables: Vec<CodeTable> = queries.iter().map(|query| CodeTable::of_levels(query.as_ref())).collect();
         let most_products: Vec<(f32, f32)> = tables.iter().map(CodeTable::most_product).collect();
         let mut may_be_near = vec![0u64; tables.len()];
@@ -75,17 +74,34 @@ impl NearRows {
                     _ => pairs().zip(0..).fold(0, |rows, (pair, bit)| rows | u64::from(reaches(pair)) << bit),
                 };
             });
-            let mut any = may_be_near.iter().fold(0, |any, rows| any | rows);
-            while any != 0 {
-                let row = any.trailing_zeros() as usize;
-                any &= any - 1;
-                for (query, rows) in may_be_near.iter().enumerate() {
-                    if rows >> row & 1 == 1 {
-                        near(query, block * BLOCK_ROWS + row);
-                    }
-                }
-            }
+            near(NearPairs { first_row: block * BLOCK_ROWS, of_queries: &may_be_near });
         }
+    }
+}
+
+/// The pairs of queries and the rows of a block that may be near each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NearPairs<'s> {
+    first_row: usize,
+    /// For each query a bit for each row of the block.
+    of_queries: &'s [u64],
+}
+
+impl<'s> NearPairs<'s> {
+    /// The rows of the block that are near a query, in order.
+    pub(super) fn rows(self) -> impl Iterator<Item = usize> + use<'s> {
+        let mut left = self.of_queries.iter().fold(0, |any, rows| any | rows);
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(self.first_row + bit)
+        })
+    }
+
+    /// The queries that a row of the block is near to, in order.
+    pub(super) fn queries_of(self, row: usize) -> impl Iterator<Item = usize> + use<'s> {
+        let bit = row - self.first_row;
+        self.of_queries.iter().enumerate().filter(move |(_, rows)| *rows >> bit & 1 == 1).map(|(query, _)| query)
     }
 }
 
@@ -154,7 +170,11 @@ mod tests {
                 let mut index = NearRows::new(threshold);
                 rows.iter().for_each(|row| index.push(row));
                 let mut near = BTreeSet::new();
-                index.scan(&queries, |query, row| assert!(near.insert((query, row)), "each pair once"));
+                index.scan(&queries, |pairs| {
+                    for row in pairs.rows() {
+                        pairs.queries_of(row).for_each(|query| assert!(near.insert((query, row)), "each pair once"));
+                    }
+                });
                 let mut reached = 0;
                 for (q, query) in queries.iter().enumerate() {
                     for (r, row) in rows.iter().enumerate() {
@@ -185,7 +205,7 @@ mod tests {
         rows.iter().for_each(|row| anew.push(row));
         let found = |index: &NearRows| {
             let mut found = Vec::new();
-            index.scan(&[&all[7]], |_, row| found.push(row));
+            index.scan(&[&all[7]], |pairs| found.extend(pairs.rows()));
             found
         };
         assert_eq!((index.len(), found(&index)), (195, found(&anew)));

@@ -6,7 +6,7 @@
 //! dropped. A deletion takes the next best from the pool, and only a pool that has run
 //! short of a full choice below a floor is computed again.
 
-use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, slice::from_ref, sync::Arc};
 
 use super::{
     footprint::{map_bytes, vec_bytes},
@@ -27,6 +27,8 @@ pub(super) type ChoiceChange = (UnitId, u32, Choice, isize);
 const TILE_ROWS: usize = 256;
 /// Newcomers scored together against the residents.
 const BLOCK: usize = 64;
+/// How many units ahead the processor fetches what a scan reads.
+const AHEAD: usize = 8;
 /// Units from which on an index keeps codes of their vectors. Fewer are read faster than a newcomer is prepared.
 const CODED_FROM: usize = 256;
 
@@ -136,9 +138,16 @@ impl SemanticIndex {
     /// Appends each unit of a tile with the best cosine of `query` and one of its vectors; returns how
     /// many vectors were multiplied.
     pub(super) fn align(&self, query: &[i16], tile: usize, aligned: &mut Vec<(Arc<LiveUnit>, Score)>) -> u64 {
+        let slots = self.slots.chunks(TILE_ROWS).nth(tile).unwrap_or_default();
         let mut vectors = 0;
-        for slot in self.slots.iter().skip(tile * TILE_ROWS).take(TILE_ROWS) {
-            let unit = &slot.unit;
+        for (at, Slot { unit, .. }) in slots.iter().enumerate() {
+            if let Some(slot) = slots.get(at + 2 * AHEAD) {
+                kernel::fetch_ahead(from_ref(&*slot.unit));
+            }
+            if let Some(slot) = slots.get(at + AHEAD) {
+                slot.unit.vectors().fetch_ahead();
+                kernel::fetch_ahead(&slot.unit.cues.participants);
+            }
             vectors += unit.vectors().len() as u64;
             aligned.push((Arc::clone(unit), unit.vectors().best(query).unwrap_or(Score(i32::MIN))));
         }
@@ -294,18 +303,23 @@ impl SemanticIndex {
 
     /// Calls `near(query, slot, unit)` for every pair whose product may be at least the threshold.
     fn scan<'u>(&'u self, queries: &[Cow<'_, [i16]>], mut near: impl FnMut(usize, usize, &mut Compared<'u>)) {
-        let mut compared: Option<(usize, Compared<'u>)> = None;
-        let mut compare = |q: usize, slot: usize| match &mut compared {
-            Some((of, unit)) if *of == slot => near(q, slot, unit),
-            other => {
-                let unit = Compared { unit: &self.slots[slot].unit, vector: None };
-                near(q, slot, &mut other.insert((slot, unit)).1);
+        let compared = |slot: usize| Compared { unit: &self.slots[slot].unit, vector: None };
+        let Some(rows) = &self.near else {
+            for slot in 0..self.slots.len() {
+                let mut unit = compared(slot);
+                (0..queries.len()).for_each(|query| near(query, slot, &mut unit));
             }
+            return;
         };
-        match &self.near {
-            Some(near) => near.scan(queries, compare),
-            None => (0..self.slots.len()).for_each(|slot| (0..queries.len()).for_each(|q| compare(q, slot))),
-        }
+        rows.scan(queries, |pairs| {
+            // Units lie all over the memory, which gives many at once as fast as one.
+            pairs.rows().for_each(|slot| kernel::fetch_ahead(from_ref(&*self.slots[slot].unit)));
+            pairs.rows().for_each(|slot| self.slots[slot].unit.fetch_vector());
+            for slot in pairs.rows() {
+                let mut unit = compared(slot);
+                pairs.queries_of(slot).for_each(|query| near(query, slot, &mut unit));
+            }
+        });
     }
 
     fn chosen(&self, slot: usize) -> &[Choice] {

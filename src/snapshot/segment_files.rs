@@ -17,7 +17,7 @@ use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, st
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 8_192;
-/// Rows that are encoded at once: the library takes eight bytes for each number of a vector meanwhile.
+/// Rows that are encoded at once: the library takes twelve bytes for each number of a vector meanwhile.
 const ROWS_AT_ONCE: usize = 64;
 /// Encoded bytes of a page. Until a page is full the library takes eight bytes for each of its numbers, which
 /// take one byte or less in the page.
