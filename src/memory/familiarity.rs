@@ -22,7 +22,7 @@ use super::{
     candidates::{Candidates, SCALE_PARTS},
     greetings::Greetings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
-    kernel,
+    kernel::{self, AHEAD},
     parts::Parts,
     rows::VectorRows,
     score::NameKey,
@@ -37,8 +37,6 @@ use crate::model::{FamiliarityTerms, Score, UnitId};
 /// Fixed-point scores end at 2; a familiarity, at most about the sum of its weights, is divided by this
 /// for comparison.
 const FAMILIARITY_SCALE: f64 = 16.0;
-/// How many parts ahead the processor fetches what a pass reads: it lies all over the memory.
-const AHEAD: usize = 8;
 
 /// One part on its way to a score.
 struct Scored {

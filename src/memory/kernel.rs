@@ -199,6 +199,10 @@ pub(super) fn scan_codes(
     }
 }
 
+/// How many values ahead of the one at hand a pass has the processor fetch what it reads, where that lies all
+/// over the memory.
+pub(super) const AHEAD: usize = 8;
+
 /// Tells the processor that these values are read soon, so that it fetches them meanwhile. Nothing else can be
 /// told from it.
 pub(super) fn fetch_ahead<T>(values: &[T]) {

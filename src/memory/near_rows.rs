@@ -74,7 +74,10 @@ impl NearRows {
                     _ => pairs().zip(0..).fold(0, |rows, (pair, bit)| rows | u64::from(reaches(pair)) << bit),
                 };
             });
-            near(NearPairs { first_row: block * BLOCK_ROWS, of_queries: &may_be_near });
+            let rows = may_be_near.iter().fold(0, |any, rows| any | rows);
+            if rows != 0 {
+                near(NearPairs { first_row: block * BLOCK_ROWS, rows, of_queries: &may_be_near });
+            }
         }
     }
 }
@@ -83,6 +86,8 @@ impl NearRows {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NearPairs<'s> {
     first_row: usize,
+    /// A bit for each row of the block that is near a query.
+    rows: u64,
     /// For each query a bit for each row of the block.
     of_queries: &'s [u64],
 }
@@ -90,7 +95,7 @@ pub(super) struct NearPairs<'s> {
 impl<'s> NearPairs<'s> {
     /// The rows of the block that are near a query, in order.
     pub(super) fn rows(self) -> impl Iterator<Item = usize> + use<'s> {
-        let mut left = self.of_queries.iter().fold(0, |any, rows| any | rows);
+        let mut left = self.rows;
         std::iter::from_fn(move || {
             let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
             left &= left - 1;
@@ -175,6 +180,12 @@ mod tests {
                         pairs.queries_of(row).for_each(|query| assert!(near.insert((query, row)), "each pair once"));
                     }
                 });
+                for (q, query) in queries.iter().enumerate() {
+                    let of_query = near.iter().filter(|(of, _)| *of == q).map(|(_, row)| *row);
+                    let mut alone = Vec::new();
+                    index.scan(&[query], |pairs| alone.extend(pairs.rows()));
+                    assert!(of_query.eq(alone), "{width}, {cosine}: {q} finds the same rows alone");
+                }
                 let mut reached = 0;
                 for (q, query) in queries.iter().enumerate() {
                     for (r, row) in rows.iter().enumerate() {

