@@ -22,7 +22,7 @@ use super::{
     live::{LiveUnit, UnitKey},
     parts::Parts,
     postings::Postings,
-    score::{Choice, GraphChoice, Structural},
+    score::{Choice, Edge, GraphChoice, Structural},
     semantic::SemanticIndex,
     words::Words,
 };
@@ -202,9 +202,7 @@ impl BankState {
             semantic_bytes: self.semantic.bytes() as u64,
             structural_bytes: self.cue.bytes() as u64,
             // Each choice is an edge that both of its ends list, with the time and the change of the entry.
-            edge_bytes: units()
-                .map(|unit| (2 * chosen(unit) * size_of::<((Channel, Choice), u64, isize)>()) as u64)
-                .sum(),
+            edge_bytes: units().map(|unit| (2 * chosen(unit) * size_of::<(Edge, u64, isize)>()) as u64).sum(),
         }
     }
 

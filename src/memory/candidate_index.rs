@@ -95,7 +95,7 @@ impl CandidateIndex {
         indexed.slot.set(slot);
         let (session, _) = self.sessions.enter(key.0);
         let speaker = self.enter_speaker(indexed.speaker);
-        self.greetings.insert(key.0, indexed.speaker[0], indexed.greeted);
+        self.greetings.insert(key.0, indexed.speaker[0], indexed.greeted());
         self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
         self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
         self.gists.insert(slot, &indexed.vectors());
@@ -116,7 +116,7 @@ impl CandidateIndex {
         self.gists.delete(slot, &indexed.vectors());
         self.sessions.leave(key.0);
         self.leave_speaker(indexed.speaker);
-        self.greetings.delete(key.0, indexed.speaker[0], indexed.greeted);
+        self.greetings.delete(key.0, indexed.speaker[0], indexed.greeted());
         self.columns.set(slot, Features::default());
         self.places[at] = None;
         self.free.insert(slot);
@@ -310,7 +310,7 @@ impl Features {
         let said_at = indexed.unit.body.part_said_at(key.3 as usize);
         let date = said_at.local().date();
         let flags = LIVE | if indexed.marks.asks { ASKS } else { 0 };
-        let names = indexed.names.len().min(MOST_NAMES.into()) as u8;
+        let names = indexed.names().len().min(MOST_NAMES.into()) as u8;
         Self {
             month: month(date.year(), date.month()),
             day: day(said_at) as i32,

@@ -21,7 +21,7 @@ use super::{
     bank_index::{Epoch, PendingProbe, ProbeId},
     live::{LiveUnit, UnitKey},
     lookup::{ByUnit, Waiting, compact},
-    neighbourhood::Edge,
+    score::Edge,
 };
 use crate::model::{BankKey, Channel, Score, UnitId};
 
@@ -119,10 +119,10 @@ pub(super) fn count_edges<'scope>(
     probes: Stream<'scope, Epoch, Vec<PendingProbe<CensusProbe>>>,
     adjacency: ByUnit<'scope, Edge>,
 ) -> Stream<'scope, Epoch, Vec<(ProbeId, Census)>> {
-    scan("CountEdges", probes, adjacency, |census, key, (channel, choice), listing| {
-        if key.id < choice.id {
+    scan("CountEdges", probes, adjacency, |census, key, edge, listing| {
+        if key.id < edge.to {
             let edge =
-                GraphEdge { bank: key.bank, channel: *channel, a: key.id, b: choice.id, weight: choice.weight() };
+                GraphEdge { bank: key.bank, channel: edge.channel, a: key.id, b: edge.to, weight: edge.weight() };
             census.edge(edge, listing);
         }
     })

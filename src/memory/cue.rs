@@ -6,7 +6,7 @@
 //! affects only the units near it, at any bank size.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     ops::Bound::{Excluded, Included},
     sync::Arc,
 };
@@ -25,7 +25,7 @@ pub(super) struct CueIndex {
     neighbours: usize,
     choices: usize,
     /// The units of each cue value in order. One tree: most banks have few units of a value.
-    cued: BTreeMap<(CueValue, Order), Arc<LiveUnit>>,
+    cued: BTreeSet<(CueValue, Order)>,
     units: ById<(Arc<LiveUnit>, Vec<Choice>)>,
 }
 
@@ -49,7 +49,7 @@ impl CueIndex {
     /// An empty index: candidates before and after a unit, and choices a unit.
     #[must_use]
     pub(super) fn new(neighbours: usize, choices: usize) -> Self {
-        Self { neighbours, choices, cued: BTreeMap::new(), units: ById::default() }
+        Self { neighbours, choices, cued: BTreeSet::new(), units: ById::default() }
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
@@ -93,7 +93,7 @@ impl CueIndex {
         for unit in units {
             self.units.insert(unit.id, (Arc::clone(unit), Vec::new()));
             for value in values(&unit.cues) {
-                self.cued.insert((value, order(unit)), Arc::clone(unit));
+                self.cued.insert((value, order(unit)));
             }
         }
     }
@@ -116,7 +116,7 @@ impl CueIndex {
 
     /// Bytes in memory, without the units themselves.
     pub(super) fn bytes(&self) -> usize {
-        let cued = tree_bytes::<(CueValue, Order), Arc<LiveUnit>>(self.cued.len());
+        let cued = tree_bytes::<(CueValue, Order), ()>(self.cued.len());
         let units = map_bytes::<UnitId, (Arc<LiveUnit>, Vec<Choice>)>(self.units.capacity());
         cued + units + self.units.values().map(|(_, chosen)| vec_bytes(chosen)).sum::<usize>()
     }
@@ -135,9 +135,7 @@ impl CueIndex {
         }
         before.insert(id, (unit.position.ordinal, old));
         // Its neighbours may have chosen it, or have a new farthest candidate now.
-        self.candidates(&unit, |other| {
-            stale.insert(other.id);
-        });
+        stale.extend(self.candidates(&unit));
     }
 
     fn insert(
@@ -155,18 +153,18 @@ impl CueIndex {
         stale.insert(unit.id);
         self.units.insert(unit.id, (unit.clone(), Vec::new()));
         for value in values(&unit.cues) {
-            self.cued.insert((value, order), unit.clone());
+            self.cued.insert((value, order));
             let (earlier, later) = around(&self.cued, (value, order), self.neighbours);
             let (earlier, later): (Vec<_>, Vec<_>) = (earlier.collect(), later.collect());
             for (near, far) in [(&earlier, &later), (&later, &earlier)] {
                 for (distance, other) in near.iter().enumerate() {
-                    if stale.contains(&other.id) {
+                    if stale.contains(other) {
                         continue;
                     }
-                    let Some((_, choices)) = self.units.get_mut(&other.id) else { continue };
+                    let Some((other, choices)) = self.units.get_mut(other) else { continue };
                     // The newcomer pushed the farthest candidate out of the other's reach.
                     let pushed = far.get(self.neighbours - 1 - distance);
-                    if pushed.is_some_and(|pushed| choices.iter().any(|c| c.id == pushed.id)) {
+                    if pushed.is_some_and(|pushed| choices.iter().any(|c| c.id == *pushed)) {
                         stale.insert(other.id);
                         continue;
                     }
@@ -181,27 +179,27 @@ impl CueIndex {
         }
     }
 
-    fn candidates(&self, unit: &LiveUnit, mut each: impl FnMut(&Arc<LiveUnit>)) {
+    /// The units near a unit in the order of one of its cue values; some come more than once.
+    fn candidates(&self, unit: &LiveUnit) -> impl Iterator<Item = UnitId> {
         let order = order(unit);
-        for value in values(&unit.cues) {
+        values(&unit.cues).flat_map(move |value| {
             let (earlier, later) = around(&self.cued, (value, order), self.neighbours);
-            earlier.for_each(&mut each);
-            later.for_each(&mut each);
-        }
+            earlier.chain(later)
+        })
     }
 
     fn choose(&self, structural: &Structural, unit: &LiveUnit) -> Vec<Choice> {
         let mut best: Vec<Choice> = Vec::with_capacity(self.choices + 1);
-        self.candidates(unit, |other| {
-            let Some(score) = structural.score(&unit.cues, &other.cues) else { return };
+        for (other, _) in self.candidates(unit).filter_map(|id| self.units.get(&id)) {
+            let Some(score) = structural.score(&unit.cues, &other.cues) else { continue };
             if score < structural.threshold() {
-                return;
+                continue;
             }
             let choice = Choice::new(score, &unit.position, &other.position, other.id);
             if admits(&best, &choice, self.choices) {
                 admit(&mut best, choice, self.choices);
             }
-        });
+        }
         best.shrink_to_fit();
         best
     }
@@ -209,13 +207,14 @@ impl CueIndex {
 
 /// The units of a cue value that come before and after a place in the order, nearest first.
 fn around(
-    cued: &BTreeMap<(CueValue, Order), Arc<LiveUnit>>,
+    cued: &BTreeSet<(CueValue, Order)>,
     (value, order): (CueValue, Order),
     most: usize,
-) -> (impl Iterator<Item = &Arc<LiveUnit>>, impl Iterator<Item = &Arc<LiveUnit>>) {
+) -> (impl Iterator<Item = UnitId>, impl Iterator<Item = UnitId>) {
     let earlier = cued.range((value, FIRST)..(value, order)).rev();
     let later = cued.range((Excluded((value, order)), Included((value, LAST))));
-    (earlier.take(most).map(|(_, unit)| unit), later.take(most).map(|(_, unit)| unit))
+    let id = |(_, (_, _, id)): &(CueValue, Order)| *id;
+    (earlier.take(most).map(id), later.take(most).map(id))
 }
 
 /// Whether a choice belongs to the best `limit` and is not among them yet.

@@ -32,9 +32,9 @@ use super::{
     census::{CensusProbe, GraphEdge, count_edges, count_units},
     command::Row,
     live::{Extraction, LiveUnit, RecordKey, UnitKey},
-    neighbourhood::{Edge, neighbourhood},
+    neighbourhood::neighbourhood,
     scan::ProbeResult,
-    score::{GraphChoice, Structural},
+    score::{Edge, GraphChoice, Structural},
 };
 use crate::{config::MemorySettings, model::BankKey};
 
@@ -127,22 +127,22 @@ pub(super) fn build(
         let adjacency = choices
             .flat_map(|(from, (ordinal, channel, choice))| {
                 let to = UnitKey { bank: from.bank, id: choice.id };
-                let edge: Edge = (channel, choice);
-                [(from, edge), (to, (channel, choice.reversed(ordinal, from.id)))]
+                let back = choice.reversed(ordinal, from.id);
+                [(from, Edge::new(channel, choice)), (to, Edge::new(channel, back))]
             })
             .arrange_by_key_named("Adjacency");
         if watched.edges {
             let outputs = Rc::clone(outputs);
             // Both ends may have chosen the edge; it counts once.
-            let edges = adjacency.clone().as_collection(|key, (channel, choice)| (*key, *channel, *choice));
+            let edges = adjacency.clone().as_collection(|key, edge| (*key, *edge));
             edges
-                .filter(|(key, _, choice)| key.id < choice.id)
-                .map(|(key, channel, choice)| GraphEdge {
+                .filter(|(key, edge)| key.id < edge.to)
+                .map(|(key, edge)| GraphEdge {
                     bank: key.bank,
-                    channel,
+                    channel: edge.channel,
                     a: key.id,
-                    b: choice.id,
-                    weight: choice.weight(),
+                    b: edge.to,
+                    weight: edge.weight(),
                 })
                 .distinct()
                 .inner

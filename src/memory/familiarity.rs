@@ -258,7 +258,7 @@ impl FamiliarityScan {
         let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
         self.topics.count(|term| self.found.holds(part, term, place));
         if probe.greeted_names {
-            let greeted = indexed.greeted.filter(|name| self.speakers.names().contains(name));
+            let greeted = indexed.greeted().filter(|name| self.speakers.names().contains(name));
             self.greetings.add(key.0, indexed.speaker[0], greeted);
         }
         self.present.insert(indexed.speaker[1]);
@@ -280,7 +280,7 @@ impl FamiliarityScan {
             kernel::fetch_ahead(from_ref(&*place.indexed));
         }
         if let Some(place) = slot(AHEAD).and_then(|slot| index.place(slot)) {
-            kernel::fetch_ahead(&place.indexed.names);
+            kernel::fetch_ahead(place.indexed.names());
         }
     }
 
@@ -288,7 +288,7 @@ impl FamiliarityScan {
     fn collect_candidate(&mut self, index: &CandidateIndex, (key, slot): (PartKey, Slot)) -> Option<()> {
         let indexed = &index.place(slot)?.indexed;
         // Only the names of what is scored are looked up.
-        for name in &indexed.names {
+        for name in indexed.names() {
             if speaks(index, *name) {
                 self.present.insert(*name);
             }
@@ -554,7 +554,7 @@ fn features(probe: &FamiliarityProbe, part: &mut Scored, present: &NameSet) {
     }
     let marks = indexed.marks;
     // Speakers are addressed in every other turn ("Hey Ines!"), so their names do not count.
-    let names = indexed.names.iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
+    let names = indexed.names().iter().filter(|n| !present.contains(n)).take(MOST_NAMES.into()).count();
     part.terms.marks =
         times * f64::from(marks.times.min(MOST_TIMES)) - w.asks * flag(marks.asks) + w.names * names as f64;
     part.own = part.terms.own();

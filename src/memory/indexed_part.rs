@@ -38,12 +38,11 @@ pub(super) struct IndexedPart {
     pub text_bytes: u32,
     /// Keys of the speaker's whole name and of its first word.
     pub speaker: [NameKey; 2],
-    /// Keys of the first word of every name in it: people, places, titles, brands.
-    pub names: Box<[NameKey]>,
-    /// Key of the name by which it greets somebody.
-    pub greeted: Option<NameKey>,
+    /// Keys of the first word of every name in it; behind them the name by which it greets somebody.
+    keys: Box<[NameKey]>,
     /// Features of its words.
     pub marks: Marks,
+    greets: bool,
     /// Whether it repeats its unit's restatement, not the words of a turn.
     pub restated: bool,
     /// Its slot in the candidate index, where there is one.
@@ -55,15 +54,16 @@ impl IndexedPart {
     pub(super) fn new(unit: &Arc<LiveUnit>, at: usize, part: PartBody<'_>, words: &mut Words) -> Self {
         let name = canonical_name(part.speaker);
         let first = name.split(' ').next().unwrap_or_default();
+        let greeted = greeted(part.text).map(|name| name_key(&canonical_name(name)));
         Self {
             unit: unit.clone(),
             rows: unit.rows_of(at),
             words: words.count(part.text),
             text_bytes: part.bytes() as u32,
             speaker: [name_key(&name), name_key(first)],
-            names: names(part.text),
-            greeted: greeted(part.text).map(|name| name_key(&canonical_name(name))),
+            keys: names(part.text).chain(greeted).collect(),
             marks: part.marks,
+            greets: greeted.is_some(),
             restated: unit.body.is_restated(),
             slot: Cell::new(NONE),
         }
@@ -71,7 +71,17 @@ impl IndexedPart {
 
     /// Its bytes in memory, without its unit's.
     pub(super) fn bytes(&self) -> usize {
-        COUNTS_BYTES + size_of::<Self>() + self.words.bytes() + size_of_val(&*self.names)
+        COUNTS_BYTES + size_of::<Self>() + self.words.bytes() + size_of_val(&*self.keys)
+    }
+
+    /// Keys of the first word of every name in it: people, places, titles, brands.
+    pub(super) fn names(&self) -> &[NameKey] {
+        &self.keys[..self.keys.len() - usize::from(self.greets)]
+    }
+
+    /// Key of the name by which it greets somebody.
+    pub(super) fn greeted(&self) -> Option<NameKey> {
+        self.keys.last().copied().filter(|_| self.greets)
     }
 
     /// Its vectors.
@@ -81,7 +91,7 @@ impl IndexedPart {
 }
 
 /// The first word of every name in a text.
-fn names(text: &str) -> Box<[NameKey]> {
+fn names(text: &str) -> impl Iterator<Item = NameKey> {
     let first = |run: Range<usize>| text.get(run)?.split_whitespace().next();
-    capitalised(text).into_iter().filter_map(first).map(|word| name_key(&canonical_name(word))).collect()
+    capitalised(text).into_iter().filter_map(first).map(|word| name_key(&canonical_name(word)))
 }

@@ -76,7 +76,7 @@ pub use census::{Census, CensusProbe, GraphEdge};
 pub use footprint::Footprint;
 pub use handle::{MemoryError, MemoryHandle};
 pub use kernel::{dot_reference, quantise};
-pub use live::{Extraction, LiveUnit, PartVectors, RecordKey, UnitKey, WindowKey};
+pub use live::{Extraction, LiveUnit, PartVectors, RecordHash, RecordKey, UnitKey, WindowKey};
 pub use load::{ChoiceChanges, EdgeChanges, Listeners, Load};
 pub use rows::VectorRows;
 pub use score::{Choice, CueSet, GraphChoice, Structural, TimelinePosition, name_key};

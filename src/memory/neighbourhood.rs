@@ -22,12 +22,9 @@ use super::{
     bank_index::{Epoch, PendingProbe, ProbeId},
     live::{LiveUnit, UnitKey},
     lookup::{ByUnit, Waiting, lookup},
-    score::{Choice, CueSet, Structural},
+    score::{CueSet, Edge, Structural},
 };
 use crate::model::{Channel, Score, UnitId};
-
-/// An edge as it leaves a unit: in the order in which a hop walks.
-pub(super) type Edge = (Channel, Choice);
 
 /// A path that is being walked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,24 +72,25 @@ fn hop<'scope>(
     fan_out: usize,
 ) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
     lookup(name, from, adjacency, move |key, walk: Walk, edges: &[Edge], out| {
-        for of_channel in edges.chunk_by(|a, b| a.0 == b.0) {
-            for (channel, choice) in of_channel.iter().take(fan_out) {
-                let stays = walk.probe.mixed || walk.channel.is_none_or(|c| c == *channel);
-                if !stays || walk.probe.anchors.contains(&choice.id) {
+        for of_channel in edges.chunk_by(|a, b| a.channel == b.channel) {
+            for edge in of_channel.iter().take(fan_out) {
+                let Edge { channel, to, .. } = *edge;
+                let stays = walk.probe.mixed || walk.channel.is_none_or(|c| c == channel);
+                if !stays || walk.probe.anchors.contains(&to) {
                     continue;
                 }
                 let mut path = walk.path.clone();
-                path.push(PathStep { from: key.id, to: choice.id, channel: *channel, weight: choice.weight() });
+                path.push(PathStep { from: key.id, to, channel, weight: edge.weight() });
                 let next = Walk {
                     probe_id: walk.probe_id,
-                    channel: Some(*channel),
+                    channel: Some(channel),
                     hops: walk.hops + 1,
-                    weight: Reverse(product(walk.weight.0, choice.weight())),
+                    weight: Reverse(product(walk.weight.0, edge.weight())),
                     path,
                     probe: walk.probe.clone(),
                     target_cues: walk.target_cues.clone(),
                 };
-                out.push((UnitKey { bank: key.bank, id: choice.id }, next));
+                out.push((UnitKey { bank: key.bank, id: to }, next));
             }
         }
     })

@@ -11,20 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::kernel::{self, LANES, LONGEST, WIDEST_BYTES, quantise, quantised};
 use crate::model::{Score, Vector};
 
-/// Vectors of one width, one after the other.
+/// Vectors of one width, one after the other. In both forms `components` counts those of a vector without
+/// those that fill it up to whole lanes; there it takes no room beside the tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Rows {
-    /// Components of a vector, without those that fill it up to whole lanes.
-    components: u32,
-    stored: Stored,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-enum Stored {
+pub(super) enum Rows {
     /// In steps of which [`Vector::components_of_steps`] makes the vector.
-    Bytes(Box<[i8]>),
+    Bytes { components: u32, rows: Box<[i8]> },
     /// As [`quantise`] makes them.
-    Fixed(Box<[i16]>),
+    Fixed { components: u32, rows: Box<[i16]> },
 }
 
 /// Some of the vectors of a unit, one after the other.
@@ -43,22 +37,25 @@ enum StoredSlice<'u> {
 impl Rows {
     /// Rows of these vectors, which all have so many components.
     pub(super) fn of<'v>(components: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Self {
-        let width = components.next_multiple_of(LANES);
-        let stored = match steps(width, vectors.clone()) {
-            Some(rows) => Stored::Bytes(rows.into_boxed_slice()),
-            None => Stored::Fixed(vectors.flat_map(|vector| quantise(&vector.floats()).to_vec()).collect()),
-        };
+        let rows = steps(components.next_multiple_of(LANES), vectors.clone());
         // A vector has at most some thousand components.
-        Self { components: components as u32, stored }
+        let components = components as u32;
+        match rows {
+            Some(rows) => Self::Bytes { components, rows: rows.into_boxed_slice() },
+            None => {
+                let rows = vectors.flat_map(|vector| quantise(&vector.floats()).to_vec()).collect();
+                Self::Fixed { components, rows }
+            }
+        }
     }
 
     /// All of them.
     pub(super) fn all(&self) -> VectorRows<'_> {
-        let stored = match &self.stored {
-            Stored::Bytes(rows) => StoredSlice::Bytes(rows),
-            Stored::Fixed(rows) => StoredSlice::Fixed(rows),
+        let (components, stored) = match self {
+            Self::Bytes { components, rows } => (components, StoredSlice::Bytes(rows)),
+            Self::Fixed { components, rows } => (components, StoredSlice::Fixed(rows)),
         };
-        VectorRows { components: self.components as usize, stored }
+        VectorRows { components: *components as usize, stored }
     }
 
     /// Some of them; none where there are not so many.

@@ -110,6 +110,32 @@ impl Choice {
     }
 }
 
+/// An edge as it leaves a unit, in the order in which a hop walks: a channel, and a [`Choice`] without the
+/// room that a pair of the two would fill up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Edge {
+    pub channel: Channel,
+    weight: Reverse<Score>,
+    gap_ms: i64,
+    distance: u32,
+    ordinal: u32,
+    /// Where it leads.
+    pub to: UnitId,
+}
+
+impl Edge {
+    /// A choice as an edge of a channel.
+    pub(super) fn new(channel: Channel, choice: Choice) -> Self {
+        let Choice { score, gap_ms, distance, ordinal, id } = choice;
+        Self { channel, weight: score, gap_ms, distance, ordinal, to: id }
+    }
+
+    /// The score.
+    pub(super) fn weight(&self) -> Score {
+        self.weight.0
+    }
+}
+
 /// A unit's choice of another, as snapshots store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GraphChoice {

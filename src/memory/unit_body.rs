@@ -1,7 +1,8 @@
 //! What a unit says, packed: as many units are held as there are in all banks, each of some twenty texts.
 //!
-//! In: a unit. Out: the same texts, borrowed from one piece of memory. The [fields](UnitFields) are its form
-//! with a piece of memory for each text, and its JSON.
+//! In: a unit. Out: the same texts, borrowed from one piece of memory. A text that occurs in an earlier one
+//! takes no room: a restatement repeats most of what was said, and by whom. The [fields](UnitFields) are its
+//! form with a piece of memory for each text, and its JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,19 +22,22 @@ pub struct UnitBody {
     pub id: UnitId,
     /// When it was said.
     pub said_at: EventTime,
-    /// The interval of its event; absent when it is not grounded.
-    pub time: Option<Interval>,
+    /// The interval of its event; absent when it is not grounded, as that of most units.
+    pub time: Option<Box<Interval>>,
     /// Ordinal of its first source.
     pub ordinal: u32,
     participants: u32,
     locations: u32,
     sources: u32,
-    /// Restatement, session, participants, locations and sources, then the texts of each part.
+    /// The texts of which none occurs in those before it.
     texts: Box<str>,
-    /// Where each of the texts ends.
-    ends: Box<[u32]>,
+    /// Where these lie: restatement, session, participants, locations and sources, then the texts of each part.
+    spans: Box<[Span]>,
     parts: Box<[PartFacts]>,
 }
+
+/// Where a text begins and ends, in bytes.
+type Span = (u32, u32);
 
 /// What is known of a part besides its texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,23 +126,27 @@ impl UnitBody {
         let names = cues.participants.iter().chain(&cues.locations).chain(sources).map(String::as_str);
         let of_parts = parts.clone().flat_map(|part| [part.turn, part.speaker, part.text]);
         let texts = head.into_iter().chain(names).chain(of_parts);
-        let mut end = 0;
-        let ends = texts.clone().map(|text| {
+        let mut held = String::new();
+        let spans = texts.map(|text| {
+            let start = held.find(text).unwrap_or(held.len());
+            if start == held.len() {
+                held.push_str(text);
+            }
             // A record, which holds all of them, is much smaller than four gigabytes.
-            end += text.len() as u32;
-            end
+            (start as u32, (start + text.len()) as u32)
         });
+        let spans = spans.collect();
         let facts = |part: PartBody<'_>| PartFacts { said_at: part.said_at, ordinal: part.ordinal, marks: part.marks };
         Self {
             id,
             said_at,
-            time: cues.time,
+            time: cues.time.map(Box::new),
             ordinal,
             participants: cues.participants.len() as u32,
             locations: cues.locations.len() as u32,
             sources: sources.len() as u32,
-            ends: ends.collect(),
-            texts: texts.collect(),
+            texts: held.into_boxed_str(),
+            spans,
             parts: parts.map(facts).collect(),
         }
     }
@@ -171,7 +179,7 @@ impl UnitBody {
         Cues {
             participants: self.participants().map(str::to_owned).collect(),
             locations: self.locations().map(str::to_owned).collect(),
-            time: self.time,
+            time: self.time.as_deref().copied(),
         }
     }
 
@@ -198,7 +206,9 @@ impl UnitBody {
 
     /// Bytes in memory of what it says.
     pub(super) fn text_bytes(&self) -> usize {
-        COUNTS_BYTES + size_of::<Self>() + self.texts.len() + size_of_val(&*self.ends) + size_of_val(&*self.parts)
+        let time = self.time.as_deref().map_or(0, size_of_val);
+        let texts = self.texts.len() + size_of_val(&*self.spans);
+        COUNTS_BYTES + size_of::<Self>() + time + texts + size_of_val(&*self.parts)
     }
 
     /// Whether its only part repeats the restatement, not the words of a turn.
@@ -208,14 +218,14 @@ impl UnitBody {
     }
 
     fn piece(&self, at: usize, facts: &PartFacts) -> PartBody<'_> {
-        let first = self.ends.len() - OF_PART * (self.parts.len() - at);
+        let first = self.spans.len() - OF_PART * (self.parts.len() - at);
         let [turn, speaker, text] = [0, 1, 2].map(|of_part| self.text(first + of_part));
         PartBody { turn, ordinal: facts.ordinal, speaker, said_at: facts.said_at, text, marks: facts.marks }
     }
 
     fn text(&self, at: usize) -> &str {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.texts[start as usize..self.ends[at] as usize]
+        let (start, end) = self.spans[at];
+        &self.texts[start as usize..end as usize]
     }
 
     fn some(&self, first: usize, count: u32) -> impl ExactSizeIterator<Item = &str> {
@@ -327,6 +337,7 @@ mod tests {
         for (fields, is_restated) in [(full, false), (bare, false), (restated, true), (nothing, false)] {
             let packed = UnitBody::from(fields.clone());
             assert_eq!(UnitFields::from(packed.clone()), fields);
+            assert!(!packed.texts[fields.restatement.len()..].contains("Grüße"), "held twice: {packed:?}");
             assert_eq!(packed.is_restated(), is_restated);
             assert_eq!(packed.part(fields.parts.len()), None);
             let json = serde_json::to_string(&fields).expect("JSON");

@@ -64,7 +64,8 @@ fn restated(mut units: Vec<&UnitBody>, out: &mut String) {
             day = Some(said.date());
         }
         let words = one_line(unit.restatement());
-        let when = unit.time.and_then(|t| event_time(t, unit.said_at)).filter(|w| !words.contains(w.as_str()));
+        let when =
+            unit.time.as_deref().and_then(|t| event_time(*t, unit.said_at)).filter(|w| !words.contains(w.as_str()));
         let note = when.map(|w| format!(" ({w})")).unwrap_or_default();
         let _ = writeln!(out, "[{}] {words}{note}", said.strftime("%H:%M"));
     }
@@ -179,7 +180,8 @@ mod tests {
 
     fn said(id: u64, text: &str, at: &str, time: Option<(&str, &str)>) -> UnitBody {
         let mut unit = (*body(id, text, at)).clone();
-        unit.time = time.map(|(a, b)| (EventTime::parse(a).unwrap(), EventTime::parse(b).unwrap()).try_into().unwrap());
+        unit.time = time
+            .map(|(a, b)| Box::new((EventTime::parse(a).unwrap(), EventTime::parse(b).unwrap()).try_into().unwrap()));
         unit
     }
 

@@ -322,7 +322,7 @@ mod tests {
     fn a_time_question_prefers_a_unit_with_a_resolved_time() {
         let vague = unit(1, "Omar repaired a kettle", &["omar"], 0.60, "s");
         let mut dated = vague.clone();
-        std::sync::Arc::make_mut(&mut dated.unit).time = Some(crate::model::Interval::at(vague.unit.said_at));
+        std::sync::Arc::make_mut(&mut dated.unit).time = Some(Box::new(crate::model::Interval::at(vague.unit.said_at)));
         let text = "When did Omar repair a kettle?";
         assert!(plan(text, &[dated.clone()]).sufficiency > plan(text, std::slice::from_ref(&vague)).sufficiency);
         let other = "Why did Omar repair a kettle?";

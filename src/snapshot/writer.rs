@@ -112,7 +112,7 @@ impl SnapshotWriter {
         for record in restored.iter().flat_map(|restored| &restored.records) {
             let id = RecordKey::from(&record.key);
             names.entry(id.window.bank).or_insert_with(|| record.key.bank.clone());
-            live.insert(id, LiveRow::of_restored(record.since, &record.turns, &record.extraction));
+            live.insert(&id, LiveRow::of_restored(record.since, &record.turns, &record.extraction));
         }
         let deleted = deleted_turns(&first);
         let from = |last: Option<(u64, i64)>| last.map_or(0, |(offset, _)| offset + 1);
@@ -168,7 +168,7 @@ impl SnapshotWriter {
             if let Some(record) = record {
                 self.names.entry(id.window.bank).or_insert_with(|| key.bank.clone());
                 self.add_rows(&head, record);
-                self.live.insert(id, LiveRow::of_record(offset, record));
+                self.live.insert(&id, LiveRow::of_record(offset, record));
             }
             closed |= self.close_full()?;
         }
@@ -413,12 +413,12 @@ impl SnapshotWriter {
 
     fn remove_rows(&mut self, head: &RowHead<'_>, old: &LiveRow) {
         self.has_rows = true;
-        for turn in &old.turns {
+        for turn in old.turns() {
             self.bytes += self.turns.removed(head, turn);
         }
-        for unit in &old.units {
+        for unit in old.units() {
             let width = self.manifest.dimensions;
-            self.bytes += self.units.get_or_insert_with(|| UnitRows::new(width)).removed(head, *unit);
+            self.bytes += self.units.get_or_insert_with(|| UnitRows::new(width)).removed(head, unit);
         }
     }
 

@@ -33,10 +33,7 @@ impl BankWindows {
         let Some(session) = self.sessions.get_mut(index) else { return };
         let span = session.windows.entry(start).or_default();
         match &key.turn {
-            Some(turn) => {
-                let ordinal = turns.first().map_or(start, |turn| turn.ordinal);
-                span.in_log.insert((ordinal, turn.clone()));
-            }
+            Some(_) => span.in_log.extend(turns.iter().map(|turn| turn.ordinal)),
             None => {
                 span.closed = true;
                 let context = turns.iter().filter(|turn| turn.context);

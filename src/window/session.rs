@@ -94,8 +94,8 @@ pub(super) struct WindowSpan {
     pub(super) context: u32,
     /// Latest event time among its own turns, in milliseconds since 1970.
     pub(super) last_ms: i64,
-    /// Own turns whose open record is in the log.
-    pub(super) in_log: BTreeSet<(u32, String)>,
+    /// Own turns, by ordinal, whose open record is in the log.
+    pub(super) in_log: BTreeSet<u32>,
     /// Own turns, by ordinal, whose open record is to be written.
     pub(super) unwritten: BTreeSet<u32>,
 }
@@ -188,11 +188,12 @@ impl Session {
         let mut remove_open = Vec::new();
         let mut write_open = Vec::new();
         if span.closed {
-            remove_open.extend(std::mem::take(&mut span.in_log).into_iter().map(|(_, turn)| turn));
+            let in_log = std::mem::take(&mut span.in_log).into_iter().filter_map(|ordinal| self.turns.get(ordinal));
+            remove_open.extend(in_log.map(|version| version.turn.id().to_owned()));
         } else {
             for ordinal in unwritten {
                 if let Some(version) = self.turns.get(ordinal) {
-                    span.in_log.insert((ordinal, version.turn.id().to_owned()));
+                    span.in_log.insert(ordinal);
                     write_open.push(version.turn.id().to_owned());
                 }
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::PipelineError;
 use crate::{
-    memory::RecordKey,
+    memory::{RecordHash, RecordKey},
     model::{Bank, BankKey, MemoryKey, ModelRef},
     snapshot::UnreadableRecord,
     sparse::Sparse,
@@ -30,9 +30,9 @@ pub(super) struct Held {
 #[derive(Default)]
 struct BankRecords {
     /// Those with a turn that is not deleted, or a unit.
-    filled: HashSet<RecordKey>,
+    filled: HashSet<RecordHash>,
     /// Those with deleted turns alone.
-    emptied: HashSet<RecordKey>,
+    emptied: HashSet<RecordHash>,
 }
 
 impl Held {
@@ -42,7 +42,7 @@ impl Held {
         self.names.entry(key.bank.key()).or_insert_with(|| key.bank.clone());
         let of_bank = self.banks.entry(key.bank.clone()).or_default();
         let records = if filled { &mut of_bank.filled } else { &mut of_bank.emptied };
-        records.insert(RecordKey::from(key));
+        records.insert(RecordHash::from(&RecordKey::from(key)));
     }
 
     /// Adds a record that cannot be read, in place of what its key held.
@@ -58,7 +58,7 @@ impl Held {
         let id = RecordKey::from(key);
         if let Some(BankRecords { filled, emptied }) = self.banks.get_mut(&key.bank) {
             for records in [&mut *filled, emptied] {
-                records.remove(&id);
+                records.remove(&RecordHash::from(&id));
                 records.give_room_back();
             }
             if filled.is_empty() && emptied.is_empty() {
@@ -76,8 +76,8 @@ impl Held {
     /// Whether a record of this key is live, readable or not.
     pub(super) fn holds(&self, key: &MemoryKey) -> bool {
         let id = RecordKey::from(key);
-        let of_bank = self.banks.get(&key.bank);
-        of_bank.is_some_and(|of_bank| of_bank.filled.contains(&id) || of_bank.emptied.contains(&id))
+        let (of_bank, hash) = (self.banks.get(&key.bank), RecordHash::from(&id));
+        of_bank.is_some_and(|of_bank| of_bank.filled.contains(&hash) || of_bank.emptied.contains(&hash))
             || self.quarantined.get(&key.bank).is_some_and(|records| records.contains_key(&id))
     }
 
