@@ -57,8 +57,9 @@ impl Held {
     pub(super) fn remove(&mut self, key: &MemoryKey) {
         let id = RecordKey::from(key);
         if let Some(BankRecords { filled, emptied }) = self.banks.get_mut(&key.bank) {
+            let hash = RecordHash::from(&id);
             for records in [&mut *filled, emptied] {
-                records.remove(&RecordHash::from(&id));
+                records.remove(&hash);
                 records.give_room_back();
             }
             if filled.is_empty() && emptied.is_empty() {
