@@ -4,7 +4,7 @@
 //! largest size: where a window closes, that is the room of its turns, for ever.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     hash::{BuildHasher, Hash},
 };
 
@@ -34,6 +34,14 @@ impl<T: Eq + Hash, S: BuildHasher> Sparse for HashSet<T, S> {
 }
 
 impl<T> Sparse for Vec<T> {
+    fn give_room_back(&mut self) {
+        if self.len() < self.capacity() / SPARSE {
+            self.shrink_to(2 * self.len());
+        }
+    }
+}
+
+impl<T> Sparse for VecDeque<T> {
     fn give_room_back(&mut self) {
         if self.len() < self.capacity() / SPARSE {
             self.shrink_to(2 * self.len());

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::sparse::Sparse;
+
 /// How long a marker stays at least, and how long a read counts as recent, in milliseconds.
 const KEPT_MS: i64 = 10 * 60_000;
 
@@ -22,8 +24,18 @@ pub(super) struct Marker {
 pub(super) struct Cleaning {
     kept_ms: i64,
     /// In the order in which they were written.
-    markers: VecDeque<Marker>,
+    markers: VecDeque<Run>,
     reads: BTreeMap<u32, Reads>,
+}
+
+/// Markers of one write, one offset after the other: a window that closes deletes the records of its turns.
+#[derive(Debug)]
+struct Run {
+    partition: u32,
+    count: u32,
+    /// Of the first.
+    offset: u64,
+    append_ms: i64,
 }
 
 /// The least offset at which a read of a partition began, in this period and in the one before.
@@ -49,7 +61,12 @@ impl Cleaning {
 
     /// Notes markers that were written.
     pub(super) fn wrote(&mut self, markers: impl IntoIterator<Item = Marker>) {
-        self.markers.extend(markers);
+        for Marker { partition, offset, append_ms } in markers {
+            match self.markers.back_mut() {
+                Some(run) if run.goes_on_with(partition, offset, append_ms) => run.count += 1,
+                _ => self.markers.push_back(Run { partition, count: 1, offset, append_ms }),
+            }
+        }
     }
 
     /// Notes that a read of a partition begins at `from`.
@@ -62,18 +79,30 @@ impl Cleaning {
     /// Takes at most `limit` of the oldest markers, as far as none of them is needed.
     pub(super) fn take(&mut self, now_ms: i64, limit: usize) -> Vec<Marker> {
         let mut taken = Vec::new();
-        while let Some(marker) = self.markers.front().filter(|_| taken.len() < limit) {
-            let young = now_ms.saturating_sub(marker.append_ms) < self.kept_ms;
-            let needed = self.reads.get_mut(&marker.partition).is_some_and(|reads| {
+        while let Some(run) = self.markers.front_mut().filter(|_| taken.len() < limit) {
+            let young = now_ms.saturating_sub(run.append_ms) < self.kept_ms;
+            let needed = self.reads.get_mut(&run.partition).is_some_and(|reads| {
                 reads.advance(now_ms, self.kept_ms);
-                reads.least.min(reads.least_before) <= marker.offset
+                reads.least.min(reads.least_before) <= run.offset
             });
             if young || needed {
                 break;
             }
-            taken.extend(self.markers.pop_front());
+            taken.push(Marker { partition: run.partition, offset: run.offset, append_ms: run.append_ms });
+            (run.offset, run.count) = (run.offset + 1, run.count - 1);
+            if run.count == 0 {
+                self.markers.pop_front();
+            }
         }
+        self.markers.give_room_back();
         taken
+    }
+}
+
+impl Run {
+    fn goes_on_with(&self, partition: u32, offset: u64, append_ms: i64) -> bool {
+        let next = self.offset + u64::from(self.count);
+        self.count < u32::MAX && (self.partition, next, self.append_ms) == (partition, offset, append_ms)
     }
 }
 
@@ -111,6 +140,21 @@ mod tests {
         cleaning.reads(0, 31, 3 * KEPT_MS + 2);
         assert_eq!(cleaning.take(3 * KEPT_MS + 3, 1), [marker(20, 1)]);
         assert_eq!(cleaning.take(3 * KEPT_MS + 3, 9), [marker(30, 2)]);
+    }
+
+    #[test]
+    fn markers_of_one_write_that_follow_one_another_are_held_once_and_taken_one_by_one() {
+        let mut cleaning = Cleaning::default();
+        let second = |offset| Marker { partition: 1, ..marker(offset, 0) };
+        let written = [marker(10, 0), marker(11, 0), marker(13, 0), second(14), marker(15, 0), marker(16, 5)];
+        cleaning.wrote(written);
+        assert_eq!(cleaning.markers.len(), 5);
+        assert_eq!(cleaning.take(KEPT_MS, 1), written[..1]);
+        // A reader between the two of a run still needs the second.
+        cleaning.reads(0, 11, KEPT_MS);
+        assert_eq!(cleaning.take(KEPT_MS, 9), []);
+        assert_eq!(cleaning.take(4 * KEPT_MS, 9), written[1..]);
+        assert_eq!(cleaning.markers.capacity(), 0);
     }
 
     #[test]
