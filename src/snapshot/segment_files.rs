@@ -15,8 +15,8 @@ use parquet::{
 
 use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, store::SnapshotStore, update::batches};
 
-/// Rows of a row group.
-const GROUP_ROWS: usize = 8_192;
+/// Rows of a row group, which waits compressed in memory until it is full.
+const GROUP_ROWS: usize = 2_048;
 /// Rows that are encoded at once: the library takes twelve bytes for each number of a vector meanwhile.
 const ROWS_AT_ONCE: usize = 64;
 /// Encoded bytes of a page. Until a page is full the library takes eight bytes for each of its numbers, which
