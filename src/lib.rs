@@ -43,6 +43,7 @@
 //! | [`telemetry`] | Which metrics does a service have? |
 //! | [`eval`] | How good is it, beside the baselines? |
 //! | [`schema`] | Which JSON Schema does each record have? |
+//! | `chunked_map` | How do many entries lie in order in little room? |
 //! | `sparse` | How does a collection give room back? |
 //! | `store` | How do the embedded stores hold what was written lately? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
@@ -60,6 +61,7 @@
     )
 )]
 
+mod chunked_map;
 pub mod config;
 pub mod embed;
 pub mod endpoint;

@@ -25,7 +25,7 @@ use super::{
     scratch::Scratch,
     stem_postings::{Change, OtherWindow, StemPostings},
     word_window::WordWindow,
-    words::Bag,
+    words::BagSlice,
 };
 use crate::model::EventTime;
 
@@ -247,18 +247,18 @@ impl CandidateIndex {
 
     /// Counts the windows around a part that is linked.
     fn change(&mut self, change: Change, slot: Slot) {
-        let bag = |slot: Slot| -> Option<&Bag> { Some(&self.places.get(slot as usize)?.as_ref()?.indexed.words) };
+        let bag = |slot: Slot| Some(self.places.get(slot as usize)?.as_ref()?.indexed.words());
         let Some(own) = bag(slot) else { return };
         let near: Vec<(Slot, bool)> =
             [true, false].into_iter().flat_map(|back| self.side(slot, back).map(move |other| (other, back))).collect();
-        let window: Vec<&Bag> =
+        let window: Vec<BagSlice<'_>> =
             std::iter::once(slot).chain(near.iter().map(|(other, _)| *other)).filter_map(bag).collect();
         let mut lengths: Vec<(Slot, i64)> = Vec::with_capacity(near.len());
         let mut other_windows = Vec::with_capacity(near.len());
         for (other, back) in near {
             // Seen from the other part, the newcomer lies on the opposite side, and pushes parts out there.
             let with: Vec<Slot> = self.side(other, !back).filter(|near| *near != slot).collect();
-            let pushed_out: Vec<&Bag> =
+            let pushed_out: Vec<BagSlice<'_>> =
                 self.side_without(other, !back, slot).skip(with.len()).filter_map(bag).collect();
             let out: i64 = pushed_out.iter().map(|out| i64::from(out.length())).sum();
             let stay = with.into_iter().chain(self.side(other, back)).chain([other]).filter_map(bag).collect();
@@ -314,7 +314,7 @@ impl Features {
         Self {
             month: month(date.year(), date.month()),
             day: day(said_at) as i32,
-            length: indexed.words.length().min(255) as u8,
+            length: indexed.words().length().min(255) as u8,
             marks: marks(flags, indexed.marks.times.min(MOST_TIMES), names),
             ..Self::default()
         }

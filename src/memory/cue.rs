@@ -5,27 +5,23 @@
 //! and one for time alone: the nearest before and after in each (decision 12). A change
 //! affects only the units near it, at any bank size.
 
-use std::{
-    collections::BTreeSet,
-    ops::Bound::{Excluded, Included},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    footprint::{map_bytes, tree_bytes, vec_bytes},
+    footprint::{map_bytes, vec_bytes},
     live::{ById, LiveUnit},
     score::{Choice, CueSet, GraphChoice, NameKey, Structural, TimelinePosition},
     semantic::ChoiceChange,
 };
-use crate::{model::UnitId, sparse::Sparse};
+use crate::{chunked_map::ChunkedMap, model::UnitId, sparse::Sparse};
 
 /// The structural index of one bank.
 #[derive(Debug)]
 pub(super) struct CueIndex {
     neighbours: usize,
     choices: usize,
-    /// The units of each cue value in order. One tree: most banks have few units of a value.
-    cued: BTreeSet<(CueValue, Order)>,
+    /// The units of each cue value in order. In one: most banks have few units of a value.
+    cued: Cued,
     units: ById<(Arc<LiveUnit>, Vec<Choice>)>,
 }
 
@@ -41,15 +37,14 @@ const TIME: CueValue = 2;
 /// Start in milliseconds, ordinal, id.
 type Order = (i64, u32, UnitId);
 
-/// The ends of the order.
-const FIRST: Order = (i64::MIN, 0, UnitId(0));
-const LAST: Order = (i64::MAX, u32::MAX, UnitId(u64::MAX));
+/// Units by cue value, then by their order.
+type Cued = ChunkedMap<(CueValue, Order), ()>;
 
 impl CueIndex {
     /// An empty index: candidates before and after a unit, and choices a unit.
     #[must_use]
     pub(super) fn new(neighbours: usize, choices: usize) -> Self {
-        Self { neighbours, choices, cued: BTreeSet::new(), units: ById::default() }
+        Self { neighbours, choices, cued: Cued::default(), units: ById::default() }
     }
 
     /// Applies the net change of one epoch and appends the changes of the choices.
@@ -93,7 +88,7 @@ impl CueIndex {
         for unit in units {
             self.units.insert(unit.id, (Arc::clone(unit), Vec::new()));
             for value in values(&unit.cues) {
-                self.cued.insert((value, order(unit)));
+                self.cued.insert((value, order(unit)), ());
             }
         }
     }
@@ -116,9 +111,8 @@ impl CueIndex {
 
     /// Bytes in memory, without the units themselves.
     pub(super) fn bytes(&self) -> usize {
-        let cued = tree_bytes::<(CueValue, Order), ()>(self.cued.len());
         let units = map_bytes::<UnitId, (Arc<LiveUnit>, Vec<Choice>)>(self.units.capacity());
-        cued + units + self.units.values().map(|(_, chosen)| vec_bytes(chosen)).sum::<usize>()
+        self.cued.bytes() + units + self.units.values().map(|(_, chosen)| vec_bytes(chosen)).sum::<usize>()
     }
 
     /// What a unit chose, best first.
@@ -131,7 +125,7 @@ impl CueIndex {
         self.units.give_room_back();
         let order = order(&unit);
         for value in values(&unit.cues) {
-            self.cued.remove(&(value, order));
+            self.cued.remove((value, order));
         }
         before.insert(id, (unit.position.ordinal, old));
         // Its neighbours may have chosen it, or have a new farthest candidate now.
@@ -153,7 +147,7 @@ impl CueIndex {
         stale.insert(unit.id);
         self.units.insert(unit.id, (unit.clone(), Vec::new()));
         for value in values(&unit.cues) {
-            self.cued.insert((value, order));
+            self.cued.insert((value, order), ());
             let (earlier, later) = around(&self.cued, (value, order), self.neighbours);
             let (earlier, later): (Vec<_>, Vec<_>) = (earlier.collect(), later.collect());
             for (near, far) in [(&earlier, &later), (&later, &earlier)] {
@@ -207,14 +201,13 @@ impl CueIndex {
 
 /// The units of a cue value that come before and after a place in the order, nearest first.
 fn around(
-    cued: &BTreeSet<(CueValue, Order)>,
-    (value, order): (CueValue, Order),
+    cued: &Cued,
+    place: (CueValue, Order),
     most: usize,
 ) -> (impl Iterator<Item = UnitId>, impl Iterator<Item = UnitId>) {
-    let earlier = cued.range((value, FIRST)..(value, order)).rev();
-    let later = cued.range((Excluded((value, order)), Included((value, LAST))));
-    let id = |(_, (_, _, id)): &(CueValue, Order)| *id;
-    (earlier.take(most).map(id), later.take(most).map(id))
+    let same = move |((value, _), ()): &&((CueValue, Order), ())| *value == place.0;
+    let id = |((_, (_, _, id)), ()): &((CueValue, Order), ())| *id;
+    (cued.before(place).take_while(same).take(most).map(id), cued.after(place).take_while(same).take(most).map(id))
 }
 
 /// Whether a choice belongs to the best `limit` and is not among them yet.

@@ -252,7 +252,7 @@ impl FamiliarityScan {
     /// Takes a part of the whole bank, and counts it.
     fn collect(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, probe: &FamiliarityProbe) {
         let first = self.found.in_parts.len();
-        let words = indexed.words.terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
+        let words = indexed.words().terms().filter_map(|(t, n)| Some((self.asked.place_of(t)?, u32::from(n))));
         self.found.in_parts.extend(words);
         self.take(key, NONE, first, indexed);
         let (place, part) = (self.asked.place(), &self.parts[self.parts.len() - 1]);
@@ -306,7 +306,7 @@ impl FamiliarityScan {
             slot,
             indexed: Rc::clone(indexed),
             words: first..self.found.in_parts.len(),
-            length: indexed.words.length(),
+            length: indexed.words().length(),
             window: 0..0,
             window_length: 0,
             cosine: 0.0,
@@ -448,7 +448,7 @@ impl Found {
     fn holds(&self, part: &Scored, term: TermKey, place: &ByTerm<usize>) -> bool {
         match place.get(&term) {
             Some(at) => self.in_parts[part.words.clone()].iter().any(|(word, _)| word == at),
-            None => part.indexed.words.count(term) > 0,
+            None => part.indexed.words().count(term) > 0,
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     live::{LiveUnit, PartVectors, RowsOfPart},
     score::{NameKey, name_key},
     unit_body::PartBody,
-    words::{Bag, Words},
+    words::{BagSlice, Words},
 };
 use crate::{
     language::{greetings::greeted, names::capitalised},
@@ -32,14 +32,17 @@ pub(super) struct IndexedPart {
     /// The unit that holds it.
     pub unit: Arc<LiveUnit>,
     rows: RowsOfPart,
-    /// Its words.
-    pub words: Bag,
+    /// The counts of its stems; then the keys of the first word of every name in it; then that of the name by
+    /// which it greets somebody. In one piece, as there are as many as turns in all banks.
+    hashes: Box<[u64]>,
+    /// How many stems it has.
+    stems: u32,
+    /// How many words.
+    length: u32,
     /// Bytes of its text and its speaker's name.
     pub text_bytes: u32,
     /// Keys of the speaker's whole name and of its first word.
     pub speaker: [NameKey; 2],
-    /// Keys of the first word of every name in it; behind them the name by which it greets somebody.
-    keys: Box<[NameKey]>,
     /// Features of its words.
     pub marks: Marks,
     greets: bool,
@@ -55,13 +58,15 @@ impl IndexedPart {
         let name = canonical_name(part.speaker);
         let first = name.split(' ').next().unwrap_or_default();
         let greeted = greeted(part.text).map(|name| name_key(&canonical_name(name)));
+        let bag = words.count(part.text);
         Self {
             unit: unit.clone(),
             rows: unit.rows_of(at),
-            words: words.count(part.text),
+            hashes: bag.counts().iter().copied().chain(names(part.text)).chain(greeted).collect(),
+            stems: bag.counts().len() as u32,
+            length: bag.slice().length(),
             text_bytes: part.bytes() as u32,
             speaker: [name_key(&name), name_key(first)],
-            keys: names(part.text).chain(greeted).collect(),
             marks: part.marks,
             greets: greeted.is_some(),
             restated: unit.body.is_restated(),
@@ -71,17 +76,22 @@ impl IndexedPart {
 
     /// Its bytes in memory, without its unit's.
     pub(super) fn bytes(&self) -> usize {
-        COUNTS_BYTES + size_of::<Self>() + self.words.bytes() + size_of_val(&*self.keys)
+        COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.hashes)
+    }
+
+    /// Its words.
+    pub(super) fn words(&self) -> BagSlice<'_> {
+        BagSlice::new(&self.hashes[..self.stems as usize], self.length)
     }
 
     /// Keys of the first word of every name in it: people, places, titles, brands.
     pub(super) fn names(&self) -> &[NameKey] {
-        &self.keys[..self.keys.len() - usize::from(self.greets)]
+        &self.hashes[self.stems as usize..self.hashes.len() - usize::from(self.greets)]
     }
 
     /// Key of the name by which it greets somebody.
     pub(super) fn greeted(&self) -> Option<NameKey> {
-        self.keys.last().copied().filter(|_| self.greets)
+        self.hashes.last().copied().filter(|_| self.greets)
     }
 
     /// Its vectors.

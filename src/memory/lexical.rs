@@ -47,7 +47,7 @@ impl LexicalIndex {
         }
         let bag = Arc::new(words.count(unit.body.restatement()));
         let ticket = postings.insert(bank, id, &bag);
-        self.words_total += u64::from(bag.length());
+        self.words_total += u64::from(bag.slice().length());
         for (term, _) in bag.terms() {
             *self.units_with.entry(term).or_default() += 1;
             self.tail.entry(term).or_default().push((ticket, id));
@@ -74,7 +74,7 @@ impl LexicalIndex {
     pub(super) fn delete(&mut self, bank: BankKey, id: UnitId, postings: &mut Postings) {
         let Some(bag) = self.bags.remove(&id) else { return };
         postings.delete(bank, id);
-        self.words_total -= u64::from(bag.length());
+        self.words_total -= u64::from(bag.slice().length());
         let mut tailed = false;
         for (term, _) in bag.terms() {
             if let Some(n) = self.units_with.get_mut(&term) {
@@ -167,11 +167,11 @@ impl LexicalIndex {
     fn score(&self, id: UnitId, terms: &[(TermKey, i64)]) -> Option<i64> {
         let bag = self.bags.get(&id)?;
         let mean = self.words_total as f64 / self.bags.len().max(1) as f64;
-        let norm = f64::from(FieldNormReader::id_to_fieldnorm(FieldNormReader::fieldnorm_to_id(bag.length())));
+        let norm = f64::from(FieldNormReader::id_to_fieldnorm(FieldNormReader::fieldnorm_to_id(bag.slice().length())));
         let damping = bm25::damping(norm, mean);
         let mut score = 0;
         for (term, rarity) in terms {
-            let count = f64::from(bag.count(*term));
+            let count = f64::from(bag.slice().count(*term));
             if count > 0.0 {
                 score += (rarity * to_fixed(bm25::gain(1.0, count, damping))) >> DIGITS;
             }

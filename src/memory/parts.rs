@@ -3,26 +3,21 @@
 //! In: added and deleted units. Out: their parts, and in a large bank the candidate index of them. A part
 //! is shared with the scans that read it, so that a scan can pause.
 
-use std::{
-    collections::BTreeMap,
-    ops::Bound::{Excluded, Unbounded},
-    rc::Rc,
-    sync::Arc,
-};
+use std::{rc::Rc, sync::Arc};
 
 use super::{
     candidate_index::CandidateIndex,
-    footprint::tree_bytes,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
     live::LiveUnit,
     unit_body::{PartBody, estimated_tokens},
     words::Words,
 };
+use crate::chunked_map::ChunkedMap;
 
 /// The parts of one bank in the order of sessions and ordinals.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    parts: BTreeMap<PartKey, Rc<IndexedPart>>,
+    parts: ChunkedMap<PartKey, Rc<IndexedPart>>,
     /// From how many parts on there are candidates.
     candidates_from: usize,
     /// While fewer words lie between, a part counts with another.
@@ -51,13 +46,13 @@ impl Parts {
         for (key, unit, part) in added {
             let indexed = Rc::new(IndexedPart::new(unit, key.3 as usize, part, words));
             self.text_bytes += u64::from(indexed.text_bytes);
-            self.remove(&key);
+            self.remove(key);
             if let Some(index) = &mut self.candidates {
-                let session = |(other, part): (&PartKey, &Rc<IndexedPart>)| {
+                let session = |(other, part): &(PartKey, Rc<IndexedPart>)| {
                     if other.0 == key.0 { part.slot.get() } else { NONE }
                 };
-                let before = self.parts.range(..key).next_back().map_or(NONE, session);
-                let after = self.parts.range((Excluded(key), Unbounded)).next().map_or(NONE, session);
+                let before = self.parts.before(key).next().map_or(NONE, session);
+                let after = self.parts.after(key).next().map_or(NONE, session);
                 index.insert(key, &indexed, before, after);
             }
             self.parts.insert(key, indexed);
@@ -69,7 +64,7 @@ impl Parts {
 
     /// Removes the parts of a unit.
     pub(super) fn delete(&mut self, unit: &LiveUnit) {
-        keys(unit).for_each(|key| self.remove(&key));
+        keys(unit).for_each(|key| self.remove(key));
         // Far below the bound, so that a bank near it does not build the index again and again.
         if self.parts.len() < self.candidates_from / 2 {
             self.candidates = None;
@@ -77,8 +72,9 @@ impl Parts {
     }
 
     /// The parts after one, in order; all of them after None.
-    pub(super) fn after(&self, key: Option<PartKey>) -> impl Iterator<Item = (&PartKey, &Rc<IndexedPart>)> {
-        self.parts.range((key.map_or(Unbounded, Excluded), Unbounded))
+    pub(super) fn after(&self, key: Option<PartKey>) -> impl Iterator<Item = &(PartKey, Rc<IndexedPart>)> {
+        let all = key.is_none().then(|| self.parts.iter());
+        key.map(|key| self.parts.after(key)).into_iter().flatten().chain(all.into_iter().flatten())
     }
 
     /// How many parts there are.
@@ -98,9 +94,8 @@ impl Parts {
 
     /// Bytes in memory of the parts, and of their candidate index.
     pub(super) fn bytes(&self) -> [usize; 2] {
-        let order = tree_bytes::<PartKey, Rc<IndexedPart>>(self.parts.len());
-        let parts = self.parts.values().map(|part| part.bytes()).sum::<usize>();
-        [order + parts, self.candidates.as_ref().map_or(0, |index| index.bytes())]
+        let parts = self.parts.iter().map(|(_, part)| part.bytes()).sum::<usize>();
+        [self.parts.bytes() + parts, self.candidates.as_ref().map_or(0, |index| index.bytes())]
     }
 
     /// The candidate index, where the bank is large enough.
@@ -110,10 +105,10 @@ impl Parts {
 
     /// The slots of a unit's parts in the candidate index.
     pub(super) fn slots<'p>(&'p self, unit: &'p LiveUnit) -> impl Iterator<Item = Slot> + 'p {
-        keys(unit).filter_map(|key| Some(self.parts.get(&key)?.slot.get())).filter(|slot| *slot != NONE)
+        keys(unit).filter_map(|key| Some(self.parts.get(key)?.slot.get())).filter(|slot| *slot != NONE)
     }
 
-    fn remove(&mut self, key: &PartKey) {
+    fn remove(&mut self, key: PartKey) {
         let Some(removed) = self.parts.remove(key) else { return };
         self.text_bytes -= u64::from(removed.text_bytes);
         if let Some(index) = &mut self.candidates {
@@ -125,7 +120,7 @@ impl Parts {
     fn indexed(&self) -> CandidateIndex {
         let mut index = CandidateIndex::new(self.window_words);
         let mut last = (None, NONE);
-        for (key, part) in &self.parts {
+        for (key, part) in self.parts.iter() {
             let before = if last.0 == Some(key.0) { last.1 } else { NONE };
             index.insert(*key, part, before, NONE);
             last = (Some(key.0), part.slot.get());

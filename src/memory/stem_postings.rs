@@ -12,7 +12,7 @@ use super::{
     footprint::{map_bytes, vec_bytes},
     indexed_part::Slot,
     live::IdHasher,
-    words::{Bag, TermKey},
+    words::{BagSlice, TermKey},
 };
 
 /// What is known of a stem.
@@ -47,9 +47,9 @@ pub(super) enum Change {
 /// the newcomer pushes out. The reverse when the part goes.
 pub(super) struct OtherWindow<'b> {
     /// The words of those that stay.
-    pub stay: Vec<&'b Bag>,
+    pub stay: Vec<BagSlice<'b>>,
     /// The words of those that are pushed out.
-    pub pushed_out: Vec<&'b Bag>,
+    pub pushed_out: Vec<BagSlice<'b>>,
 }
 
 impl StemPostings {
@@ -69,8 +69,8 @@ impl StemPostings {
         &mut self,
         change: Change,
         slot: Slot,
-        bag: &Bag,
-        window: &[&Bag],
+        bag: BagSlice<'_>,
+        window: &[BagSlice<'_>],
         others: &[OtherWindow<'_>],
     ) {
         for (term, count) in bag.terms() {
@@ -129,6 +129,6 @@ impl StemPostings {
     }
 }
 
-fn held(bags: &[&Bag], term: TermKey) -> bool {
+fn held(bags: &[BagSlice<'_>], term: TermKey) -> bool {
     bags.iter().any(|bag| bag.count(term) > 0)
 }

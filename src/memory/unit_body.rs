@@ -1,9 +1,11 @@
 //! What a unit says, packed: as many units are held as there are in all banks, each of some twenty texts.
 //!
 //! In: a unit. Out: the same texts, borrowed from one piece of memory. A text that occurs in an earlier one
-//! takes no room: a restatement repeats most of what was said, and by whom. The [fields](UnitFields) are its
-//! form with a piece of memory for each text, and its JSON.
+//! takes no room: a restatement repeats most of what was said, and by whom. Where each lies, and when each part
+//! was said, is in a second piece, in as few bytes as it takes. The [fields](UnitFields) are its form with a
+//! piece of memory for each text, and its JSON.
 
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use super::footprint::COUNTS_BYTES;
@@ -31,20 +33,52 @@ pub struct UnitBody {
     sources: u32,
     /// The texts of which none occurs in those before it.
     texts: Box<str>,
-    /// Where these lie: restatement, session, participants, locations and sources, then the texts of each part.
-    spans: Box<[Span]>,
-    parts: Box<[PartFacts]>,
+    /// Where these begin and end, in bytes: restatement, session, participants, locations and sources, then the
+    /// texts of each part. Each place takes the bytes that the length of the texts needs. Then the
+    /// [facts](PartFacts) of each part.
+    table: Box<[u8]>,
 }
 
-/// Where a text begins and ends, in bytes.
-type Span = (u32, u32);
-
 /// What is known of a part besides its texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 struct PartFacts {
     said_at: EventTime,
     ordinal: u32,
     marks: Marks,
+}
+
+/// Bytes of the facts of a part.
+const FACTS_BYTES: usize = 18;
+
+impl PartFacts {
+    fn to_bytes(self) -> [u8; FACTS_BYTES] {
+        let Self { said_at: EventTime { unix_ms, offset_seconds }, ordinal, marks } = self;
+        let mut bytes = [0; FACTS_BYTES];
+        bytes[..8].copy_from_slice(&unix_ms.to_le_bytes());
+        bytes[8..12].copy_from_slice(&offset_seconds.to_le_bytes());
+        bytes[12..16].copy_from_slice(&ordinal.to_le_bytes());
+        bytes[16] = marks.times;
+        bytes[17] = u8::from(marks.asks) | u8::from(marks.quotes) << 1;
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let said_at = EventTime { unix_ms: number(&bytes[..8]), offset_seconds: number(&bytes[8..12]) as i32 };
+        let marks = Marks { times: bytes[16], asks: bytes[17] & 1 == 1, quotes: bytes[17] & 2 == 2 };
+        Self { said_at, ordinal: number(&bytes[12..16]) as u32, marks }
+    }
+}
+
+/// The number in at most eight bytes, the lowest first.
+fn number(bytes: &[u8]) -> i64 {
+    let mut whole = [0; 8];
+    whole[..bytes.len()].copy_from_slice(bytes);
+    i64::from_le_bytes(whole)
+}
+
+/// Bytes of a place in texts of this length.
+fn place_bytes(texts: usize) -> usize {
+    if texts <= usize::from(u16::MAX) { 2 } else { 4 }
 }
 
 /// A piece of a unit without its vector.
@@ -127,16 +161,21 @@ impl UnitBody {
         let of_parts = parts.clone().flat_map(|part| [part.turn, part.speaker, part.text]);
         let texts = head.into_iter().chain(names).chain(of_parts);
         let mut held = String::new();
-        let spans = texts.map(|text| {
-            let start = held.find(text).unwrap_or(held.len());
+        let mut places = Vec::new();
+        for text in texts {
+            let start = memmem::find(held.as_bytes(), text.as_bytes()).unwrap_or(held.len());
             if start == held.len() {
                 held.push_str(text);
             }
             // A record, which holds all of them, is much smaller than four gigabytes.
-            (start as u32, (start + text.len()) as u32)
-        });
-        let spans = spans.collect();
-        let facts = |part: PartBody<'_>| PartFacts { said_at: part.said_at, ordinal: part.ordinal, marks: part.marks };
+            places.extend([start as u32, (start + text.len()) as u32]);
+        }
+        let place_bytes = place_bytes(held.len());
+        let mut table = Vec::with_capacity(places.len() * place_bytes + parts.clone().count() * FACTS_BYTES);
+        places.iter().for_each(|place| table.extend(&place.to_le_bytes()[..place_bytes]));
+        for PartBody { said_at, ordinal, marks, .. } in parts {
+            table.extend(PartFacts { said_at, ordinal, marks }.to_bytes());
+        }
         Self {
             id,
             said_at,
@@ -146,8 +185,7 @@ impl UnitBody {
             locations: cues.locations.len() as u32,
             sources: sources.len() as u32,
             texts: held.into_boxed_str(),
-            spans,
-            parts: parts.map(facts).collect(),
+            table: table.into_boxed_slice(),
         }
     }
 
@@ -190,42 +228,57 @@ impl UnitBody {
 
     /// Its pieces.
     pub fn parts(&self) -> impl ExactSizeIterator<Item = PartBody<'_>> {
-        self.parts.iter().enumerate().map(|(at, facts)| self.piece(at, facts))
+        let count = self.part_count();
+        (0..count).map(move |at| self.piece(at, count))
     }
 
     /// One of its pieces.
     #[must_use]
     pub fn part(&self, at: usize) -> Option<PartBody<'_>> {
-        self.parts.get(at).map(|facts| self.piece(at, facts))
+        let count = self.part_count();
+        (at < count).then(|| self.piece(at, count))
     }
 
     /// When one of its pieces was said; when it was said itself, if there is no such piece.
     pub(super) fn part_said_at(&self, at: usize) -> EventTime {
-        self.parts.get(at).map_or(self.said_at, |part| part.said_at)
+        self.part(at).map_or(self.said_at, |part| part.said_at)
     }
 
     /// Bytes in memory of what it says.
     pub(super) fn text_bytes(&self) -> usize {
         let time = self.time.as_deref().map_or(0, size_of_val);
-        let texts = self.texts.len() + size_of_val(&*self.spans);
-        COUNTS_BYTES + size_of::<Self>() + time + texts + size_of_val(&*self.parts)
+        COUNTS_BYTES + size_of::<Self>() + time + self.texts.len() + self.table.len()
     }
 
     /// Whether its only part repeats the restatement, not the words of a turn.
     #[must_use]
     pub fn is_restated(&self) -> bool {
-        self.parts.len() == 1 && self.part(0).is_some_and(|only| only.text == self.restatement())
+        self.part_count() == 1 && self.part(0).is_some_and(|only| only.text == self.restatement())
     }
 
-    fn piece(&self, at: usize, facts: &PartFacts) -> PartBody<'_> {
-        let first = self.spans.len() - OF_PART * (self.parts.len() - at);
+    /// Texts that do not belong to a part.
+    fn named(&self) -> usize {
+        HEAD + (self.participants + self.locations + self.sources) as usize
+    }
+
+    fn part_count(&self) -> usize {
+        let of_text = 2 * place_bytes(self.texts.len());
+        (self.table.len() - self.named() * of_text) / (OF_PART * of_text + FACTS_BYTES)
+    }
+
+    /// One of so many pieces.
+    fn piece(&self, at: usize, count: usize) -> PartBody<'_> {
+        let first = self.named() + OF_PART * at;
         let [turn, speaker, text] = [0, 1, 2].map(|of_part| self.text(first + of_part));
-        PartBody { turn, ordinal: facts.ordinal, speaker, said_at: facts.said_at, text, marks: facts.marks }
+        let facts = &self.table[self.table.len() - (count - at) * FACTS_BYTES..][..FACTS_BYTES];
+        let PartFacts { said_at, ordinal, marks } = PartFacts::from_bytes(facts);
+        PartBody { turn, ordinal, speaker, said_at, text, marks }
     }
 
     fn text(&self, at: usize) -> &str {
-        let (start, end) = self.spans[at];
-        &self.texts[start as usize..end as usize]
+        let place_bytes = place_bytes(self.texts.len());
+        let place = |at: usize| number(&self.table[at * place_bytes..][..place_bytes]) as usize;
+        &self.texts[place(2 * at)..place(2 * at + 1)]
     }
 
     fn some(&self, first: usize, count: u32) -> impl ExactSizeIterator<Item = &str> {
@@ -334,7 +387,12 @@ mod tests {
             };
         let restated = UnitFields { restatement: "a".to_owned(), ..bare.clone() };
         let nothing = UnitFields { restatement: String::new(), parts: Vec::new(), ..bare.clone() };
-        for (fields, is_restated) in [(full, false), (bare, false), (restated, true), (nothing, false)] {
+        let said_at = EventTime::parse("1960-02-29T23:59:59.999-11:30").expect("a time");
+        let marks = Marks { times: 255, asks: true, quotes: false };
+        let long = PartFields { said_at, marks, ..part(u32::MAX, "Ann", &"kayaks ".repeat(10_000)) };
+        let long = UnitFields { parts: vec![long, part(6, "Zoë", "tents")], ..full.clone() };
+        let all = [(full, false), (bare, false), (restated, true), (nothing, false), (long, false)];
+        for (fields, is_restated) in all {
             let packed = UnitBody::from(fields.clone());
             assert_eq!(UnitFields::from(packed.clone()), fields);
             assert!(!packed.texts[fields.restatement.len()..].contains("Grüße"), "held twice: {packed:?}");

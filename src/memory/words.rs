@@ -66,24 +66,48 @@ pub struct Bag {
     length: u32,
 }
 
+/// A [`Bag`] that lies somewhere else.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BagSlice<'b> {
+    counts: &'b [u64],
+    length: u32,
+}
+
 impl Bag {
     /// The stems.
     pub fn terms(&self) -> impl Iterator<Item = (TermKey, u16)> + '_ {
+        self.slice().terms()
+    }
+
+    /// The same, borrowed.
+    pub(super) fn slice(&self) -> BagSlice<'_> {
+        BagSlice { counts: &self.counts, length: self.length }
+    }
+
+    /// The keys of its stems with their counts, of which [`BagSlice::new`] makes it again.
+    pub(super) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+impl<'b> BagSlice<'b> {
+    /// The bag of so many words whose [counts](Bag::counts) these are.
+    pub(super) fn new(counts: &'b [u64], length: u32) -> Self {
+        Self { counts, length }
+    }
+
+    /// The stems.
+    pub(super) fn terms(self) -> impl Iterator<Item = (TermKey, u16)> + 'b {
         self.counts.iter().map(|both| (both & !COUNT_BITS, count_of(*both)))
     }
 
-    /// Bytes of its counts.
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.counts)
-    }
-
     /// The number of words.
-    pub(super) fn length(&self) -> u32 {
+    pub(super) fn length(self) -> u32 {
         self.length
     }
 
     /// How often a stem occurs.
-    pub(super) fn count(&self, term: TermKey) -> u16 {
+    pub(super) fn count(self, term: TermKey) -> u16 {
         self.counts.binary_search_by_key(&term, |both| both & !COUNT_BITS).map_or(0, |at| count_of(self.counts[at]))
     }
 }
@@ -99,7 +123,8 @@ mod tests {
     #[test]
     fn a_bag_holds_each_stem_with_its_count() {
         let mut words = Words::default();
-        let bag = words.count(&format!("Kayaks: a kayak, and a canoe. {}", "tents ".repeat(300)));
+        let counted = words.count(&format!("Kayaks: a kayak, and a canoe. {}", "tents ".repeat(300)));
+        let bag = counted.slice();
         let terms: Vec<(TermKey, u16)> = bag.terms().collect();
         assert!(terms.is_sorted() && terms.iter().all(|(term, count)| bag.count(*term) == *count));
         let mut counts: Vec<u16> = terms.iter().map(|(_, count)| *count).collect();

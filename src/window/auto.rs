@@ -7,15 +7,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::chunked_map::ChunkedMap;
+
 /// The unnamed sessions of a bank, by number.
 #[derive(Debug, Default)]
 pub(super) struct AutoSessions {
     gap_ms: i64,
     /// By session: how many turns have each event time. First and last are the session's range.
-    times: BTreeMap<u32, BTreeMap<i64, u32>>,
+    times: ChunkedMap<u32, BTreeMap<i64, u32>>,
     /// By start: disjoint stretches of time, with the lowest number among the sessions whose
     /// widened range covers them.
-    cover: BTreeMap<i64, Stretch>,
+    cover: ChunkedMap<i64, Stretch>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,13 +36,13 @@ impl AutoSessions {
     pub(super) fn session_at(&self, time_ms: i64) -> u32 {
         match self.stretch_at(time_ms) {
             Some((_, stretch)) => stretch.session,
-            None => self.times.last_key_value().map_or(0, |(last, _)| last.saturating_add(1)),
+            None => self.times.last().map_or(0, |(last, _)| last.saturating_add(1)),
         }
     }
 
     /// Adds a turn's time to its session.
     pub(super) fn add(&mut self, session: u32, time_ms: i64) {
-        let times = self.times.entry(session).or_default();
+        let times = self.times.get_or_insert_with(session, BTreeMap::new);
         let before = range(times);
         *times.entry(time_ms).or_default() += 1;
         let (start, end) = self.widened(time_ms, time_ms);
@@ -54,9 +56,9 @@ impl AutoSessions {
 
     /// Replaces the time of a turn that was added before.
     pub(super) fn retime(&mut self, session: u32, old_ms: i64, new_ms: i64) {
-        let before = self.times.get(&session).and_then(range);
+        let before = self.times.get(session).and_then(range);
         self.add(session, new_ms);
-        let Some(times) = self.times.get_mut(&session) else { return };
+        let Some(times) = self.times.get_mut(session) else { return };
         if let Some(count) = times.get_mut(&old_ms) {
             *count -= 1;
             if *count == 0 {
@@ -68,7 +70,7 @@ impl AutoSessions {
             _ => true,
         };
         if shrunk {
-            self.cover.clear();
+            self.cover = ChunkedMap::default();
             let ranges: Vec<_> = self.times.iter().filter_map(|(n, times)| Some((*n, range(times)?))).collect();
             for (number, (first, last)) in ranges {
                 let (start, end) = self.widened(first, last);
@@ -83,7 +85,7 @@ impl AutoSessions {
     }
 
     fn stretch_at(&self, time_ms: i64) -> Option<(i64, Stretch)> {
-        let (start, stretch) = self.cover.range(..=time_ms).next_back()?;
+        let (start, stretch) = self.cover.before(time_ms.saturating_add(1)).next()?;
         (time_ms < stretch.end_ms).then_some((*start, *stretch))
     }
 
@@ -94,7 +96,7 @@ impl AutoSessions {
             match self.stretch_at(at) {
                 Some((_, found)) if found.session <= session => at = found.end_ms,
                 Some((found_start, found)) => {
-                    self.cover.remove(&found_start);
+                    self.cover.remove(found_start);
                     self.put(found_start, at, found.session);
                     let stop = found.end_ms.min(end_ms);
                     self.put(stop, found.end_ms, found.session);
@@ -102,7 +104,7 @@ impl AutoSessions {
                     at = stop;
                 }
                 None => {
-                    let next = self.cover.range(at..).next().map_or(end_ms, |(start, _)| *start);
+                    let next = self.cover.from(at).next().map_or(end_ms, |(start, _)| *start);
                     let stop = next.min(end_ms);
                     self.put(at, stop, session);
                     at = stop;
@@ -117,14 +119,14 @@ impl AutoSessions {
             return;
         }
         let (mut start, mut end) = (start_ms, end_ms);
-        if let Some((before, stretch)) = self.cover.range(..start_ms).next_back()
+        if let Some((before, stretch)) = self.cover.before(start_ms).next()
             && (stretch.end_ms, stretch.session) == (start_ms, session)
         {
             start = *before;
         }
-        if let Some(after) = self.cover.get(&end_ms).filter(|after| after.session == session) {
+        if let Some(after) = self.cover.get(end_ms).filter(|after| after.session == session) {
             end = after.end_ms;
-            self.cover.remove(&end_ms);
+            self.cover.remove(end_ms);
         }
         self.cover.insert(start, Stretch { end_ms: end, session });
     }

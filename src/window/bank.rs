@@ -154,7 +154,7 @@ impl BankWindows {
             return Some(vec![self.unseen_turn(turn, self.unseen.get(turn)?)]);
         }
         let session = self.sessions.get(*self.names.get(&key.window.session)?)?;
-        let is_closed = session.windows.get(&key.window.start)?.closed;
+        let is_closed = session.windows.get(key.window.start)?.closed;
         let mut turns = session.window(&self.bank, key.window.start)?.turns;
         if let Some(turn) = &key.turn {
             turns.retain(|of| !of.context && of.turn.turn == *turn);
@@ -286,8 +286,8 @@ impl BankWindows {
         }
         let Some(start) = session.owner(position.ordinal) else { return };
         self.changed.insert((position.session, start));
-        if let Some(span) = session.windows.get_mut(&start).filter(|span| !span.closed) {
-            span.unwritten.insert(position.ordinal);
+        if let Some(span) = session.windows.get_mut(start).filter(|span| !span.closed) {
+            span.open_records().unwritten.insert(position.ordinal);
             let before = span.last_ms;
             if retimed && let Some(last) = session.retime(start) {
                 self.open.remove(&(before, position.session));
@@ -333,6 +333,10 @@ impl BankWindows {
             return index;
         }
         let index = self.sessions.len();
+        if index == self.sessions.capacity() {
+            // Less than the library would: most banks get no more sessions.
+            self.sessions.reserve_exact((index / 8).max(1));
+        }
         self.sessions.push(Session::new(id.clone()));
         self.names.insert(id.clone(), index);
         index
@@ -347,11 +351,11 @@ impl BankWindows {
         let ordinal = session.next_ordinal();
         let position = TurnPosition { session: index, ordinal };
         self.conversations.add(&session.id, &version, position);
-        if let Some(span) = session.open().and_then(|start| session.windows.get(&start)) {
+        if let Some(span) = session.open().and_then(|start| session.windows.get(start)) {
             self.open.remove(&(span.last_ms, index));
         }
         let start = session.append(version, &self.rules);
-        if let Some(span) = session.windows.get(&start) {
+        if let Some(span) = session.windows.get(start) {
             self.open.insert((span.last_ms, index));
         }
         self.changed.insert((index, start));
@@ -367,7 +371,7 @@ impl BankWindows {
         let Some(session) = self.sessions.get_mut(index) else { return };
         let Some(start) = session.open() else { return };
         self.closing_turns += session.own(start).count();
-        if let Some(span) = session.windows.get_mut(&start) {
+        if let Some(span) = session.windows.get_mut(start) {
             span.closed = true;
             self.open.remove(&(span.last_ms, index));
             self.changed.insert((index, start));

@@ -59,7 +59,7 @@ mod tests {
             let turn = HeldTurn::of(&Turn::new(bank.clone(), &n.to_string(), "Ann", "Hello.", time));
             sessions[position.session]
                 .turns
-                .put(position.ordinal, TurnVersion { turn, deleted: false, source_offset: n as u64 });
+                .insert(position.ordinal, TurnVersion { turn, deleted: false, source_offset: n as u64 });
             positions.insert(position, &sessions);
             positions.insert(position, &sessions);
         }

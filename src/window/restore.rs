@@ -10,7 +10,7 @@ use super::{
     change::UNSEEN_SESSION,
     closing::Rules,
     held_turn::HeldTurn,
-    session::{Session, TurnPosition, TurnVersion},
+    session::{Session, TurnPosition, TurnVersion, WindowSpan},
 };
 use crate::model::{Deletion, MemoryKey, WindowTurn};
 
@@ -31,9 +31,9 @@ impl BankWindows {
             self.restore_turn(index, start, turn);
         }
         let Some(session) = self.sessions.get_mut(index) else { return };
-        let span = session.windows.entry(start).or_default();
+        let span = session.windows.get_or_insert_with(start, WindowSpan::default);
         match &key.turn {
-            Some(_) => span.in_log.extend(turns.iter().map(|turn| turn.ordinal)),
+            Some(_) => span.open_records().in_log.extend(turns.iter().map(|turn| turn.ordinal)),
             None => {
                 span.closed = true;
                 let context = turns.iter().filter(|turn| turn.context);
@@ -49,7 +49,7 @@ impl BankWindows {
         let restored =
             TurnVersion { turn: HeldTurn::of(&turn.turn), deleted: turn.deleted, source_offset: turn.source_offset };
         if session.turns.get(turn.ordinal).is_none_or(|best| version_of(best) < version) {
-            session.turns.put(turn.ordinal, restored);
+            session.turns.insert(turn.ordinal, restored);
         }
         let position = TurnPosition { session: index, ordinal: turn.ordinal };
         self.positions.insert(position, &self.sessions);
@@ -83,18 +83,18 @@ impl BankWindows {
             }
         }
         for (ordinal, version) in session.turns.iter() {
-            self.conversations.add(&session.id, version, TurnPosition { session: index, ordinal });
+            self.conversations.add(&session.id, version, TurnPosition { session: index, ordinal: *ordinal });
         }
-        let starts: Vec<u32> = session.windows.keys().copied().collect();
+        let starts: Vec<u32> = session.windows.iter().map(|(start, _)| *start).collect();
         for start in starts {
             let Some(last_ms) = session.retime(start) else {
                 // A record without turns; an empty window does not exist.
-                session.windows.remove(&start);
+                session.windows.remove(start);
                 continue;
             };
-            let Some(span) = session.windows.get_mut(&start) else { continue };
+            let Some(span) = session.windows.get_mut(start) else { continue };
             if span.closed {
-                if !span.in_log.is_empty() {
+                if span.is_open_in_log() {
                     self.changed.insert((index, start));
                 }
                 continue;
@@ -102,7 +102,7 @@ impl BankWindows {
             span.context = self.rules.overlap.min(start);
             if is_due(session, start, &self.rules, later) {
                 self.changed.insert((index, start));
-                if let Some(span) = session.windows.get_mut(&start) {
+                if let Some(span) = session.windows.get_mut(start) {
                     span.closed = true;
                 }
             } else {
@@ -119,9 +119,9 @@ impl BankWindows {
         if current {
             return;
         }
-        if let Some(span) = session.windows.get_mut(&turn.start) {
+        if let Some(span) = session.windows.get_mut(turn.start) {
             if !span.closed {
-                span.unwritten.insert(turn.position.ordinal);
+                span.open_records().unwritten.insert(turn.position.ordinal);
             }
             self.changed.insert((turn.position.session, turn.start));
         }
@@ -137,7 +137,7 @@ fn is_due(session: &Session, start: u32, rules: &Rules, later: &LaterTexts) -> b
 
 fn closed_by_later_text(session: &Session, start: u32, rules: &Rules, later: &LaterTexts) -> bool {
     let Some(offset) = session.own(start).map(|(_, version)| version.source_offset).max() else { return false };
-    let Some(span) = session.windows.get(&start) else { return false };
+    let Some(span) = session.windows.get(start) else { return false };
     later.latest_after(offset).is_some_and(|text_ms| rules.closes_at_text(span.last_ms, text_ms))
 }
 

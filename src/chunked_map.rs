@@ -1,0 +1,228 @@
+//! A map in order whose entries lie side by side, with hardly any room between.
+//!
+//! In: entries to insert and keys to remove. Out: the entries in order, from any place on. A tree of the
+//! standard library leaves a third of its nodes free, and of a small one nearly all; there are as many such
+//! entries as there are turns, parts and cues in all banks.
+
+/// Most bytes of a chunk: so many are moved at most for one more entry.
+const CHUNK_BYTES: usize = 8 << 10;
+
+/// A map in the order of its keys.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkedMap<K, V> {
+    /// In order, none of them empty.
+    chunks: Vec<Vec<(K, V)>>,
+    len: usize,
+}
+
+impl<K, V> Default for ChunkedMap<K, V> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), len: 0 }
+    }
+}
+
+impl<K: Ord + Copy, V> ChunkedMap<K, V> {
+    /// At least two, of which one stays on either side of a cut.
+    const MOST_IN_CHUNK: usize =
+        if size_of::<(K, V)>() > CHUNK_BYTES / 2 { 2 } else { CHUNK_BYTES / size_of::<(K, V)>() };
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What lies at a key.
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        let (chunk, at) = self.place(key);
+        self.chunks.get(chunk)?.get(at).filter(|(found, _)| *found == key).map(|(_, value)| value)
+    }
+
+    /// What lies at a key, to change.
+    pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let (chunk, at) = self.place(key);
+        self.chunks.get_mut(chunk)?.get_mut(at).filter(|(found, _)| *found == key).map(|(_, value)| value)
+    }
+
+    /// The last entry.
+    pub(crate) fn last(&self) -> Option<&(K, V)> {
+        self.chunks.last()?.last()
+    }
+
+    /// Puts a value at a key; gives what lay there.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        if let Some(old) = self.get_mut(key) {
+            return Some(std::mem::replace(old, value));
+        }
+        self.enter(key, value);
+        None
+    }
+
+    /// What lies at a key; puts a value there if there is none.
+    pub(crate) fn get_or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
+        let (mut chunk, mut at) = self.place(key);
+        if self.chunks.get(chunk).and_then(|entries| entries.get(at)).is_none_or(|(found, _)| *found != key) {
+            (chunk, at) = self.enter(key, value());
+        }
+        &mut self.chunks[chunk][at].1
+    }
+
+    /// Removes a key; gives what lay there.
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let (chunk, at) = self.place(key);
+        let entries = self.chunks.get_mut(chunk)?;
+        entries.get(at).filter(|(found, _)| *found == key)?;
+        let (_, removed) = entries.remove(at);
+        self.len -= 1;
+        if entries.is_empty() {
+            self.chunks.remove(chunk);
+        } else if entries.len() < entries.capacity() / 2 {
+            entries.shrink_to_fit();
+        }
+        Some(removed)
+    }
+
+    /// All entries, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(K, V)> {
+        self.chunks.iter().flatten()
+    }
+
+    /// The entries at a key and after it, in order.
+    pub(crate) fn from(&self, key: K) -> impl Iterator<Item = &(K, V)> {
+        let (chunk, at) = self.place(key);
+        let rest = self.chunks.get(chunk).and_then(|entries| entries.get(at..)).unwrap_or_default();
+        rest.iter().chain(self.chunks.iter().skip(chunk + 1).flatten())
+    }
+
+    /// The entries after a key, in order.
+    pub(crate) fn after(&self, key: K) -> impl Iterator<Item = &(K, V)> {
+        self.from(key).skip_while(move |(found, _)| *found == key)
+    }
+
+    /// The entries before a key, the last first.
+    pub(crate) fn before(&self, key: K) -> impl Iterator<Item = &(K, V)> {
+        let (chunk, at) = self.place(key);
+        let begun = self.chunks.get(chunk).and_then(|entries| entries.get(..at)).unwrap_or_default();
+        begun.iter().rev().chain(self.chunks.iter().take(chunk).rev().flat_map(|entries| entries.iter().rev()))
+    }
+
+    /// Bytes in memory of the entries, without what they point to.
+    pub(crate) fn bytes(&self) -> usize {
+        let entries = self.chunks.iter().map(Vec::capacity).sum::<usize>() * size_of::<(K, V)>();
+        entries + self.chunks.capacity() * size_of::<Vec<(K, V)>>()
+    }
+
+    /// Puts a value at a key where none is; gives its place.
+    fn enter(&mut self, key: K, value: V) -> (usize, usize) {
+        self.len += 1;
+        let (mut chunk, mut at) = self.place(key);
+        let Some(entries) = self.chunks.get_mut(chunk) else {
+            // Most maps need no more than one.
+            self.chunks.reserve_exact(1);
+            self.chunks.push(vec![(key, value)]);
+            return (0, 0);
+        };
+        if entries.len() >= Self::MOST_IN_CHUNK {
+            // What comes in order fills each chunk; what comes anywhere halves it.
+            let cut = if at == entries.len() { at } else { entries.len() / 2 };
+            let second = entries.split_off(cut);
+            entries.shrink_to_fit();
+            self.chunks.insert(chunk + 1, second);
+            if at >= cut {
+                (chunk, at) = (chunk + 1, at - cut);
+            }
+        }
+        put(&mut self.chunks[chunk], at, (key, value));
+        (chunk, at)
+    }
+
+    /// The chunk that a key belongs to, and where it lies there or would lie. A chunk that is not there only
+    /// if there is none.
+    fn place(&self, key: K) -> (usize, usize) {
+        let later = self.chunks.partition_point(|entries| entries.first().is_some_and(|(first, _)| *first <= key));
+        let chunk = later.saturating_sub(1);
+        let at = self.chunks.get(chunk).map_or(0, |entries| entries.partition_point(|(found, _)| *found < key));
+        (chunk, at)
+    }
+}
+
+/// Inserts an entry, and grows by a quarter only: the library would double the room.
+fn put<T>(entries: &mut Vec<T>, at: usize, entry: T) {
+    if entries.len() == entries.capacity() {
+        entries.reserve_exact((entries.len() / 4).max(3));
+    }
+    entries.insert(at, entry);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// So large that some tens fill a chunk.
+    type Large = (bool, [u64; 15]);
+
+    fn key((key, _): &(u16, Large)) -> u16 {
+        *key
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn it_is_the_map_of_the_standard_library(
+            steps in proptest::collection::vec((0u16..900, any::<bool>(), 0..4u8), 1..2_000),
+            ascending in any::<bool>(),
+        ) {
+            let (mut chunked, mut tree) = (ChunkedMap::default(), BTreeMap::new());
+            for (n, (at, value, kind)) in (0u16..).zip(steps) {
+                let at = if ascending && kind != 0 { n } else { at };
+                if kind == 0 {
+                    prop_assert_eq!(chunked.remove(at), tree.remove(&at));
+                } else {
+                    prop_assert_eq!(chunked.insert(at, (value, [7; 15])), tree.insert(at, (value, [7; 15])));
+                }
+                prop_assert_eq!(chunked.len(), tree.len());
+                prop_assert_eq!(chunked.get(at), tree.get(&at));
+                prop_assert_eq!(chunked.get_mut(at), tree.get_mut(&at));
+                prop_assert!(chunked.after(at).map(key).take(3).eq(tree.range(at + 1..).map(|(k, _)| *k).take(3)));
+                prop_assert!(chunked.from(at).map(key).take(3).eq(tree.range(at..).map(|(k, _)| *k).take(3)));
+                prop_assert!(chunked.before(at).map(key).take(3).eq(tree.range(..at).rev().map(|(k, _)| *k).take(3)));
+            }
+            prop_assert_eq!(chunked.last().map(key), tree.last_key_value().map(|(k, _)| *k));
+            prop_assert!(chunked.iter().copied().eq(tree.into_iter()));
+        }
+    }
+
+    #[test]
+    fn entries_of_any_size_lie_in_order() {
+        fn in_order<V: Copy>(value: V) {
+            let mut map = ChunkedMap::default();
+            for n in (0u64..40).map(|n| n * 13 % 41) {
+                map.insert(n, value);
+            }
+            assert!(map.iter().map(|(n, _)| *n).is_sorted() && map.chunks.iter().all(|chunk| !chunk.is_empty()));
+            assert_eq!(map.len(), map.iter().count());
+        }
+        in_order([0u8; 3_000]);
+        in_order([0u8; 20_000]);
+        in_order(0u8);
+    }
+
+    #[test]
+    fn what_comes_takes_hardly_more_than_its_entries() {
+        for factor in [1u64, 7_919] {
+            let mut map = ChunkedMap::default();
+            (0..10_000u64).for_each(|n| {
+                map.insert(n * factor % 10_007, n);
+            });
+            assert_eq!(map.len(), 10_000);
+            let entries = map.len() * size_of::<(u64, u64)>();
+            assert!(map.bytes() < entries * 9 / 8, "{} of {entries} bytes", map.bytes());
+            assert_eq!((0..10_007).filter_map(|n| map.remove(n)).count(), 10_000);
+            assert_eq!((map.len(), map.chunks.len()), (0, 0));
+        }
+    }
+}
