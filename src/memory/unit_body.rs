@@ -241,7 +241,9 @@ impl UnitBody {
 
     /// When one of its pieces was said; when it was said itself, if there is no such piece.
     pub(super) fn part_said_at(&self, at: usize) -> EventTime {
-        self.part(at).map_or(self.said_at, |part| part.said_at)
+        let count = self.part_count();
+        // Without a look at the texts, which lie elsewhere: it is asked of every candidate.
+        if at < count { self.facts(at, count).said_at } else { self.said_at }
     }
 
     /// Bytes in memory of what it says.
@@ -266,12 +268,16 @@ impl UnitBody {
         (self.table.len() - self.named() * of_text) / (OF_PART * of_text + FACTS_BYTES)
     }
 
+    /// The facts of one of so many pieces.
+    fn facts(&self, at: usize, count: usize) -> PartFacts {
+        PartFacts::from_bytes(&self.table[self.table.len() - (count - at) * FACTS_BYTES..][..FACTS_BYTES])
+    }
+
     /// One of so many pieces.
     fn piece(&self, at: usize, count: usize) -> PartBody<'_> {
         let first = self.named() + OF_PART * at;
         let [turn, speaker, text] = [0, 1, 2].map(|of_part| self.text(first + of_part));
-        let facts = &self.table[self.table.len() - (count - at) * FACTS_BYTES..][..FACTS_BYTES];
-        let PartFacts { said_at, ordinal, marks } = PartFacts::from_bytes(facts);
+        let PartFacts { said_at, ordinal, marks } = self.facts(at, count);
         PartBody { turn, ordinal, speaker, said_at, text, marks }
     }
 
