@@ -33,14 +33,14 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
 
     /// What lies at a key.
     pub(crate) fn get(&self, key: K) -> Option<&V> {
-        let (chunk, at) = self.place(key);
-        self.chunks.get(chunk)?.get(at).filter(|(found, _)| *found == key).map(|(_, value)| value)
+        let (chunk, at) = self.find(key).ok()?;
+        Some(&self.chunks[chunk][at].1)
     }
 
     /// What lies at a key, to change.
     pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        let (chunk, at) = self.place(key);
-        self.chunks.get_mut(chunk)?.get_mut(at).filter(|(found, _)| *found == key).map(|(_, value)| value)
+        let (chunk, at) = self.find(key).ok()?;
+        Some(&mut self.chunks[chunk][at].1)
     }
 
     /// The last entry.
@@ -50,27 +50,28 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
 
     /// Puts a value at a key; gives what lay there.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        if let Some(old) = self.get_mut(key) {
-            return Some(std::mem::replace(old, value));
+        match self.find(key) {
+            Ok((chunk, at)) => Some(std::mem::replace(&mut self.chunks[chunk][at].1, value)),
+            Err(place) => {
+                self.enter(place, (key, value));
+                None
+            }
         }
-        self.enter(key, value);
-        None
     }
 
     /// What lies at a key; puts a value there if there is none.
     pub(crate) fn get_or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
-        let (mut chunk, mut at) = self.place(key);
-        if self.chunks.get(chunk).and_then(|entries| entries.get(at)).is_none_or(|(found, _)| *found != key) {
-            (chunk, at) = self.enter(key, value());
-        }
+        let (chunk, at) = match self.find(key) {
+            Ok(place) => place,
+            Err(place) => self.enter(place, (key, value())),
+        };
         &mut self.chunks[chunk][at].1
     }
 
     /// Removes a key; gives what lay there.
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
-        let (chunk, at) = self.place(key);
-        let entries = self.chunks.get_mut(chunk)?;
-        entries.get(at).filter(|(found, _)| *found == key)?;
+        let (chunk, at) = self.find(key).ok()?;
+        let entries = &mut self.chunks[chunk];
         let (_, removed) = entries.remove(at);
         self.len -= 1;
         if entries.is_empty() {
@@ -88,19 +89,22 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
 
     /// The entries at a key and after it, in order.
     pub(crate) fn from(&self, key: K) -> impl Iterator<Item = &(K, V)> {
-        let (chunk, at) = self.place(key);
-        let rest = self.chunks.get(chunk).and_then(|entries| entries.get(at..)).unwrap_or_default();
-        rest.iter().chain(self.chunks.iter().skip(chunk + 1).flatten())
+        let (Ok(place) | Err(place)) = self.find(key);
+        self.rest(place)
     }
 
-    /// The entries after a key, in order.
-    pub(crate) fn after(&self, key: K) -> impl Iterator<Item = &(K, V)> {
-        self.from(key).skip_while(move |(found, _)| *found == key)
+    /// The entries after a key, in order; all of them after None.
+    pub(crate) fn after(&self, key: Option<K>) -> impl Iterator<Item = &(K, V)> {
+        self.rest(match key.map(|key| self.find(key)) {
+            None => (0, 0),
+            Some(Ok((chunk, at))) => (chunk, at + 1),
+            Some(Err(place)) => place,
+        })
     }
 
     /// The entries before a key, the last first.
     pub(crate) fn before(&self, key: K) -> impl Iterator<Item = &(K, V)> {
-        let (chunk, at) = self.place(key);
+        let (Ok((chunk, at)) | Err((chunk, at))) = self.find(key);
         let begun = self.chunks.get(chunk).and_then(|entries| entries.get(..at)).unwrap_or_default();
         begun.iter().rev().chain(self.chunks.iter().take(chunk).rev().flat_map(|entries| entries.iter().rev()))
     }
@@ -111,15 +115,20 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         entries + self.chunks.capacity() * size_of::<Vec<(K, V)>>()
     }
 
-    /// Puts a value at a key where none is; gives its place.
-    fn enter(&mut self, key: K, value: V) -> (usize, usize) {
+    /// The entries at a place and after it.
+    fn rest(&self, (chunk, at): (usize, usize)) -> impl Iterator<Item = &(K, V)> {
+        let rest = self.chunks.get(chunk).and_then(|entries| entries.get(at..)).unwrap_or_default();
+        rest.iter().chain(self.chunks.iter().skip(chunk + 1).flatten())
+    }
+
+    /// Puts an entry at the place where [`Self::find`] did not find it; gives its place.
+    fn enter(&mut self, (mut chunk, mut at): (usize, usize), entry: (K, V)) -> (usize, usize) {
         self.len += 1;
-        let (mut chunk, mut at) = self.place(key);
         let Some(entries) = self.chunks.get_mut(chunk) else {
             // Most maps need no more than one.
             self.chunks.reserve_exact(1);
-            self.chunks.push(vec![(key, value)]);
-            return (0, 0);
+            self.chunks.push(vec![entry]);
+            return (chunk, at);
         };
         if entries.len() >= Self::MOST_IN_CHUNK {
             // What comes in order fills each chunk; what comes anywhere halves it.
@@ -131,17 +140,18 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
                 (chunk, at) = (chunk + 1, at - cut);
             }
         }
-        put(&mut self.chunks[chunk], at, (key, value));
+        put(&mut self.chunks[chunk], at, entry);
         (chunk, at)
     }
 
-    /// The chunk that a key belongs to, and where it lies there or would lie. A chunk that is not there only
-    /// if there is none.
-    fn place(&self, key: K) -> (usize, usize) {
+    /// The chunk and the place there of a key; as an error, those where it would lie. A chunk that is not there
+    /// only if there is none.
+    fn find(&self, key: K) -> Result<(usize, usize), (usize, usize)> {
         let later = self.chunks.partition_point(|entries| entries.first().is_some_and(|(first, _)| *first <= key));
         let chunk = later.saturating_sub(1);
-        let at = self.chunks.get(chunk).map_or(0, |entries| entries.partition_point(|(found, _)| *found < key));
-        (chunk, at)
+        let entries = self.chunks.get(chunk).map_or(&[][..], Vec::as_slice);
+        let found = entries.binary_search_by(|(other, _)| other.cmp(&key));
+        found.map(|at| (chunk, at)).map_err(|at| (chunk, at))
     }
 }
 
@@ -187,11 +197,12 @@ mod tests {
                 prop_assert_eq!(chunked.len(), tree.len());
                 prop_assert_eq!(chunked.get(at), tree.get(&at));
                 prop_assert_eq!(chunked.get_mut(at), tree.get_mut(&at));
-                prop_assert!(chunked.after(at).map(key).take(3).eq(tree.range(at + 1..).map(|(k, _)| *k).take(3)));
+                prop_assert!(chunked.after(Some(at)).map(key).take(3).eq(tree.range(at + 1..).map(|(k, _)| *k).take(3)));
                 prop_assert!(chunked.from(at).map(key).take(3).eq(tree.range(at..).map(|(k, _)| *k).take(3)));
                 prop_assert!(chunked.before(at).map(key).take(3).eq(tree.range(..at).rev().map(|(k, _)| *k).take(3)));
             }
             prop_assert_eq!(chunked.last().map(key), tree.last_key_value().map(|(k, _)| *k));
+            prop_assert!(chunked.iter().eq(chunked.after(None)));
             prop_assert!(chunked.iter().copied().eq(tree.into_iter()));
         }
     }

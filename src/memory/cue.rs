@@ -207,7 +207,10 @@ fn around(
 ) -> (impl Iterator<Item = UnitId>, impl Iterator<Item = UnitId>) {
     let same = move |((value, _), ()): &&((CueValue, Order), ())| *value == place.0;
     let id = |((_, (_, _, id)), ()): &((CueValue, Order), ())| *id;
-    (cued.before(place).take_while(same).take(most).map(id), cued.after(place).take_while(same).take(most).map(id))
+    (
+        cued.before(place).take_while(same).take(most).map(id),
+        cued.after(Some(place)).take_while(same).take(most).map(id),
+    )
 }
 
 /// Whether a choice belongs to the best `limit` and is not among them yet.

@@ -52,7 +52,7 @@ impl Parts {
                     if other.0 == key.0 { part.slot.get() } else { NONE }
                 };
                 let before = self.parts.before(key).next().map_or(NONE, session);
-                let after = self.parts.after(key).next().map_or(NONE, session);
+                let after = self.parts.after(Some(key)).next().map_or(NONE, session);
                 index.insert(key, &indexed, before, after);
             }
             self.parts.insert(key, indexed);
@@ -73,8 +73,7 @@ impl Parts {
 
     /// The parts after one, in order; all of them after None.
     pub(super) fn after(&self, key: Option<PartKey>) -> impl Iterator<Item = &(PartKey, Rc<IndexedPart>)> {
-        let all = key.is_none().then(|| self.parts.iter());
-        key.map(|key| self.parts.after(key)).into_iter().flatten().chain(all.into_iter().flatten())
+        self.parts.after(key)
     }
 
     /// How many parts there are.

@@ -120,7 +120,7 @@ impl Session {
 
     /// The first ordinal after a window.
     pub(super) fn end(&self, start: u32) -> u32 {
-        let next = self.windows.after(start).next();
+        let next = self.windows.after(Some(start)).next();
         next.map_or_else(|| self.next_ordinal(), |(next, _)| *next)
     }
 
@@ -145,7 +145,7 @@ impl Session {
     /// The closed windows that hold a turn as context. No context is longer than `reach`.
     pub(super) fn closed_with_context(&self, ordinal: u32, reach: u32) -> Vec<u32> {
         self.windows
-            .after(ordinal)
+            .after(Some(ordinal))
             .take_while(|(start, _)| *start <= ordinal.saturating_add(reach))
             .filter(|(start, span)| span.closed && start.saturating_sub(span.context) <= ordinal)
             .map(|(start, _)| *start)
