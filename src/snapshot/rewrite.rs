@@ -55,7 +55,7 @@ pub(super) fn delete_turns(
     for segment in manifest.segments.clone() {
         let mut replaced = Vec::new();
         for file in segment.files {
-            let kept = filtered(files, &file, |batch| match file.table {
+            let kept = kept(files, &file, |batch| match file.table {
                 UpdateTable::Turns => keep_turns(live, deleted, batch, &mut still_live),
                 UpdateTable::Units => keep_units(&units, batch),
                 UpdateTable::Edges => keep_choices(&ids, batch),
@@ -79,15 +79,9 @@ pub(super) fn own_rows(files: &mut SegmentFiles, manifest: &mut Manifest) -> Res
     for segment in &manifest.segments {
         let mut own = Vec::new();
         for file in &segment.files {
-            let mut kept = Vec::new();
-            for batch in files.read(file)? {
-                let (batch, unfit) = (batch?, |problem| file.unfit(&files.store, problem));
-                let keep = of_partition(partition, file.table, &batch).map_err(unfit)?;
-                let filtered = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep));
-                kept.push(filtered.map_err(|e| unfit(e.to_string()))?);
-            }
             let path = files.new_path(file.table);
-            own.extend(files.write(file.table, path, kept.into_iter().map(Ok))?);
+            let keep = |batch: &RecordBatch| of_partition(partition, file.table, batch);
+            own.extend(files.write(file.table, path, filtered(files, file, keep)?)?);
         }
         if !own.is_empty() {
             segments.push(Segment { files: own });
@@ -114,9 +108,9 @@ pub(super) fn trim_history(
             for file in segment.files.iter().filter(|file| file.table == table) {
                 let kept = match table {
                     UpdateTable::Turns | UpdateTable::Units => {
-                        filtered(files, file, |batch| keep_versions(&removed, batch))?
+                        kept(files, file, |batch| keep_versions(&removed, batch))?
                     }
-                    UpdateTable::Edges => filtered(files, file, |batch| keep_one(&mut counts, &oldest, batch))?,
+                    UpdateTable::Edges => kept(files, file, |batch| keep_one(&mut counts, &oldest, batch))?,
                 };
                 replace(files, file.clone(), kept, &mut replaced)?;
             }
@@ -173,38 +167,47 @@ pub(super) fn merge_segments(files: &mut SegmentFiles, manifest: &mut Manifest) 
     Ok(())
 }
 
-/// The rows of a file to keep; `None` if all of them are kept.
-fn filtered(
+/// Which rows of a file to keep; `None` if all of them are kept.
+fn kept(
     files: &SegmentFiles,
     file: &TableFile,
     mut keep: impl FnMut(&RecordBatch) -> Result<Vec<bool>, String>,
-) -> Result<Option<Vec<RecordBatch>>, SnapshotError> {
-    let unfit = |problem| file.unfit(&files.store, problem);
-    let (mut kept, mut all) = (Vec::new(), true);
+) -> Result<Option<Vec<bool>>, SnapshotError> {
+    let mut kept = Vec::new();
     for batch in files.read(file)? {
-        let batch = batch?;
-        let keep = keep(&batch).map_err(unfit)?;
-        all &= keep.iter().all(|keep| *keep);
-        let filtered = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep));
-        kept.push(filtered.map_err(|e| unfit(e.to_string()))?);
+        kept.append(&mut keep(&batch?).map_err(|problem| file.unfit(&files.store, problem))?);
     }
-    Ok((!all).then_some(kept))
+    Ok(kept.contains(&false).then_some(kept))
+}
+
+/// The rows of a file that are kept, one batch at a time: all of them take ten times as much memory as its bytes.
+fn filtered<'f>(
+    files: &'f SegmentFiles,
+    file: &'f TableFile,
+    mut keep: impl FnMut(&RecordBatch) -> Result<Vec<bool>, String> + 'f,
+) -> Result<impl Iterator<Item = Result<RecordBatch, SnapshotError>> + 'f, SnapshotError> {
+    Ok(files.read(file)?.map(move |batch| {
+        let (batch, unfit) = (batch?, |problem| file.unfit(&files.store, problem));
+        let keep = BooleanArray::from(keep(&batch).map_err(unfit)?);
+        arrow_select::filter::filter_record_batch(&batch, &keep).map_err(|e| unfit(e.to_string()))
+    }))
 }
 
 /// Lists the file, or a new one with the rows to keep.
 fn replace(
     files: &mut SegmentFiles,
     file: TableFile,
-    kept: Option<Vec<RecordBatch>>,
+    kept: Option<Vec<bool>>,
     listed: &mut Vec<TableFile>,
 ) -> Result<(), SnapshotError> {
-    match kept {
-        None => listed.push(file),
-        Some(rows) => {
-            let path = files.new_path(file.table);
-            listed.extend(files.write(file.table, path, rows.into_iter().map(Ok))?);
-        }
-    }
+    let Some(kept) = kept else {
+        listed.push(file);
+        return Ok(());
+    };
+    let path = files.new_path(file.table);
+    let mut kept = kept.into_iter();
+    let rows = filtered(files, &file, |batch| Ok(kept.by_ref().take(batch.num_rows()).collect()))?;
+    listed.extend(files.write(file.table, path, rows)?);
     Ok(())
 }
 

@@ -15,10 +15,10 @@ use parquet::{
 
 use super::{SnapshotError, TableFile, UpdateTable, manifest::shard_directory, store::SnapshotStore, update::batches};
 
-/// Rows of a row group, which waits compressed in memory until it is full.
-const GROUP_ROWS: usize = 2_048;
+/// Encoded bytes of a row group, which waits in memory until it is full.
+const GROUP_BYTES: usize = 1 << 20;
 /// Rows that are encoded at once: the library takes twelve bytes for each number of a vector meanwhile.
-const ROWS_AT_ONCE: usize = 64;
+const ROWS_AT_ONCE: usize = 16;
 /// Encoded bytes of a page. Until a page is full the library takes eight bytes for each of its numbers, which
 /// take one byte or less in the page.
 const PAGE_BYTES: usize = 64 << 10;
@@ -91,7 +91,7 @@ pub(super) fn encode(
     let failed = |e: &dyn std::fmt::Display| parquet_failed(&format!("{place}/{path}"), e);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_max_row_group_bytes(Some(GROUP_BYTES))
         .set_data_page_size_limit(PAGE_BYTES)
         .build();
     let (mut writer, mut count) = (None, 0);

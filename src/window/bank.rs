@@ -13,9 +13,9 @@ use super::{
     change::{UNSEEN_SESSION, WindowChange},
     closing::Rules,
     conversations::{self, Conversations},
-    held_turn::HeldTurn,
+    held_turns::HeldTurn,
     positions::Positions,
-    session::{Session, TurnPosition, TurnVersion},
+    session::{Session, TurnPosition},
 };
 use crate::model::{Bank, Deletion, EventTime, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
 
@@ -136,7 +136,7 @@ impl BankWindows {
     }
 
     pub(super) fn has_turns(&self) -> bool {
-        self.sessions.iter().any(|session| session.turns.iter().any(|(_, turn)| !turn.deleted))
+        self.sessions.iter().any(|session| session.turns.iter().any(|turn| !turn.deleted))
     }
 
     pub(super) fn closed_windows(&self) -> Vec<Window> {
@@ -204,9 +204,8 @@ impl BankWindows {
 
     /// A new turn, or a new version of one.
     fn apply_turn(&mut self, offset: u64, turn: &Turn) {
-        let version = |turn: &Turn| TurnVersion { turn: HeldTurn::of(turn), deleted: false, source_offset: offset };
         if let Some(position) = self.positions.get(&turn.turn, &self.sessions) {
-            self.revise(position, version(turn));
+            self.revise(position, &HeldTurn::of(turn, position.ordinal, offset));
             return;
         }
         if let Some(unseen) = self.unseen.get(&turn.turn) {
@@ -215,17 +214,22 @@ impl BankWindows {
             }
             self.remove_unseen(&turn.turn);
         }
-        self.close_before(turn.time);
+        self.close_before(turn.time.unix_ms);
         let session = self.session_of(turn);
-        self.append(session, version(turn));
+        self.append(session, offset, turn);
     }
 
     /// Deletes a turn, also one that has not arrived.
     pub(super) fn delete(&mut self, offset: u64, deletion: &Deletion) {
         if let Some(position) = self.positions.get(&deletion.turn, &self.sessions) {
             let Some(current) = self.current(position) else { return };
-            let turn = current.turn.emptied(&self.bank, deletion.version);
-            self.revise(position, TurnVersion { turn, deleted: true, source_offset: offset });
+            // Its ids, speaker and time stay, without words, reply and attachments.
+            let (text, reply_to, attachments) = (String::new(), None, Vec::new());
+            let kept = current.whole(&self.bank);
+            let emptied = Turn { version: deletion.version, text, reply_to, attachments, ..kept };
+            let mut hole = HeldTurn::of(&emptied, position.ordinal, offset);
+            hole.deleted = true;
+            self.revise(position, &hole);
             return;
         }
         let known = self.unseen.get(&deletion.turn);
@@ -249,31 +253,30 @@ impl BankWindows {
         Some(unseen)
     }
 
-    fn current(&self, position: TurnPosition) -> Option<&TurnVersion> {
+    fn current(&self, position: TurnPosition) -> Option<HeldTurn<'_>> {
         self.sessions.get(position.session)?.turns.get(position.ordinal)
     }
 
     /// Replaces the current version of a turn where the new one wins (decision 4).
-    fn revise(&mut self, position: TurnPosition, new: TurnVersion) {
+    fn revise(&mut self, position: TurnPosition, new: &HeldTurn<'_>) {
         let Some(session) = self.sessions.get_mut(position.session) else { return };
-        let Some(current) = session.turns.get_mut(position.ordinal) else { return };
-        if new.rank() < current.rank() || (new.rank() == current.rank() && new.turn == current.turn) {
+        let Some(current) = session.turns.get(position.ordinal) else { return };
+        if new.rank() < current.rank() || (new.rank() == current.rank() && new.is_same(&current)) {
             return;
         }
-        let (old_time, time) = (current.turn.time().unix_ms, new.turn.time());
-        let is_text = !new.deleted;
-        self.conversations.revise(&session.id, current, &new);
-        self.revised.insert(new.turn.id().to_owned());
-        *current = new;
-        if old_time != time.unix_ms
+        let old_ms = current.unix_ms;
+        self.conversations.revise(&session.id, &current, new);
+        self.revised.insert(new.id.to_owned());
+        session.turns.insert(new);
+        if old_ms != new.unix_ms
             && let Some(number) = session.auto
         {
-            self.autos.retime(number, old_time, time.unix_ms);
+            self.autos.retime(number, old_ms, new.unix_ms);
         }
-        self.mark(position, old_time != time.unix_ms);
+        self.mark(position, old_ms != new.unix_ms);
         // A deletion has no event time, so it closes no window.
-        if is_text {
-            self.close_before(time);
+        if !new.deleted {
+            self.close_before(new.unix_ms);
         }
     }
 
@@ -343,18 +346,18 @@ impl BankWindows {
     }
 
     /// Appends a new turn to a session. Its position never changes.
-    fn append(&mut self, index: usize, version: TurnVersion) {
+    fn append(&mut self, index: usize, offset: u64, turn: &Turn) {
         let Some(session) = self.sessions.get_mut(index) else { return };
+        let turn = HeldTurn::of(turn, session.next_ordinal(), offset);
         if let Some(number) = session.auto {
-            self.autos.add(number, version.turn.time().unix_ms);
+            self.autos.add(number, turn.unix_ms);
         }
-        let ordinal = session.next_ordinal();
-        let position = TurnPosition { session: index, ordinal };
-        self.conversations.add(&session.id, &version, position);
+        let position = TurnPosition { session: index, ordinal: turn.ordinal };
+        self.conversations.add(&session.id, &turn, position);
         if let Some(span) = session.open().and_then(|start| session.windows.get(start)) {
             self.open.remove(&(span.last_ms, index));
         }
-        let start = session.append(version, &self.rules);
+        let start = session.append(&turn, &self.rules);
         if let Some(span) = session.windows.get(start) {
             self.open.insert((span.last_ms, index));
         }
@@ -386,8 +389,8 @@ impl BankWindows {
     }
 
     /// Closes the open windows of the bank that a text of this time closes.
-    fn close_before(&mut self, time: EventTime) {
-        self.close_while(|rules, last_ms| rules.closes_at_text(last_ms, time.unix_ms));
+    fn close_before(&mut self, unix_ms: i64) {
+        self.close_while(|rules, last_ms| rules.closes_at_text(last_ms, unix_ms));
     }
 
     /// Closes open windows, earliest last event time first, until one stays open.

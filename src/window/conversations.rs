@@ -12,7 +12,8 @@ use std::{
 
 use super::{
     antecedent::{REACH, Said, antecedent},
-    session::{Session, TurnPosition, TurnVersion},
+    held_turns::HeldTurn,
+    session::{Session, TurnPosition},
     words::Words,
 };
 use crate::model::{SessionId, Turn};
@@ -52,14 +53,14 @@ impl Conversations {
     }
 
     /// Adds a turn to its conversation; does nothing for a session of another kind.
-    pub(super) fn add(&mut self, session: &SessionId, version: &TurnVersion, position: TurnPosition) {
+    pub(super) fn add(&mut self, session: &SessionId, turn: &HeldTurn<'_>, position: TurnPosition) {
         let Some((number, room)) = parse(session) else { return };
         self.next = self.next.max(number.saturating_add(1));
-        self.rooms.entry(room.to_owned()).or_default().insert(moment(version), position);
+        self.rooms.entry(room.to_owned()).or_default().insert(moment(turn), position);
     }
 
     /// Takes note of a new version of a turn.
-    pub(super) fn revise(&mut self, session: &SessionId, old: &TurnVersion, new: &TurnVersion) {
+    pub(super) fn revise(&mut self, session: &SessionId, old: &HeldTurn<'_>, new: &HeldTurn<'_>) {
         let Some(room) = parse(session).and_then(|(_, room)| self.rooms.get_mut(room)) else { return };
         if let Some(position) = room.remove(&moment(old)) {
             room.insert(moment(new), position);
@@ -77,12 +78,11 @@ impl Conversations {
         }
         let mut found: Vec<(TurnPosition, i64, Arc<Heard>)> = Vec::new();
         for (&(unix_ms, offset), &position) in before {
-            let Some(version) = sessions.get(position.session).and_then(|s| s.turns.get(position.ordinal)) else {
+            let Some(said) = sessions.get(position.session).and_then(|s| s.turns.get(position.ordinal)) else {
                 continue;
             };
             let key = (position.session, position.ordinal, offset);
-            let turn = &version.turn;
-            let heard = self.heard.entry(key).or_insert_with(|| Arc::new(Heard::of(turn.speaker(), turn.text())));
+            let heard = self.heard.entry(key).or_insert_with(|| Arc::new(Heard::of(said.speaker, said.text)));
             found.push((position, unix_ms, Arc::clone(heard)));
         }
         let said: Vec<Said<'_>> = found
@@ -112,6 +112,6 @@ fn parse(id: &SessionId) -> Option<(usize, &str)> {
     Some((number.parse().ok()?, room))
 }
 
-fn moment(version: &TurnVersion) -> Moment {
-    (version.turn.time().unix_ms, version.source_offset)
+fn moment(turn: &HeldTurn<'_>) -> Moment {
+    (turn.unix_ms, turn.source_offset)
 }

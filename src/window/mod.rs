@@ -10,6 +10,7 @@
 //! - `windower`: all banks of a partition.
 //! - `bank`: the events of one bank.
 //! - `session`: the ordinals and windows of one session.
+//! - `held_turns`: the turns of a session, in little memory.
 //! - `positions`: where each turn of a bank is, by its id.
 //! - `auto`: the session of a turn that names none.
 //! - `conversations`: the session of a turn where conversations cross; `antecedent` says which turn
@@ -23,7 +24,7 @@ mod bank;
 mod change;
 mod closing;
 mod conversations;
-mod held_turn;
+mod held_turns;
 mod positions;
 mod restore;
 mod session;

@@ -37,15 +37,12 @@ impl Positions {
 
 /// The id of the turn at a position.
 fn id((session, ordinal): (u32, u32), sessions: &[Session]) -> Option<&str> {
-    Some(sessions.get(session as usize)?.turns.get(ordinal)?.turn.id())
+    Some(sessions.get(session as usize)?.turns.get(ordinal)?.id)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{held_turn::HeldTurn, session::TurnVersion},
-        *,
-    };
+    use super::{super::held_turns::HeldTurn, *};
     use crate::model::{Bank, EventTime, SessionId, Turn};
 
     #[test]
@@ -56,10 +53,8 @@ mod tests {
         let mut positions = Positions::default();
         for n in 0..600 {
             let position = TurnPosition { session: n % 3, ordinal: (n / 3 * 2) as u32 };
-            let turn = HeldTurn::of(&Turn::new(bank.clone(), &n.to_string(), "Ann", "Hello.", time));
-            sessions[position.session]
-                .turns
-                .insert(position.ordinal, TurnVersion { turn, deleted: false, source_offset: n as u64 });
+            let turn = Turn::new(bank.clone(), &n.to_string(), "Ann", "Hello.", time);
+            sessions[position.session].turns.insert(&HeldTurn::of(&turn, position.ordinal, n as u64));
             positions.insert(position, &sessions);
             positions.insert(position, &sessions);
         }

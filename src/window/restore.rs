@@ -9,8 +9,8 @@ use super::{
     bank::{BankWindows, RestoredTurn, UnseenDeletion},
     change::UNSEEN_SESSION,
     closing::Rules,
-    held_turn::HeldTurn,
-    session::{Session, TurnPosition, TurnVersion, WindowSpan},
+    held_turns::HeldTurn,
+    session::{Session, TurnPosition, WindowSpan},
 };
 use crate::model::{Deletion, MemoryKey, WindowTurn};
 
@@ -46,10 +46,10 @@ impl BankWindows {
     fn restore_turn(&mut self, index: usize, start: u32, turn: &WindowTurn) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         let version = (turn.turn.version, turn.deleted, turn.source_offset);
-        let restored =
-            TurnVersion { turn: HeldTurn::of(&turn.turn), deleted: turn.deleted, source_offset: turn.source_offset };
-        if session.turns.get(turn.ordinal).is_none_or(|best| version_of(best) < version) {
-            session.turns.insert(turn.ordinal, restored);
+        if session.turns.get(turn.ordinal).is_none_or(|best| version_of(&best) < version) {
+            let mut restored = HeldTurn::of(&turn.turn, turn.ordinal, turn.source_offset);
+            restored.deleted = turn.deleted;
+            session.turns.insert(&restored);
         }
         let position = TurnPosition { session: index, ordinal: turn.ordinal };
         self.positions.insert(position, &self.sessions);
@@ -78,12 +78,12 @@ impl BankWindows {
     fn reconcile_session(&mut self, index: usize, later: &LaterTexts) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         if let Some(number) = session.auto {
-            for (_, version) in session.turns.iter() {
-                self.autos.add(number, version.turn.time().unix_ms);
+            for turn in session.turns.iter() {
+                self.autos.add(number, turn.unix_ms);
             }
         }
-        for (ordinal, version) in session.turns.iter() {
-            self.conversations.add(&session.id, version, TurnPosition { session: index, ordinal: *ordinal });
+        for turn in session.turns.iter() {
+            self.conversations.add(&session.id, &turn, TurnPosition { session: index, ordinal: turn.ordinal });
         }
         let starts: Vec<u32> = session.windows.iter().map(|(start, _)| *start).collect();
         for start in starts {
@@ -115,7 +115,7 @@ impl BankWindows {
     fn rewrite_replaced(&mut self, turn: &RestoredTurn) {
         let Some(session) = self.sessions.get_mut(turn.position.session) else { return };
         let current =
-            session.turns.get(turn.position.ordinal).is_some_and(|version| version_of(version) == turn.version);
+            session.turns.get(turn.position.ordinal).is_some_and(|current| version_of(&current) == turn.version);
         if current {
             return;
         }
@@ -136,7 +136,7 @@ fn is_due(session: &Session, start: u32, rules: &Rules, later: &LaterTexts) -> b
 }
 
 fn closed_by_later_text(session: &Session, start: u32, rules: &Rules, later: &LaterTexts) -> bool {
-    let Some(offset) = session.own(start).map(|(_, version)| version.source_offset).max() else { return false };
+    let Some(offset) = session.own(start).map(|turn| turn.source_offset).max() else { return false };
     let Some(span) = session.windows.get(start) else { return false };
     later.latest_after(offset).is_some_and(|text_ms| rules.closes_at_text(span.last_ms, text_ms))
 }
@@ -146,10 +146,8 @@ struct LaterTexts(Vec<(u64, i64)>);
 
 impl LaterTexts {
     fn of(sessions: &[Session]) -> Self {
-        let texts = sessions.iter().flat_map(|session| session.turns.iter()).map(|(_, version)| version);
-        let texts = texts.filter(|version| !version.deleted);
-        let mut times: Vec<(u64, i64)> =
-            texts.map(|version| (version.source_offset, version.turn.time().unix_ms)).collect();
+        let texts = sessions.iter().flat_map(|session| session.turns.iter()).filter(|turn| !turn.deleted);
+        let mut times: Vec<(u64, i64)> = texts.map(|turn| (turn.source_offset, turn.unix_ms)).collect();
         times.sort_unstable();
         let mut latest = i64::MIN;
         for (_, time) in times.iter_mut().rev() {
@@ -166,6 +164,6 @@ impl LaterTexts {
     }
 }
 
-fn version_of(turn: &TurnVersion) -> (u64, bool, u64) {
-    (turn.turn.version, turn.deleted, turn.source_offset)
+fn version_of(turn: &HeldTurn<'_>) -> (u64, bool, u64) {
+    (turn.version, turn.deleted, turn.source_offset)
 }

@@ -6,7 +6,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{change::WindowChange, closing::Rules, held_turn::HeldTurn};
+use super::{
+    change::WindowChange,
+    closing::Rules,
+    held_turns::{HeldTurn, HeldTurns},
+};
 use crate::{
     chunked_map::ChunkedMap,
     model::{Bank, SessionId, Window, WindowId, WindowTurn},
@@ -17,22 +21,6 @@ use crate::{
 pub(super) struct TurnPosition {
     pub(super) session: usize,
     pub(super) ordinal: u32,
-}
-
-/// The winning version of a turn.
-#[derive(Debug, Clone)]
-pub(super) struct TurnVersion {
-    pub(super) turn: HeldTurn,
-    pub(super) deleted: bool,
-    /// Offset in the turns topic of this version.
-    pub(super) source_offset: u64,
-}
-
-impl TurnVersion {
-    /// The higher rank wins; at the same version a deletion wins over a text (decision 4).
-    pub(super) fn rank(&self) -> (u64, bool) {
-        (self.turn.version, self.deleted)
-    }
 }
 
 /// A window without its turns: they are in the session, from the window's start to the next's.
@@ -75,8 +63,7 @@ pub(super) struct Session {
     pub(super) id: SessionId,
     /// N, of a session named `auto:N`.
     pub(super) auto: Option<u32>,
-    /// By ordinal.
-    pub(super) turns: ChunkedMap<u32, TurnVersion>,
+    pub(super) turns: HeldTurns,
     /// By start.
     pub(super) windows: ChunkedMap<u32, WindowSpan>,
 }
@@ -84,11 +71,11 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(id: SessionId) -> Self {
         let auto = id.0.strip_prefix("auto:").and_then(|n| n.parse().ok());
-        Self { id, auto, turns: ChunkedMap::default(), windows: ChunkedMap::default() }
+        Self { id, auto, turns: HeldTurns::default(), windows: ChunkedMap::default() }
     }
 
     pub(super) fn next_ordinal(&self) -> u32 {
-        self.turns.last().map_or(0, |(last, _)| last.saturating_add(1))
+        self.turns.last_ordinal().map_or(0, |last| last.saturating_add(1))
     }
 
     /// The start of the open window.
@@ -96,10 +83,9 @@ impl Session {
         self.windows.last().filter(|(_, span)| !span.closed).map(|(start, _)| *start)
     }
 
-    /// Appends a turn to the open window, or opens one. Gives the window's start.
-    pub(super) fn append(&mut self, version: TurnVersion, rules: &Rules) -> u32 {
-        let ordinal = self.next_ordinal();
-        let time = version.turn.time().unix_ms;
+    /// Appends a turn, at the next ordinal, to the open window, or opens one. Gives the window's start.
+    pub(super) fn append(&mut self, turn: &HeldTurn<'_>, rules: &Rules) -> u32 {
+        let (ordinal, time) = (turn.ordinal, turn.unix_ms);
         let start = self.open().unwrap_or(ordinal);
         let span = self.windows.get_or_insert_with(start, || WindowSpan {
             context: rules.overlap.min(ordinal),
@@ -108,7 +94,7 @@ impl Session {
         });
         span.last_ms = span.last_ms.max(time);
         span.open_records().unwritten.insert(ordinal);
-        self.turns.insert(ordinal, version);
+        self.turns.insert(turn);
         start
     }
 
@@ -125,16 +111,13 @@ impl Session {
     }
 
     /// A window's own turns.
-    pub(super) fn own(&self, start: u32) -> impl Iterator<Item = (u32, &TurnVersion)> {
+    pub(super) fn own(&self, start: u32) -> impl Iterator<Item = HeldTurn<'_>> {
         self.within(start, self.end(start))
     }
 
     /// The turns from an ordinal on, up to another one.
-    fn within(&self, from: u32, end: u32) -> impl Iterator<Item = (u32, &TurnVersion)> {
-        self.turns
-            .from(from)
-            .take_while(move |(ordinal, _)| *ordinal < end)
-            .map(|(ordinal, version)| (*ordinal, version))
+    fn within(&self, from: u32, end: u32) -> impl Iterator<Item = HeldTurn<'_>> {
+        self.turns.from(from).take_while(move |turn| turn.ordinal < end)
     }
 
     /// The start of the window that a turn belongs to.
@@ -154,7 +137,7 @@ impl Session {
 
     /// Recomputes a window's last event time; None for a window without own turns.
     pub(super) fn retime(&mut self, start: u32) -> Option<i64> {
-        let last = self.own(start).map(|(_, version)| version.turn.time().unix_ms).max()?;
+        let last = self.own(start).map(|turn| turn.unix_ms).max()?;
         self.windows.get_mut(start)?.last_ms = last;
         Some(last)
     }
@@ -168,13 +151,13 @@ impl Session {
         let mut write_open = Vec::new();
         if span.closed {
             let in_log = open.iter().flat_map(|open| &open.in_log).filter_map(|ordinal| self.turns.get(*ordinal));
-            remove_open.extend(in_log.map(|version| version.turn.id().to_owned()));
+            remove_open.extend(in_log.map(|turn| turn.id.to_owned()));
         } else {
             if let Some(OpenRecords { in_log, unwritten }) = open.as_deref_mut() {
                 for ordinal in std::mem::take(unwritten) {
-                    if let Some(version) = self.turns.get(ordinal) {
+                    if let Some(turn) = self.turns.get(ordinal) {
                         in_log.insert(ordinal);
-                        write_open.push(version.turn.id().to_owned());
+                        write_open.push(turn.id.to_owned());
                     }
                 }
             }
@@ -191,12 +174,12 @@ impl Session {
     pub(super) fn window(&self, bank: &Bank, start: u32) -> Option<Window> {
         let span = self.windows.get(start)?;
         let from = start.saturating_sub(span.context);
-        let turns = self.within(from, self.end(start)).map(|(ordinal, version)| WindowTurn {
-            turn: Arc::new(version.turn.whole(bank)),
-            ordinal,
-            context: ordinal < start,
-            deleted: version.deleted,
-            source_offset: version.source_offset,
+        let turns = self.within(from, self.end(start)).map(|turn| WindowTurn {
+            turn: Arc::new(turn.whole(bank)),
+            ordinal: turn.ordinal,
+            context: turn.ordinal < start,
+            deleted: turn.deleted,
+            source_offset: turn.source_offset,
         });
         let id = WindowId { session: self.id.clone(), start };
         Some(Window { bank: bank.clone(), id, turns: turns.collect() })
