@@ -6,12 +6,18 @@
 
 use std::sync::Mutex;
 
-use ort::session::{Session, SessionInputs};
+use ort::session::{RunOptions, Session, SessionInputs};
 use ort::value::TensorRef;
 
 use super::passes::{Pass, TextPooling};
 use super::{EmbedError, SpanVectors};
 use crate::sync;
+
+/// Asks the runtime to free, after a run, what its runs have taken and do not use any more.
+const GIVE_ROOM_BACK: [&str; 2] = ["memory.enable_memory_arena_shrinkage", "cpu:0"];
+/// Of so many passes or more the last run gives room back. The next run takes some again, which a question need
+/// not wait for.
+const MANY_PASSES: usize = 16;
 
 /// The model's inputs and its output.
 pub(super) struct ModelSignature {
@@ -33,8 +39,10 @@ pub(super) fn run_batches(
     batch: usize,
     mut pooled: Vec<TextPooling>,
 ) -> Result<Vec<SpanVectors>, EmbedError> {
-    for batch in passes.chunks(batch) {
-        signature.run(session, batch, |pass, rows, dimensions| {
+    let last = passes.chunks(batch).len().saturating_sub(1);
+    for (at, run) in passes.chunks(batch).enumerate() {
+        let give_back = at == last && passes.len() >= MANY_PASSES;
+        signature.run(session, run, give_back, |pass, rows, dimensions| {
             if let Some(pooled) = pooled.get_mut(pass.text) {
                 pooled.add(pass, rows, dimensions);
             }
@@ -67,12 +75,14 @@ pub(super) fn run_in_parallel(
     // Threads pop from the end, so the longest texts run first and no thread ends with a long one alone.
     tasks.sort_by_key(|task| task.passes.iter().map(|pass| pass.ids.len()).sum::<usize>());
     let sessions = sessions.get_mut(..tasks.len().min(sessions.len())).unwrap_or_default();
+    // Each session runs one of the last texts, which are the shortest.
+    let ends_at = if tasks.len() >= MANY_PASSES { sessions.len() } else { 0 };
     let tasks = Mutex::new(tasks);
     let (first, others) = sessions.split_first_mut().map_or((None, Default::default()), |(f, o)| (Some(f), o));
     let results: Vec<Result<Vec<_>, EmbedError>> = std::thread::scope(|scope| {
         let others: Vec<_> =
-            others.iter_mut().map(|session| scope.spawn(|| work(session, signature, &tasks))).collect();
-        let mine = first.map(|session| work(session, signature, &tasks));
+            others.iter_mut().map(|session| scope.spawn(|| work(session, signature, &tasks, ends_at))).collect();
+        let mine = first.map(|session| work(session, signature, &tasks, ends_at));
         let failed =
             |_| Err(signature.failed("a worker thread panicked; this is a defect, please report it".to_owned()));
         mine.into_iter().chain(others.into_iter().map(|other| other.join().unwrap_or_else(failed))).collect()
@@ -85,16 +95,22 @@ pub(super) fn run_in_parallel(
     Ok(found.into_iter().map(|(_, vectors)| vectors).collect())
 }
 
+/// Runs tasks until none is left. The last `ends_at` give room back.
 fn work(
     session: &mut Session,
     signature: &ModelSignature,
     tasks: &Mutex<Vec<Task>>,
+    ends_at: usize,
 ) -> Result<Vec<(usize, SpanVectors)>, EmbedError> {
-    let next = || sync::lock(tasks).pop();
+    let next = || {
+        let mut tasks = sync::lock(tasks);
+        let task = tasks.pop()?;
+        Some((task, tasks.len() < ends_at))
+    };
     let mut found = Vec::new();
-    while let Some(Task { text, mut pooled, passes }) = next() {
+    while let Some((Task { text, mut pooled, passes }, give_back)) = next() {
         for pass in &passes {
-            signature.run(session, std::slice::from_ref(pass), |pass, rows, dimensions| {
+            signature.run(session, std::slice::from_ref(pass), give_back, |pass, rows, dimensions| {
                 pooled.add(pass, rows, dimensions)
             })?;
         }
@@ -109,6 +125,7 @@ impl ModelSignature {
         &self,
         session: &mut Session,
         batch: &[Pass],
+        give_back: bool,
         mut each: impl FnMut(&Pass, &[f32], usize),
     ) -> Result<(), EmbedError> {
         let width = batch.iter().map(|pass| pass.ids.len()).max().unwrap_or(0);
@@ -130,7 +147,12 @@ impl ModelSignature {
         } else {
             ort::inputs!["input_ids" => ids, "attention_mask" => mask].into()
         };
-        let outputs = session.run(inputs).map_err(failed)?;
+        let mut options = RunOptions::new().map_err(failed)?;
+        if give_back {
+            let [key, value] = GIVE_ROOM_BACK;
+            options.set(key, value).map_err(failed)?;
+        }
+        let outputs = session.run_with_options(inputs, &options).map_err(failed)?;
         let rows = outputs.get(&self.output).ok_or_else(|| self.failed(format!("no output {}", self.output)))?;
         let (found, rows) = rows.try_extract_tensor::<f32>().map_err(failed)?;
         let dimensions = match found[..] {

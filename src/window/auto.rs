@@ -3,9 +3,8 @@
 //! In: event times. Out: the number of the first session whose range of event times, widened by
 //! the gap on both sides, contains a time; else a new number. Sessions never merge, even when
 //! their ranges come to overlap. Looking up and growing take logarithmic time in the number of
-//! sessions; an edit that moves a session's first or last time inwards takes linear time.
-
-use std::collections::BTreeMap;
+//! sessions. An edit of a session's first or last time takes linear time in its turns, and, where it
+//! moves that time inwards, in the number of sessions.
 
 use crate::chunked_map::ChunkedMap;
 
@@ -13,8 +12,8 @@ use crate::chunked_map::ChunkedMap;
 #[derive(Debug, Default)]
 pub(super) struct AutoSessions {
     gap_ms: i64,
-    /// By session: how many turns have each event time. First and last are the session's range.
-    times: ChunkedMap<u32, BTreeMap<i64, u32>>,
+    /// By session: the first and the last of its event times.
+    ranges: ChunkedMap<u32, (i64, i64)>,
     /// By start: disjoint stretches of time, with the lowest number among the sessions whose
     /// widened range covers them.
     cover: ChunkedMap<i64, Stretch>,
@@ -36,46 +35,42 @@ impl AutoSessions {
     pub(super) fn session_at(&self, time_ms: i64) -> u32 {
         match self.stretch_at(time_ms) {
             Some((_, stretch)) => stretch.session,
-            None => self.times.last().map_or(0, |(last, _)| last.saturating_add(1)),
+            None => self.ranges.last().map_or(0, |(last, _)| last.saturating_add(1)),
         }
     }
 
     /// Adds a turn's time to its session.
     pub(super) fn add(&mut self, session: u32, time_ms: i64) {
-        let times = self.times.get_or_insert_with(session, BTreeMap::new);
-        let before = range(times);
-        *times.entry(time_ms).or_default() += 1;
         let (start, end) = self.widened(time_ms, time_ms);
-        match before {
-            None => self.claim(session, start, end),
-            Some((first, _)) if time_ms < first => self.claim(session, start, self.widened(first, first).0),
-            Some((_, last)) if time_ms > last => self.claim(session, self.widened(last, last).1, end),
-            Some(_) => {}
+        let Some(&(first, last)) = self.ranges.get(session) else {
+            self.ranges.insert(session, (time_ms, time_ms));
+            self.claim(session, start, end);
+            return;
+        };
+        if time_ms < first {
+            self.claim(session, start, self.widened(first, first).0);
+        } else if time_ms > last {
+            self.claim(session, self.widened(last, last).1, end);
         }
+        self.ranges.insert(session, (first.min(time_ms), last.max(time_ms)));
     }
 
-    /// Replaces the time of a turn that was added before.
-    pub(super) fn retime(&mut self, session: u32, old_ms: i64, new_ms: i64) {
-        let before = self.times.get(session).and_then(range);
+    /// Replaces the time of a turn that was added before; `times` are then those of the session's turns.
+    pub(super) fn retime(&mut self, session: u32, old_ms: i64, new_ms: i64, times: impl Iterator<Item = i64>) {
         self.add(session, new_ms);
-        let Some(times) = self.times.get_mut(session) else { return };
-        if let Some(count) = times.get_mut(&old_ms) {
-            *count -= 1;
-            if *count == 0 {
-                times.remove(&old_ms);
-            }
+        let Some(range) = self.ranges.get_mut(session) else { return };
+        if range.0 < old_ms && old_ms < range.1 {
+            return;
         }
-        let shrunk = match (before, range(times)) {
-            (Some((first, last)), Some((now_first, now_last))) => now_first > first || now_last < last,
-            _ => true,
-        };
-        if shrunk {
-            self.cover = ChunkedMap::default();
-            let ranges: Vec<_> = self.times.iter().filter_map(|(n, times)| Some((*n, range(times)?))).collect();
-            for (number, (first, last)) in ranges {
-                let (start, end) = self.widened(first, last);
-                self.claim(number, start, end);
-            }
+        let left = times.fold((new_ms, new_ms), |(first, last), time| (first.min(time), last.max(time)));
+        if std::mem::replace(range, left) == left {
+            return;
+        }
+        self.cover = ChunkedMap::default();
+        let ranges: Vec<_> = self.ranges.iter().copied().collect();
+        for (number, (first, last)) in ranges {
+            let (start, end) = self.widened(first, last);
+            self.claim(number, start, end);
         }
     }
 
@@ -132,10 +127,6 @@ impl AutoSessions {
     }
 }
 
-fn range(times: &BTreeMap<i64, u32>) -> Option<(i64, i64)> {
-    Some((*times.first_key_value()?.0, *times.last_key_value()?.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +170,7 @@ mod tests {
                     let number = which.index(sessions.len());
                     let turn = which.index(sessions[number].len());
                     let old = std::mem::replace(&mut sessions[number][turn], time);
-                    auto.retime(number as u32, old, time);
+                    auto.retime(number as u32, old, time, sessions[number].iter().copied());
                 } else {
                     let number = plain(&sessions, time, gap);
                     prop_assert_eq!(auto.session_at(time), number);

@@ -271,7 +271,8 @@ impl BankWindows {
         if old_ms != new.unix_ms
             && let Some(number) = session.auto
         {
-            self.autos.retime(number, old_ms, new.unix_ms);
+            let times = session.turns.iter().map(|turn| turn.unix_ms);
+            self.autos.retime(number, old_ms, new.unix_ms, times);
         }
         self.mark(position, old_ms != new.unix_ms);
         // A deletion has no event time, so it closes no window.

@@ -214,12 +214,15 @@ impl Run {
         if start == end {
             self.count += 1;
         }
-        let room = self.bytes.capacity() - self.bytes.len();
-        if room < encoded.len() {
+        if self.bytes.capacity() - self.bytes.len() < encoded.len() {
             // Less than the library would.
             self.bytes.reserve_exact(encoded.len().max(self.bytes.len() / 4));
         }
         self.bytes.splice(start..end, encoded);
+        if self.bytes.len() < self.bytes.capacity() / 2 {
+            // Of a deleted turn little stays.
+            self.bytes.shrink_to_fit();
+        }
         self.last = self.last.max(turn.ordinal);
     }
 
