@@ -55,7 +55,7 @@ impl OnnxEmbedder {
                 .and_then(|b| Ok(b.with_optimization_level(GraphOptimizationLevel::Level3)?))
                 .and_then(|b| Ok(b.with_intra_threads(threads)?))
                 .and_then(|b| Ok(b.with_intra_op_spinning(false)?))
-                // A plan of what a run takes, for each length of text, would stay, and what it takes in one piece.
+                // It would keep a plan of a run's memory for each length of text, and the largest piece of each.
                 .and_then(|b| Ok(b.with_memory_pattern(false)?))
                 .and_then(|mut b| b.commit_from_file(&file))
         };
