@@ -75,7 +75,8 @@ pub(super) fn run_in_parallel(
     // Threads pop from the end, so the longest texts run first and no thread ends with a long one alone.
     tasks.sort_by_key(|task| task.passes.iter().map(|pass| pass.ids.len()).sum::<usize>());
     let sessions = sessions.get_mut(..tasks.len().min(sessions.len())).unwrap_or_default();
-    // Each session runs one of the last texts, which are the shortest.
+    // As a rule each session runs one of the last texts, which are the shortest. One that does not keeps its room
+    // until the next load.
     let ends_at = if tasks.len() >= MANY_PASSES { sessions.len() } else { 0 };
     let tasks = Mutex::new(tasks);
     let (first, others) = sessions.split_first_mut().map_or((None, Default::default()), |(f, o)| (Some(f), o));

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use arrow_array::{BooleanArray, RecordBatch};
+use bytes::Bytes;
 
 use super::{
     DeletedTurn, Gap, Manifest, Segment, SnapshotError, TableFile,
@@ -81,7 +82,8 @@ pub(super) fn own_rows(files: &mut SegmentFiles, manifest: &mut Manifest) -> Res
         for file in &segment.files {
             let path = files.new_path(file.table);
             let keep = |batch: &RecordBatch| of_partition(partition, file.table, batch);
-            own.extend(files.write(file.table, path, filtered(files, file, keep)?)?);
+            let rows = filtered(files, file, file.read(&files.store)?, keep)?;
+            own.extend(files.write(file.table, path, rows)?);
         }
         if !own.is_empty() {
             segments.push(Segment { files: own });
@@ -167,26 +169,34 @@ pub(super) fn merge_segments(files: &mut SegmentFiles, manifest: &mut Manifest) 
     Ok(())
 }
 
+/// A file of which some rows are kept.
+struct Kept {
+    bytes: Bytes,
+    /// Whether each row is kept.
+    rows: Vec<bool>,
+}
+
 /// Which rows of a file to keep; `None` if all of them are kept.
 fn kept(
     files: &SegmentFiles,
     file: &TableFile,
     mut keep: impl FnMut(&RecordBatch) -> Result<Vec<bool>, String>,
-) -> Result<Option<Vec<bool>>, SnapshotError> {
-    let mut kept = Vec::new();
-    for batch in files.read(file)? {
-        kept.append(&mut keep(&batch?).map_err(|problem| file.unfit(&files.store, problem))?);
+) -> Result<Option<Kept>, SnapshotError> {
+    let (bytes, mut rows) = (file.read(&files.store)?, Vec::new());
+    for batch in files.rows(file, bytes.clone())? {
+        rows.append(&mut keep(&batch?).map_err(|problem| file.unfit(&files.store, problem))?);
     }
-    Ok(kept.contains(&false).then_some(kept))
+    Ok(rows.contains(&false).then_some(Kept { bytes, rows }))
 }
 
 /// The rows of a file that are kept, one batch at a time: all of them take ten times as much memory as its bytes.
 fn filtered<'f>(
     files: &'f SegmentFiles,
     file: &'f TableFile,
+    bytes: Bytes,
     mut keep: impl FnMut(&RecordBatch) -> Result<Vec<bool>, String> + 'f,
 ) -> Result<impl Iterator<Item = Result<RecordBatch, SnapshotError>> + 'f, SnapshotError> {
-    Ok(files.read(file)?.map(move |batch| {
+    Ok(files.rows(file, bytes)?.map(move |batch| {
         let (batch, unfit) = (batch?, |problem| file.unfit(&files.store, problem));
         let keep = BooleanArray::from(keep(&batch).map_err(unfit)?);
         arrow_select::filter::filter_record_batch(&batch, &keep).map_err(|e| unfit(e.to_string()))
@@ -197,16 +207,16 @@ fn filtered<'f>(
 fn replace(
     files: &mut SegmentFiles,
     file: TableFile,
-    kept: Option<Vec<bool>>,
+    kept: Option<Kept>,
     listed: &mut Vec<TableFile>,
 ) -> Result<(), SnapshotError> {
-    let Some(kept) = kept else {
+    let Some(Kept { bytes, rows: kept }) = kept else {
         listed.push(file);
         return Ok(());
     };
     let path = files.new_path(file.table);
     let mut kept = kept.into_iter();
-    let rows = filtered(files, &file, |batch| Ok(kept.by_ref().take(batch.num_rows()).collect()))?;
+    let rows = filtered(files, &file, bytes, |batch| Ok(kept.by_ref().take(batch.num_rows()).collect()))?;
     listed.extend(files.write(file.table, path, rows)?);
     Ok(())
 }

@@ -70,8 +70,17 @@ impl SegmentFiles {
         &'f self,
         file: &'f TableFile,
     ) -> Result<impl Iterator<Item = Result<RecordBatch, SnapshotError>> + 'f, SnapshotError> {
+        self.rows(file, file.read(&self.store)?)
+    }
+
+    /// The rows of a file whose bytes were read.
+    pub(super) fn rows<'f>(
+        &'f self,
+        file: &'f TableFile,
+        bytes: Bytes,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, SnapshotError>> + 'f, SnapshotError> {
         let unfit = |problem| file.unfit(&self.store, problem);
-        Ok(batches(file.read(&self.store)?, &[]).map_err(unfit)?.map(move |batch| batch.map_err(unfit)))
+        Ok(batches(bytes, &[]).map_err(unfit)?.map(move |batch| batch.map_err(unfit)))
     }
 
     /// A path that no file has.

@@ -32,28 +32,18 @@ pub(super) struct HeldTurn<'t> {
     thread: Option<&'t str>,
     #[serde(borrow)]
     reply_to: Option<&'t str>,
+    /// Kind, caption and address of each: the encoding of an [`Attachment`] omits those that are absent, which
+    /// only a format with names can read.
     #[serde(borrow)]
-    attachments: Vec<HeldAttachment<'t>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct HeldAttachment<'t> {
-    #[serde(borrow)]
-    kind: Option<&'t str>,
-    #[serde(borrow)]
-    caption: Option<&'t str>,
-    #[serde(borrow)]
-    url: Option<&'t str>,
+    attachments: Vec<[Option<&'t str>; 3]>,
 }
 
 impl<'t> HeldTurn<'t> {
     /// A version of a turn, to hold at an ordinal.
     pub(super) fn of(turn: &'t Turn, ordinal: u32, source_offset: u64) -> Self {
-        let attachments = turn.attachments.iter().map(|Attachment { kind, caption, url }| HeldAttachment {
-            kind: kind.as_deref(),
-            caption: caption.as_deref(),
-            url: url.as_deref(),
-        });
+        let attachments = turn.attachments.iter();
+        let attachments =
+            attachments.map(|Attachment { kind, caption, url }| [kind, caption, url].map(|text| text.as_deref()));
         Self {
             ordinal,
             version: turn.version,
@@ -74,10 +64,9 @@ impl<'t> HeldTurn<'t> {
     /// The turn of a bank.
     pub(super) fn whole(&self, bank: &Bank) -> Turn {
         let owned = |name: Option<&str>| name.map(str::to_owned);
-        let attachments = self.attachments.iter().map(|HeldAttachment { kind, caption, url }| Attachment {
-            kind: owned(*kind),
-            caption: owned(*caption),
-            url: owned(*url),
+        let attachments = self.attachments.iter().map(|texts| {
+            let [kind, caption, url] = texts.map(owned);
+            Attachment { kind, caption, url }
         });
         Turn {
             bank: bank.clone(),
@@ -229,8 +218,11 @@ impl Run {
     /// Cuts its second half off if it has become too large.
     fn cut(&mut self) -> Option<Self> {
         let is_large = self.count > MOST_IN_RUN || self.count > 1 && self.bytes.len() > 2 * FULL_BYTES;
+        if !is_large {
+            return None;
+        }
         let half = self.count / 2;
-        let mut turns = self.turns().filter(|_| is_large).skip(half.saturating_sub(1) as usize);
+        let mut turns = self.turns().skip(half as usize - 1);
         let ((_, before), (start, _)) = (turns.next()?, turns.next()?);
         let first_last = before.ordinal;
         drop(turns);
