@@ -140,7 +140,13 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
                 (chunk, at) = (chunk + 1, at - cut);
             }
         }
-        put(&mut self.chunks[chunk], at, entry);
+        let entries = &mut self.chunks[chunk];
+        if entries.len() == entries.capacity() {
+            // By a quarter: the library would double the room. A full chunk has none to spare.
+            let more = (entries.len() / 4).max(3).min(Self::MOST_IN_CHUNK - entries.len());
+            entries.reserve_exact(more);
+        }
+        entries.insert(at, entry);
         (chunk, at)
     }
 
@@ -153,14 +159,6 @@ impl<K: Ord + Copy, V> ChunkedMap<K, V> {
         let found = entries.binary_search_by(|(other, _)| other.cmp(&key));
         found.map(|at| (chunk, at)).map_err(|at| (chunk, at))
     }
-}
-
-/// Inserts an entry, and grows by a quarter only: the library would double the room.
-fn put<T>(entries: &mut Vec<T>, at: usize, entry: T) {
-    if entries.len() == entries.capacity() {
-        entries.reserve_exact((entries.len() / 4).max(3));
-    }
-    entries.insert(at, entry);
 }
 
 #[cfg(test)]

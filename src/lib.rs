@@ -44,7 +44,7 @@
 //! | [`eval`] | How good is it, beside the baselines? |
 //! | [`schema`] | Which JSON Schema does each record have? |
 //! | `chunked_map` | How do many entries lie in order in little room? |
-//! | `sparse` | How does a collection give room back? |
+//! | `sparse` | How does a collection have little more room than it needs? |
 //! | `store` | How do the embedded stores hold what was written lately? |
 //! | [`sync`] | What happens to a lock whose holder panicked? |
 //!

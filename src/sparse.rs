@@ -1,7 +1,8 @@
-//! Collections that give room back when most of what they held is gone.
+//! Collections with little more room than they need.
 //!
-//! In: a collection after removals. Out: the same one. A collection of the library keeps the room of its
-//! largest size: where a window closes, that is the room of its turns, for ever.
+//! In: a collection that grows, or one after removals. Out: the same one. A collection of the library doubles
+//! its room when it is full, and keeps the room of its largest size: where a window closes, that is the room of
+//! its turns, for ever.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -49,9 +50,28 @@ impl<T> Sparse for VecDeque<T> {
     }
 }
 
+/// Puts a value at the end of a vector, which grows by an eighth where the library would double it.
+pub(crate) fn push_sparingly<T>(to: &mut Vec<T>, value: T) {
+    if to.len() == to.capacity() {
+        to.reserve_exact((to.len() / 8).max(1));
+    }
+    to.push(value);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vector_grows_by_an_eighth() {
+        let mut numbers: Vec<u32> = Vec::new();
+        for n in 0..10_000 {
+            push_sparingly(&mut numbers, n);
+            let spare = numbers.capacity() - numbers.len();
+            assert!(spare <= numbers.len() / 8, "{spare} of {}", numbers.len());
+        }
+        assert!(numbers.into_iter().eq(0..10_000));
+    }
 
     #[test]
     fn what_is_mostly_empty_gives_room_back_and_what_is_not_keeps_it() {

@@ -27,7 +27,7 @@ use super::{
     word_window::WordWindow,
     words::BagSlice,
 };
-use crate::model::EventTime;
+use crate::{model::EventTime, sparse::push_sparingly};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -89,7 +89,7 @@ impl CandidateIndex {
         let slot = self.free_slot(before, after);
         let at = slot as usize;
         if at == self.places.len() {
-            self.places.push(None);
+            push_sparingly(&mut self.places, None);
             self.columns.push();
         }
         indexed.slot.set(slot);

@@ -14,6 +14,7 @@ use super::{
     kernel::{quantise, signs},
     live::{IdHasher, PartVectors},
 };
+use crate::sparse::push_sparingly;
 
 /// Sentences of a gist.
 const SENTENCES: usize = 3;
@@ -51,7 +52,7 @@ impl Gists {
             }
             let row = self.free_rows.pop().unwrap_or(self.slots.len() as u32);
             if row as usize == self.slots.len() {
-                self.slots.push(NONE);
+                push_sparingly(&mut self.slots, NONE);
             }
             self.slots[row as usize] = slot;
             self.more.set(row as usize, &code);

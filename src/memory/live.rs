@@ -7,7 +7,6 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
-    ops::Range,
     sync::Arc,
 };
 
@@ -19,10 +18,7 @@ use super::{
     score::{CueSet, TimelinePosition},
     unit_body::UnitBody,
 };
-use crate::model::{BankKey, MemoryKey, MemoryRecord, Part, Unit, UnitId, WindowState};
-
-/// Where a unit's vector lies among its rows.
-const OWN_ROW: Range<u32> = 0..1;
+use crate::model::{BankKey, MemoryKey, MemoryRecord, Part, Score, Unit, UnitId, Vector, WindowState};
 
 /// A unit of a bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -112,7 +108,7 @@ pub struct LiveUnit {
     pub position: TimelinePosition,
     /// What it is cued by.
     pub cues: CueSet,
-    /// Its vector, then those of each part in turn.
+    /// Its vector, and those of each part in turn.
     rows: Rows,
     /// How many vectors each part has: its sentences', and one with the turn before it.
     layout: Box<[(u32, u32)]>,
@@ -127,8 +123,8 @@ impl LiveUnit {
     /// One of its vectors has another width.
     pub fn new(unit: &Unit, session: &str, dimensions: usize) -> Result<Self, String> {
         let of_parts = unit.parts.iter().flat_map(|part| part.vectors.iter().chain(&part.pair));
-        let rows = std::iter::once(&unit.vector).chain(of_parts);
-        if let Some(width) = rows.clone().map(|vector| vector.len()).find(|width| *width != dimensions) {
+        let mut widths = std::iter::once(&unit.vector).chain(of_parts.clone()).map(Vector::len);
+        if let Some(width) = widths.find(|width| *width != dimensions) {
             return Err(format!("unit {}: a vector of {width} components, not {dimensions}", unit.id));
         }
         let layout = |part: &Part| (part.vectors.len() as u32, u32::from(part.pair.is_some()));
@@ -136,7 +132,7 @@ impl LiveUnit {
             id: unit.id,
             position: TimelinePosition::new(session, unit.ordinal, unit.cues.time, unit.said_at),
             cues: CueSet::from(&unit.cues),
-            rows: Rows::of(dimensions, rows),
+            rows: Rows::of(dimensions, &unit.vector, of_parts),
             layout: unit.parts.iter().map(layout).collect(),
             body: Arc::new(UnitBody::of(unit, session)),
         })
@@ -145,23 +141,30 @@ impl LiveUnit {
     /// The vector that edges compare.
     #[must_use]
     pub fn vector(&self) -> Cow<'_, [i16]> {
-        self.rows.range(OWN_ROW).in_16_bits().next().unwrap_or_default()
+        self.rows.own().in_16_bits().next().unwrap_or_default()
     }
 
     /// Whether the product of a vector with the one that edges compare may be at least `least`.
     pub(super) fn may_reach(&self, vector: &[i16], least: i32) -> bool {
-        self.rows.range(OWN_ROW).may_reach(vector, least)
+        self.rows.own().may_reach(vector, least)
     }
 
     /// Has the processor fetch the vector that edges compare ([`kernel::fetch_ahead`](super::kernel::fetch_ahead)).
     pub(super) fn fetch_vector(&self) {
-        self.rows.range(OWN_ROW).fetch_ahead();
+        self.rows.own().fetch_ahead();
     }
 
-    /// Its vector and those of all parts.
+    /// Its vector, and those of all parts.
     #[must_use]
-    pub fn vectors(&self) -> VectorRows<'_> {
-        self.rows.all()
+    pub fn vectors(&self) -> [VectorRows<'_>; 2] {
+        [self.rows.own(), self.rows.of_parts()]
+    }
+
+    /// The best cosine of its vectors with a question's vector; none where they have another width.
+    #[must_use]
+    pub fn best(&self, question: &[i16]) -> Option<Score> {
+        let [own, of_parts] = self.vectors().map(|rows| rows.best(question));
+        own.max(of_parts)
     }
 
     /// The vectors of one part; the unit's vector if the part has none.
@@ -172,28 +175,28 @@ impl LiveUnit {
 
     /// The vectors of a part that lie there.
     pub(super) fn vectors_at(&self, RowsOfPart { before, sentences, pair }: RowsOfPart) -> PartVectors<'_> {
-        let pairs = before + sentences;
-        let sentences = if sentences == 0 { OWN_ROW } else { before..pairs };
-        PartVectors { sentences: self.rows.range(sentences), pair: self.rows.range(pairs..pairs + pair) }
+        let (pairs, of_parts) = (before + sentences, self.rows.of_parts());
+        let sentences = if sentences == 0 { self.rows.own() } else { of_parts.range(before..pairs) };
+        PartVectors { sentences, pair: of_parts.range(pairs..pairs + pair) }
     }
 
     /// Where the vectors of a part lie, which takes a sum over the parts before it.
     pub(super) fn rows_of(&self, part: usize) -> RowsOfPart {
-        let of_parts: u32 = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
-        let before = OWN_ROW.end + of_parts;
+        let before = self.layout.iter().take(part).map(|(sentences, pair)| sentences + pair).sum();
         let (sentences, pair) = self.layout.get(part).copied().unwrap_or_default();
         RowsOfPart { before, sentences, pair }
     }
 
     /// Bytes in memory of what it says.
     pub(super) fn text_bytes(&self) -> usize {
-        let keys = size_of_val(&*self.cues.participants) + size_of_val(&*self.cues.locations);
+        let CueSet { participants, locations, time } = &self.cues;
+        let keys = size_of_val(&**participants) + size_of_val(&**locations) + time.as_deref().map_or(0, size_of_val);
         COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.layout) + keys + self.body.text_bytes()
     }
 
     /// Bytes in memory of its vectors.
     pub(super) fn vector_bytes(&self) -> usize {
-        COUNTS_BYTES + self.rows.all().bytes()
+        self.vectors().map(|rows| rows.bytes()).iter().sum()
     }
 
     /// The form of which a [census](super::census) takes the hash. It is the same whatever rows are held
@@ -203,9 +206,9 @@ impl LiveUnit {
             id: self.id,
             place: &self.position,
             cues: &self.cues,
-            vectors: self.rows.all().in_16_bits().collect::<Vec<_>>().concat(),
+            vectors: self.vectors().into_iter().flat_map(|rows| rows.in_16_bits()).collect::<Vec<_>>().concat(),
             layout: &self.layout,
-            width: self.rows.width(),
+            width: self.rows.own().width(),
             body: &self.body,
         }
     }
@@ -281,7 +284,7 @@ impl Extraction {
 #[cfg(test)]
 mod tests {
     use super::{super::kernel::quantise, *};
-    use crate::model::{Cues, EventTime, Marks, Vector};
+    use crate::model::{Cues, EventTime, Marks};
 
     fn vector(seed: usize) -> Vector {
         (0..40).map(|i| ((i * 7 + seed * 31) % 23) as f32 / 100.0 - 0.1).collect()

@@ -14,6 +14,7 @@ use super::{
     footprint::vec_bytes,
     kernel::{BLOCK_ROWS, CodeTable, LONGEST, levels, of_levels},
 };
+use crate::sparse::push_sparingly;
 
 /// More than single precision loses in a bound.
 const SLACK: f64 = 256.0;
@@ -47,7 +48,7 @@ impl NearRows {
     pub(super) fn push(&mut self, vector: &[i16]) {
         let code: Vec<u8> = levels(vector).collect();
         self.codes.set(self.least.len(), &code);
-        self.least.push(least(vector, &code, self.threshold));
+        push_sparingly(&mut self.least, least(vector, &code, self.threshold));
     }
 
     /// Removes a row; the last one takes its place.

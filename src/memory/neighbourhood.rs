@@ -120,9 +120,9 @@ fn neighbour(walk: &Walk, unit: &LiveUnit, structural: &Structural) -> Neighbour
         channel: walk.channel.unwrap_or(Channel::Semantic),
         path: walk.path.clone(),
         path_weight: walk.weight.0,
-        semantic_match: unit.vectors().best(&walk.probe.target).unwrap_or_default(),
+        semantic_match: unit.best(&walk.probe.target).unwrap_or_default(),
         structural_match: structural.score(&walk.target_cues, &unit.cues),
-        alignment: unit.vectors().best(&walk.probe.question).unwrap_or_default(),
+        alignment: unit.best(&walk.probe.question).unwrap_or_default(),
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     indexed_part::{NONE, Slot},
     kernel,
 };
+use crate::sparse::push_sparingly;
 
 /// The slot holds a part.
 pub(super) const LIVE: u8 = 1;
@@ -103,14 +104,14 @@ impl Columns {
 
     /// Adds a slot that holds nothing.
     pub(super) fn push(&mut self) {
-        self.near.push(Near::NOTHING);
-        self.window.push(0);
-        self.speaker.push(0);
-        self.session.push(0);
-        self.month.push(0);
-        self.day.push(0);
-        self.length.push(0);
-        self.marks.push(0);
+        push_sparingly(&mut self.near, Near::NOTHING);
+        push_sparingly(&mut self.window, 0);
+        push_sparingly(&mut self.speaker, 0);
+        push_sparingly(&mut self.session, 0);
+        push_sparingly(&mut self.month, 0);
+        push_sparingly(&mut self.day, 0);
+        push_sparingly(&mut self.length, 0);
+        push_sparingly(&mut self.marks, 0);
     }
 
     /// Sets the features of a slot.

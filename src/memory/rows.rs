@@ -1,4 +1,4 @@
-//! The vectors of a unit's parts: in bytes where they are stored so, else in 16 bits.
+//! The vectors of a unit and of its parts: in bytes where they are stored so, else in 16 bits.
 //!
 //! In: vectors of one width. Out: their cosines with a question's vector, the same on every processor,
 //! and their 16-bit forms. A cosine with a row of bytes is the exact product over the exact length of the
@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 use super::kernel::{self, LANES, LONGEST, WIDEST_BYTES, quantise, quantised};
 use crate::model::{Score, Vector};
 
-/// Vectors of one width, one after the other. In both forms `components` counts those of a vector without
-/// those that fill it up to whole lanes; there it takes no room beside the tag.
+/// The vector of a unit, and those of its parts one after the other, all of one width. In two pieces of memory:
+/// the allocator has pieces of one and of eight vectors, as most units have in parts, and none of nine. In both
+/// forms `components` counts those of a vector without those that fill it up to whole lanes; there it takes no
+/// room beside the tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Rows {
     /// In steps of which [`Vector::components_of_steps`] makes the vector.
-    Bytes { components: u32, rows: Box<[i8]> },
+    Bytes { components: u32, own: Box<[i8]>, of_parts: Box<[i8]> },
     /// As [`quantise`] makes them.
-    Fixed { components: u32, rows: Box<[i16]> },
+    Fixed { components: u32, own: Box<[i16]>, of_parts: Box<[i16]> },
 }
 
 /// Some of the vectors of a unit, one after the other.
@@ -35,37 +37,42 @@ enum StoredSlice<'u> {
 }
 
 impl Rows {
-    /// Rows of these vectors, which all have so many components.
-    pub(super) fn of<'v>(components: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Self {
-        let rows = steps(components.next_multiple_of(LANES), vectors.clone());
+    /// Rows of a unit's vector and of those of its parts, which all have so many components.
+    pub(super) fn of<'v>(
+        components: usize,
+        own: &'v Vector,
+        of_parts: impl Iterator<Item = &'v Vector> + Clone,
+    ) -> Self {
+        let width = components.next_multiple_of(LANES);
+        let in_steps = steps(width, std::iter::once(own)).zip(steps(width, of_parts.clone()));
         // A vector has at most some thousand components.
         let components = components as u32;
-        match rows {
-            Some(rows) => Self::Bytes { components, rows: rows.into_boxed_slice() },
+        match in_steps {
+            Some((own, of_parts)) => Self::Bytes { components, own, of_parts },
             None => {
-                let rows = vectors.flat_map(|vector| quantise(&vector.floats()).to_vec()).collect();
-                Self::Fixed { components, rows }
+                let fixed = |vector: &Vector| quantise(&vector.floats());
+                let of_parts = of_parts.flat_map(|vector| fixed(vector).to_vec()).collect();
+                Self::Fixed { components, own: fixed(own).as_ref().into(), of_parts }
             }
         }
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> VectorRows<'_> {
+    /// The unit's vector.
+    pub(super) fn own(&self) -> VectorRows<'_> {
         let (components, stored) = match self {
-            Self::Bytes { components, rows } => (components, StoredSlice::Bytes(rows)),
-            Self::Fixed { components, rows } => (components, StoredSlice::Fixed(rows)),
+            Self::Bytes { components, own, .. } => (components, StoredSlice::Bytes(own)),
+            Self::Fixed { components, own, .. } => (components, StoredSlice::Fixed(own)),
         };
         VectorRows { components: *components as usize, stored }
     }
 
-    /// Some of them; none where there are not so many.
-    pub(super) fn range(&self, rows: Range<u32>) -> VectorRows<'_> {
-        self.all().range(rows.start as usize..rows.end as usize)
-    }
-
-    /// Components of a vector, with those that fill it up to whole lanes.
-    pub(super) fn width(&self) -> usize {
-        self.all().width()
+    /// Those of its parts.
+    pub(super) fn of_parts(&self) -> VectorRows<'_> {
+        let (components, stored) = match self {
+            Self::Bytes { components, of_parts, .. } => (components, StoredSlice::Bytes(of_parts)),
+            Self::Fixed { components, of_parts, .. } => (components, StoredSlice::Fixed(of_parts)),
+        };
+        VectorRows { components: *components as usize, stored }
     }
 }
 
@@ -157,9 +164,10 @@ impl<'u> VectorRows<'u> {
         }
     }
 
-    fn range(self, rows: Range<usize>) -> Self {
+    /// Some of them; none where there are not so many.
+    pub(super) fn range(self, rows: Range<u32>) -> Self {
         let width = self.width();
-        let components = rows.start * width..rows.end * width;
+        let components = rows.start as usize * width..rows.end as usize * width;
         let stored = match self.stored {
             StoredSlice::Bytes(rows) => StoredSlice::Bytes(rows.get(components).unwrap_or_default()),
             StoredSlice::Fixed(rows) => StoredSlice::Fixed(rows.get(components).unwrap_or_default()),
@@ -167,19 +175,20 @@ impl<'u> VectorRows<'u> {
         Self { stored, ..self }
     }
 
-    fn width(&self) -> usize {
+    /// Components of a vector, with those that fill it up to whole lanes.
+    pub(super) fn width(&self) -> usize {
         self.components.next_multiple_of(LANES)
     }
 }
 
 /// The rows in bytes, where all vectors are stored so.
-fn steps<'v>(width: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Option<Vec<i8>> {
+fn steps<'v>(width: usize, vectors: impl Iterator<Item = &'v Vector> + Clone) -> Option<Box<[i8]>> {
     let mut rows = Vec::with_capacity(vectors.clone().count() * width);
     for vector in vectors {
         rows.extend(vector.as_steps().filter(|_| width <= WIDEST_BYTES)?);
         rows.resize(rows.len().next_multiple_of(width), 0);
     }
-    Some(rows)
+    Some(rows.into_boxed_slice())
 }
 
 /// The cosine from a quantised vector's product with a row, and the row's product with itself; cut
@@ -205,25 +214,29 @@ mod tests {
     fn steps_are_held_in_bytes_and_read_back_as_the_same_16_bits() {
         for components in [8, 32, 40, 384] {
             let vectors: Vec<Vector> = (1..6).map(|seed| vector(components, seed).in_steps()).collect();
-            let rows = Rows::of(components, vectors.iter());
-            assert_eq!(rows.all().in_bytes().expect("bytes").count(), 5);
+            let rows = Rows::of(components, &vectors[0], vectors[1..].iter());
+            assert_eq!([rows.own(), rows.of_parts()].map(|rows| rows.in_bytes().expect("bytes").count()), [1, 4]);
             let fixed: Vec<Vec<i16>> = vectors.iter().map(|v| quantise(&v.floats()).to_vec()).collect();
-            let read: Vec<Vec<i16>> = rows.all().in_16_bits().map(Cow::into_owned).collect();
-            assert_eq!(read, fixed);
-            let middle: Vec<Vec<i16>> = rows.range(1..3).in_16_bits().map(Cow::into_owned).collect();
-            assert_eq!(middle, fixed[1..3]);
-            assert!(rows.range(4..6).is_empty());
+            let read = |rows: VectorRows<'_>| rows.in_16_bits().map(Cow::into_owned).collect::<Vec<_>>();
+            assert_eq!(read(rows.own()), fixed[..1]);
+            assert_eq!(read(rows.of_parts()), fixed[1..]);
+            assert_eq!(read(rows.of_parts().range(1..3)), fixed[2..4]);
+            assert!(rows.of_parts().range(3..5).is_empty());
         }
     }
 
     #[test]
     fn a_vector_of_full_precision_keeps_all_rows_in_16_bits() {
-        let vectors = [vector(384, 1).in_steps(), vector(384, 2)];
-        let rows = Rows::of(384, vectors.iter());
-        assert!(rows.all().in_bytes().is_none());
+        let [in_steps, precise] = [vector(384, 1).in_steps(), vector(384, 2)];
         let question = quantise(&vector(384, 9).floats());
-        let expected = vectors.iter().map(|v| kernel::dot_reference(&question, &quantise(&v.floats()))).max();
-        assert_eq!(rows.all().best(&question).map(|score| score.0), expected);
+        for (own, of_part) in [(&in_steps, &precise), (&precise, &in_steps)] {
+            let rows = Rows::of(384, own, std::iter::once(of_part));
+            for (rows, vector) in [(rows.own(), own), (rows.of_parts(), of_part)] {
+                assert!(rows.in_bytes().is_none());
+                let expected = kernel::dot_reference(&question, &quantise(&vector.floats()));
+                assert_eq!(rows.best(&question), Some(Score(expected)));
+            }
+        }
     }
 
     #[test]
@@ -231,9 +244,9 @@ mod tests {
         let question = vector(384, 3);
         for seed in 1..40 {
             let stored = vector(384, seed).in_steps();
-            let rows = Rows::of(384, std::iter::once(&stored));
+            let rows = Rows::of(384, &stored, std::iter::empty());
             let fixed = quantise(&question.floats());
-            let got = rows.all().best(&fixed).expect("a row").as_f64();
+            let got = rows.own().best(&fixed).expect("a row").as_f64();
             let product: f64 =
                 fixed.iter().zip(stored.floats().iter()).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum();
             let length = stored.floats().iter().map(|y| f64::from(*y) * f64::from(*y)).sum::<f64>().sqrt();
@@ -249,11 +262,11 @@ mod tests {
         let mut left_out = 0;
         for seed in 1..40 {
             let stored = vector(384, seed).in_steps();
-            let rows = Rows::of(384, std::iter::once(&stored));
+            let rows = Rows::of(384, &stored, std::iter::empty());
             for query in &queries {
                 let product = kernel::dot_reference(query, &quantise(&stored.floats()));
-                assert!([i32::MIN, product - 1, product].iter().all(|least| rows.all().may_reach(query, *least)));
-                left_out += usize::from(!rows.all().may_reach(query, product.saturating_add(2_000_000)));
+                assert!([i32::MIN, product - 1, product].iter().all(|least| rows.own().may_reach(query, *least)));
+                left_out += usize::from(!rows.own().may_reach(query, product.saturating_add(2_000_000)));
             }
         }
         assert!(left_out > 1_000, "{left_out}");
@@ -261,11 +274,11 @@ mod tests {
 
     #[test]
     fn rows_of_another_width_have_no_cosine_and_zeros_have_the_cosine_zero() {
-        let rows = Rows::of(384, std::iter::once(&vector(384, 1).in_steps()));
-        assert_eq!(rows.all().best(&quantise(&vector(32, 1).floats())), None);
-        assert_eq!(rows.all().best(&[]), None);
+        let rows = Rows::of(384, &vector(384, 1).in_steps(), std::iter::empty());
+        assert_eq!(rows.own().best(&quantise(&vector(32, 1).floats())), None);
+        assert_eq!(rows.own().best(&[]), None);
+        assert_eq!(rows.of_parts().best(&[100; 384]), None);
         let nothing = Vector::from([0.0; 384]);
-        assert_eq!(Rows::of(384, std::iter::once(&nothing)).all().best(&[100; 384]), Some(Score::ZERO));
-        assert_eq!(Rows::of(384, std::iter::empty()).all().best(&[100; 384]), None);
+        assert_eq!(Rows::of(384, &nothing, std::iter::empty()).own().best(&[100; 384]), Some(Score::ZERO));
     }
 }

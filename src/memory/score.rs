@@ -23,8 +23,8 @@ pub struct CueSet {
     pub participants: Box<[NameKey]>,
     /// Sorted, without repetition.
     pub locations: Box<[NameKey]>,
-    /// First and last moment, in milliseconds since 1970.
-    pub time: Option<(i64, i64)>,
+    /// First and last moment, in milliseconds since 1970; absent in most units.
+    pub time: Option<Box<(i64, i64)>>,
 }
 
 impl From<&Cues> for CueSet {
@@ -38,7 +38,7 @@ impl From<&Cues> for CueSet {
         Self {
             participants: keys(&cues.participants),
             locations: keys(&cues.locations),
-            time: cues.time.map(|t| (t.start_ms, t.end_ms)),
+            time: cues.time.map(|t| Box::new((t.start_ms, t.end_ms))),
         }
     }
 }
@@ -216,7 +216,7 @@ impl Structural {
                 add(beta, one * shared / (x.len() as i64 + y.len() as i64 - shared));
             }
         }
-        if let (Some(x), Some(y)) = (a.time, b.time) {
+        if let (Some(x), Some(y)) = (a.time.as_deref(), b.time.as_deref()) {
             let gap = y.0.saturating_sub(x.1).max(x.0.saturating_sub(y.1)).max(0);
             add(self.time, self.proximity(gap));
         }
@@ -249,7 +249,7 @@ mod tests {
         let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect();
         let mut set =
             CueSet::from(&Cues { participants: names(participants), locations: names(locations), time: None });
-        set.time = time;
+        set.time = time.map(Box::new);
         set
     }
 

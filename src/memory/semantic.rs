@@ -13,11 +13,12 @@ use super::{
     kernel::{self, AHEAD},
     live::{ById, LiveUnit},
     near_rows::NearRows,
+    rows::VectorRows,
     score::{Choice, GraphChoice},
 };
 use crate::{
     model::{Score, UnitId},
-    sparse::Sparse,
+    sparse::{Sparse, push_sparingly},
 };
 
 /// A choice that was added or removed: the unit that chose, its ordinal, what it chose, ±1.
@@ -143,12 +144,12 @@ impl SemanticIndex {
                 kernel::fetch_ahead(from_ref(&*slot.unit));
             }
             if let Some(slot) = slots.get(at + AHEAD) {
-                slot.unit.vectors().fetch_ahead();
+                slot.unit.vectors().iter().for_each(VectorRows::fetch_ahead);
                 // Who asks for the cosines compares the cues next.
                 kernel::fetch_ahead(&slot.unit.cues.participants);
             }
-            vectors += unit.vectors().len() as u64;
-            aligned.push((Arc::clone(unit), unit.vectors().best(query).unwrap_or(Score(i32::MIN))));
+            vectors += unit.vectors().iter().map(VectorRows::len).sum::<usize>() as u64;
+            aligned.push((Arc::clone(unit), unit.best(query).unwrap_or(Score(i32::MIN))));
         }
         vectors
     }
@@ -291,7 +292,7 @@ impl SemanticIndex {
 
     /// Adds a unit's slot, and its code where there are enough of them.
     fn push(&mut self, unit: &Arc<LiveUnit>, pool: Pool) {
-        self.slots.push(Slot { unit: Arc::clone(unit), pool });
+        push_sparingly(&mut self.slots, Slot { unit: Arc::clone(unit), pool });
         if let Some(near) = &mut self.near {
             near.push(&unit.vector());
         } else if self.slots.len() >= self.coded_from {

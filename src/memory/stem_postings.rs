@@ -14,6 +14,7 @@ use super::{
     live::IdHasher,
     words::{BagSlice, TermKey},
 };
+use crate::sparse::push_sparingly;
 
 /// What is known of a stem.
 #[derive(Debug, Default)]
@@ -76,7 +77,7 @@ impl StemPostings {
         for (term, count) in bag.terms() {
             let stem = self.stems.entry(term).or_default();
             match change {
-                Change::Insert => stem.parts.push((slot, count)),
+                Change::Insert => push_sparingly(&mut stem.parts, (slot, count)),
                 Change::Delete => {
                     // What was added last is deleted most often.
                     if let Some(at) = stem.parts.iter().rposition(|(other, _)| *other == slot) {

@@ -17,7 +17,10 @@ use super::{
     positions::Positions,
     session::{Session, TurnPosition},
 };
-use crate::model::{Bank, Deletion, EventTime, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn};
+use crate::{
+    model::{Bank, Deletion, EventTime, MemoryKey, SessionId, Turn, TurnEvent, Window, WindowId, WindowTurn},
+    sparse::push_sparingly,
+};
 
 /// The speaker in the record of a turn that was deleted before it arrived.
 const UNKNOWN_SPEAKER: &str = "-";
@@ -337,11 +340,7 @@ impl BankWindows {
             return index;
         }
         let index = self.sessions.len();
-        if index == self.sessions.capacity() {
-            // Less than the library would: most banks get no more sessions.
-            self.sessions.reserve_exact((index / 8).max(1));
-        }
-        self.sessions.push(Session::new(id.clone()));
+        push_sparingly(&mut self.sessions, Session::new(id.clone()));
         self.names.insert(id.clone(), index);
         index
     }

@@ -125,7 +125,7 @@ impl Reference {
     }
 
     fn alignment(&self, query: &[i16], unit: &LiveUnit) -> Score {
-        cosine(query, unit.vectors()).unwrap()
+        unit.vectors().into_iter().filter_map(|rows| cosine(query, rows)).max().unwrap()
     }
 
     pub(super) fn first_hop(&self, probe: &FirstHopProbe) -> Vec<(Channel, Expected)> {
