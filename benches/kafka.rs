@@ -355,11 +355,12 @@ impl Running {
         Self(command.spawn().expect("the binary starts"))
     }
 
-    /// Peak memory in megabytes.
-    fn peak_megabytes(&self) -> f64 {
+    /// Memory now (`VmRSS:`) or at its peak (`VmHWM:`), in megabytes.
+    fn megabytes(&self, line: &str) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-        peak.split_whitespace().next().and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1_024.0
+        let value = status.lines().find_map(|other| other.strip_prefix(line)).unwrap_or_default();
+        let kibibytes = value.split_whitespace().next().and_then(|kb| kb.parse::<f64>().ok());
+        kibibytes.unwrap_or(f64::NAN) * 1_024.0 / 1e6
     }
 }
 
@@ -384,6 +385,12 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
         text: "Which sound card works with ALSA?".to_owned(),
         asked_at: None,
     };
+    log.append_turns(&[warm()]).expect("an append");
+    // Until the service has made its topics.
+    while serve::ask(&pipeline, &question("warm"), None, None).is_err() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let empty = service.megabytes("VmRSS:");
     let begun = Instant::now();
     let (mut from, mut asked, mut turns) = (BTreeMap::new(), BTreeMap::new(), 0);
     for (bank, events) in banks {
@@ -402,10 +409,10 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
     let took = begun.elapsed().as_secs_f64();
     println!(
         "{name}: {turns} turns as {} bank(s), deterministic embedder: in the topic after {loaded:.0} s, all recallable \
-         after {took:.0} s ({:.0} turns/s), at most {:.0} MB",
+         after {took:.0} s ({:.0} turns/s), at most {:.0} MB, {empty:.0} MB before the first turn",
         banks.len(),
         turns as f64 / took,
-        service.peak_megabytes()
+        service.megabytes("VmHWM:")
     );
     let bank = asked.values().next().expect("a bank");
     let restarted = |pipeline: &Pipeline, service: Running| {
@@ -416,7 +423,7 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
         (killed.elapsed().as_secs_f64(), service)
     };
     let (answered, service) = restarted(&pipeline, service);
-    let peak = service.peak_megabytes();
+    let peak = service.megabytes("VmHWM:");
     // With a fixed instance name the group need not wait for the old member's session timeout.
     pipeline.log.kafka.client.insert("group.instance.id".to_owned(), "one".to_owned());
     fs::write(&file, toml::to_string(&pipeline).expect("it has a TOML form")).expect("a write");

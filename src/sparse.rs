@@ -52,10 +52,15 @@ impl<T> Sparse for VecDeque<T> {
 
 /// Puts a value at the end of a vector, which grows by an eighth where the library would double it.
 pub(crate) fn push_sparingly<T>(to: &mut Vec<T>, value: T) {
+    insert_sparingly(to, to.len(), value);
+}
+
+/// Puts a value at a place of a vector, which grows by an eighth where the library would double it.
+pub(crate) fn insert_sparingly<T>(to: &mut Vec<T>, at: usize, value: T) {
     if to.len() == to.capacity() {
         to.reserve_exact((to.len() / 8).max(1));
     }
-    to.push(value);
+    to.insert(at, value);
 }
 
 #[cfg(test)]
@@ -66,7 +71,12 @@ mod tests {
     fn a_vector_grows_by_an_eighth() {
         let mut numbers: Vec<u32> = Vec::new();
         for n in 0..10_000 {
-            push_sparingly(&mut numbers, n);
+            if n % 2 == 0 {
+                push_sparingly(&mut numbers, n);
+            } else {
+                let end = numbers.len();
+                insert_sparingly(&mut numbers, end, n);
+            }
             let spare = numbers.capacity() - numbers.len();
             assert!(spare <= numbers.len() / 8, "{spare} of {}", numbers.len());
         }

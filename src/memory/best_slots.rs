@@ -64,12 +64,21 @@ impl BestSlots {
     /// The best, in order; those of one score in the order of their keys.
     pub(super) fn finish<K: Ord>(mut self, key: impl Fn(Slot) -> K) -> Vec<Slot> {
         self.trim();
-        // Many may tie, and a key lies anywhere in the memory: each is looked up once.
-        let keyed = std::mem::take(&mut self.found).into_iter().map(|(score, slot)| (score, key(slot), slot));
-        let mut keyed: Vec<(f32, K, Slot)> = keyed.collect();
-        keyed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        keyed.truncate(self.wanted);
-        keyed.into_iter().map(|(_, _, slot)| slot).collect()
+        self.found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let mut best = Vec::with_capacity(self.found.len());
+        for tied in self.found.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
+            let first = best.len();
+            if first >= self.wanted {
+                break;
+            }
+            best.extend(tied.iter().map(|(_, slot)| *slot));
+            // A key lies anywhere in the memory: it is looked up once, and only of those that tie.
+            if tied.len() > 1 {
+                best[first..].sort_by_cached_key(|slot| key(*slot));
+            }
+        }
+        best.truncate(self.wanted);
+        best
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     hash::BuildHasherDefault,
     rc::Rc,
+    slice::from_ref,
 };
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     gists::Gists,
     greetings::GreetingPostings,
     indexed_part::{IndexedPart, NONE, PartKey, Slot},
-    kernel,
+    kernel::{self, AHEAD},
     live::IdHasher,
     part_columns::{ASKS, Columns, Features, LIVE, Near, marks},
     score::NameKey,
@@ -38,21 +39,12 @@ pub(super) const MOST_NAMES: u8 = 3;
 /// Most expressions of time of a part that count.
 pub(super) const MOST_TIMES: u8 = 2;
 
-/// A part with its place in the order of the bank.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    /// Its place in the order.
-    pub key: PartKey,
-    /// The part.
-    pub indexed: Rc<IndexedPart>,
-}
-
 /// The parts of a large bank, ready for candidates.
 #[derive(Debug, Default)]
 pub(super) struct CandidateIndex {
     /// While fewer words lie between, a part counts with another.
     reach_words: u32,
-    places: Vec<Option<Place>>,
+    parts: Vec<Option<Rc<IndexedPart>>>,
     columns: Columns,
     free: BTreeSet<Slot>,
     gists: Gists,
@@ -79,17 +71,18 @@ impl CandidateIndex {
         let named =
             map_bytes::<NameKey, Vec<u32>>(self.named.capacity()) + self.named.values().map(vec_bytes).sum::<usize>();
         let numbers = self.sessions.bytes() + self.speakers.bytes() + vec_bytes(&self.speaker_keys);
-        let slots = vec_bytes(&self.places) + self.columns.bytes() + tree_bytes::<Slot, ()>(self.free.len());
+        let slots = vec_bytes(&self.parts) + self.columns.bytes() + tree_bytes::<Slot, ()>(self.free.len());
         let scratch = self.scratch.borrow().as_ref().map_or(0, Scratch::bytes);
         slots + self.gists.bytes() + named + numbers + self.stems.bytes() + self.greetings.bytes() + scratch
     }
 
     /// Adds a part between two others of its session.
-    pub(super) fn insert(&mut self, key: PartKey, indexed: &Rc<IndexedPart>, before: Slot, after: Slot) {
+    pub(super) fn insert(&mut self, indexed: &Rc<IndexedPart>, before: Slot, after: Slot) {
+        let key = indexed.key();
         let slot = self.free_slot(before, after);
         let at = slot as usize;
-        if at == self.places.len() {
-            push_sparingly(&mut self.places, None);
+        if at == self.parts.len() {
+            push_sparingly(&mut self.parts, None);
             self.columns.push();
         }
         indexed.slot.set(slot);
@@ -97,7 +90,7 @@ impl CandidateIndex {
         let speaker = self.enter_speaker(indexed.speaker);
         self.greetings.insert(key.0, indexed.speaker[0], indexed.greeted());
         self.columns.set(slot, Features { session, speaker, ..Features::of(key, indexed) });
-        self.places[at] = Some(Place { key, indexed: Rc::clone(indexed) });
+        self.parts[at] = Some(Rc::clone(indexed));
         self.gists.insert(slot, &indexed.vectors());
         let (second_before, second_after) =
             (self.columns.near_slot(before).before, self.columns.near_slot(after).after);
@@ -108,17 +101,17 @@ impl CandidateIndex {
     /// Removes a part.
     pub(super) fn delete(&mut self, slot: Slot) {
         let at = slot as usize;
-        let Some(Place { key, indexed }) = self.places.get(at).cloned().flatten() else { return };
+        let Some(indexed) = self.parts.get(at).cloned().flatten() else { return };
         self.change(Change::Delete, slot);
         let Near { before, after, second_before, second_after } = self.columns.near_slot(slot);
         self.columns.link(&[second_before, before, after, second_after]);
         self.columns.unlink(slot);
         self.gists.delete(slot, &indexed.vectors());
-        self.sessions.leave(key.0);
+        self.sessions.leave(indexed.key().0);
         self.leave_speaker(indexed.speaker);
-        self.greetings.delete(key.0, indexed.speaker[0], indexed.greeted());
+        self.greetings.delete(indexed.key().0, indexed.speaker[0], indexed.greeted());
         self.columns.set(slot, Features::default());
-        self.places[at] = None;
+        self.parts[at] = None;
         self.free.insert(slot);
     }
 
@@ -127,25 +120,50 @@ impl CandidateIndex {
     fn free_slot(&mut self, before: Slot, after: Slot) -> Slot {
         let next_to = [before.checked_add(1), after.checked_sub(1)].into_iter().flatten();
         let free = next_to.chain(self.free.first().copied()).find(|slot| self.free.contains(slot));
-        let slot = free.unwrap_or(self.places.len() as Slot);
+        let slot = free.unwrap_or(self.parts.len() as Slot);
         self.free.remove(&slot);
         slot
     }
 
     /// One more than the greatest slot.
     pub(super) fn slots(&self) -> usize {
-        self.places.len()
+        self.parts.len()
     }
 
     /// The part in a slot.
-    pub(super) fn place(&self, slot: Slot) -> Option<&Place> {
-        self.places.get(slot as usize)?.as_ref()
+    pub(super) fn part(&self, slot: Slot) -> Option<&Rc<IndexedPart>> {
+        self.parts.get(slot as usize)?.as_ref()
     }
 
-    /// Has the processor fetch where the part in a slot lies ([`kernel::fetch_ahead`]).
-    pub(super) fn fetch_place(&self, slot: Slot) {
+    /// The place in the order of the bank of the part in a slot.
+    pub(super) fn key(&self, slot: Slot) -> Option<PartKey> {
+        self.part(slot).map(|part| part.key())
+    }
+
+    /// The parts in these slots, in the order of the bank.
+    pub(super) fn in_order(&self, slots: &[Slot]) -> Vec<(PartKey, Slot)> {
+        let ahead = |at: usize| slots.get(at).copied();
+        let keyed = slots.iter().enumerate().filter_map(|(at, slot)| {
+            if let Some(slot) = ahead(at + 3 * AHEAD) {
+                self.fetch_slot(slot);
+            }
+            if let Some(part) = ahead(at + 2 * AHEAD).and_then(|slot| self.part(slot)) {
+                kernel::fetch_ahead(from_ref(&**part));
+            }
+            if let Some(part) = ahead(at + AHEAD).and_then(|slot| self.part(slot)) {
+                kernel::fetch_ahead(from_ref(&*part.unit));
+            }
+            Some((self.key(*slot)?, *slot))
+        });
+        let mut keyed: Vec<(PartKey, Slot)> = keyed.collect();
+        keyed.sort_unstable();
+        keyed
+    }
+
+    /// Has the processor fetch what says where the part in a slot lies ([`kernel::fetch_ahead`]).
+    pub(super) fn fetch_slot(&self, slot: Slot) {
         let at = slot as usize;
-        kernel::fetch_ahead(self.places.get(at..=at).unwrap_or_default());
+        kernel::fetch_ahead(self.parts.get(at..=at).unwrap_or_default());
     }
 
     /// The features of every slot.
@@ -230,13 +248,13 @@ impl CandidateIndex {
     /// All that can be read here, without the numbers that depend on the history.
     #[cfg(test)]
     pub(super) fn listed(&self) -> impl PartialEq + std::fmt::Debug + use<> {
-        let key = |slot: Slot| self.place(slot).map(|place| place.key);
+        let key = |slot: Slot| self.key(slot);
         let mut parts: Vec<_> = (0..self.slots() as Slot)
             .filter_map(|slot| {
-                let (place, f, near) = (self.place(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
+                let (part, f, near) = (key(slot)?, self.columns.get(slot), self.columns.near_slot(slot));
                 let speaker = self.speaker_keys[f.speaker as usize];
                 let features = (f.window, f.month, f.day, f.length, f.marks);
-                Some((place.key, near.all().map(key), features, speaker, self.gists.listed(slot)))
+                Some((part, near.all().map(key), features, speaker, self.gists.listed(slot)))
             })
             .collect();
         parts.sort_by_key(|part| part.0);
@@ -247,7 +265,7 @@ impl CandidateIndex {
 
     /// Counts the windows around a part that is linked.
     fn change(&mut self, change: Change, slot: Slot) {
-        let bag = |slot: Slot| Some(self.places.get(slot as usize)?.as_ref()?.indexed.words());
+        let bag = |slot: Slot| Some(self.parts.get(slot as usize)?.as_ref()?.words());
         let Some(own) = bag(slot) else { return };
         let near: Vec<(Slot, bool)> =
             [true, false].into_iter().flat_map(|back| self.side(slot, back).map(move |other| (other, back))).collect();

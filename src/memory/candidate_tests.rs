@@ -196,7 +196,7 @@ fn candidates_come_in_the_order_of_the_bank_with_the_words_of_their_windows() {
         assert!(candidates.all().windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
         for (_, slot) in candidates.all() {
             for near in [true, false].into_iter().flat_map(|back| index.side(*slot, back)).chain([*slot]) {
-                let bag = index.place(near).expect("a part").indexed.words();
+                let bag = index.part(near).expect("a part").words();
                 let place = |term| asked.words.place_of(term);
                 let held: BTreeSet<_> =
                     bag.terms().filter_map(|(term, count)| Some((place(term)?, u32::from(count)))).collect();

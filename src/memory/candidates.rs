@@ -139,13 +139,12 @@ impl Candidates {
 
     fn choose(&mut self, asked: &Asked<'_>, index: &CandidateIndex, linked: &dyn Fn(UnitId) -> Vec<Slot>) {
         let (best, by_words) = (std::mem::take(&mut self.estimates.best), std::mem::take(&mut self.estimates.by_words));
-        let key = |slot: Slot| index.place(slot).map(|place| place.key);
         let near = best.iter().take(asked.wanted / BEST_TO_VERY_BEST).flat_map(|slot| {
             let Near { before, after, second_before, second_after } = index.columns().near_slot(*slot);
             [second_before, before, after, second_after]
         });
         let mut anchors: Vec<UnitId> = Vec::new();
-        for (_, _, unit, _) in best.iter().filter_map(|slot| key(*slot)) {
+        for (_, _, unit, _) in best.iter().filter_map(|slot| index.key(*slot)) {
             if anchors.len() == asked.probe.linked_units {
                 break;
             }
@@ -167,8 +166,7 @@ impl Candidates {
         self.is_candidate.clear(index.slots());
         // What lies beyond a session is no slot.
         chosen.retain(|slot| self.is_candidate.insert(*slot));
-        self.candidates = chosen.into_iter().filter_map(|slot| Some((key(slot)?, slot))).collect();
-        self.candidates.sort_unstable();
+        self.candidates = index.in_order(&chosen);
         let mut listed = std::mem::take(&mut self.scratch.listed);
         listed.clear(index.slots());
         for (at, (_, slot)) in self.candidates.iter().enumerate() {

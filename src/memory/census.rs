@@ -122,7 +122,7 @@ pub(super) fn count_edges<'scope>(
     scan("CountEdges", probes, adjacency, |census, key, edge, listing| {
         if key.id < edge.to {
             let edge =
-                GraphEdge { bank: key.bank, channel: edge.channel, a: key.id, b: edge.to, weight: edge.weight() };
+                GraphEdge { bank: key.bank, channel: edge.channel(), a: key.id, b: edge.to, weight: edge.weight() };
             census.edge(edge, listing);
         }
     })

@@ -13,7 +13,11 @@ use super::{
     score::{Choice, CueSet, GraphChoice, NameKey, Structural, TimelinePosition},
     semantic::ChoiceChange,
 };
-use crate::{chunked_map::ChunkedMap, model::UnitId, sparse::Sparse};
+use crate::{
+    chunked_map::ChunkedMap,
+    model::UnitId,
+    sparse::{Sparse, insert_sparingly},
+};
 
 /// The structural index of one bank.
 #[derive(Debug)]
@@ -218,10 +222,13 @@ fn admits(best: &[Choice], choice: &Choice, limit: usize) -> bool {
     limit > 0 && (best.len() < limit || *choice < best[limit - 1]) && !best.contains(choice)
 }
 
+/// Puts a choice among the best, in the place of the last where there are enough.
 fn admit(best: &mut Vec<Choice>, choice: Choice, limit: usize) {
+    if best.len() == limit {
+        best.pop();
+    }
     let at = best.partition_point(|c| *c < choice);
-    best.insert(at, choice);
-    best.truncate(limit);
+    insert_sparingly(best, at, choice);
 }
 
 fn values(cues: &CueSet) -> impl Iterator<Item = CueValue> {

@@ -128,7 +128,7 @@ pub(super) fn build(
             .flat_map(|(from, (ordinal, channel, choice))| {
                 let to = UnitKey { bank: from.bank, id: choice.id };
                 let back = choice.reversed(ordinal, from.id);
-                [(from, Edge::new(channel, choice)), (to, Edge::new(channel, back))]
+                [(from, Edge::new(channel, ordinal, choice)), (to, Edge::new(channel, choice.ordinal, back))]
             })
             .arrange_by_key_named("Adjacency");
         if watched.edges {
@@ -139,7 +139,7 @@ pub(super) fn build(
                 .filter(|(key, edge)| key.id < edge.to)
                 .map(|(key, edge)| GraphEdge {
                     bank: key.bank,
-                    channel: edge.channel,
+                    channel: edge.channel(),
                     a: key.id,
                     b: edge.to,
                     weight: edge.weight(),

@@ -274,19 +274,19 @@ impl FamiliarityScan {
         let all = self.candidates.as_ref().map_or(&[][..], |candidates| candidates.all());
         let slot = |ahead: usize| all.get(self.parts.len() + ahead).map(|(_, slot)| *slot);
         if let Some(slot) = slot(3 * AHEAD) {
-            index.fetch_place(slot);
+            index.fetch_slot(slot);
         }
-        if let Some(place) = slot(2 * AHEAD).and_then(|slot| index.place(slot)) {
-            kernel::fetch_ahead(from_ref(&*place.indexed));
+        if let Some(part) = slot(2 * AHEAD).and_then(|slot| index.part(slot)) {
+            kernel::fetch_ahead(from_ref(&**part));
         }
-        if let Some(place) = slot(AHEAD).and_then(|slot| index.place(slot)) {
-            kernel::fetch_ahead(place.indexed.names());
+        if let Some(part) = slot(AHEAD).and_then(|slot| index.part(slot)) {
+            kernel::fetch_ahead(part.names());
         }
     }
 
     /// Takes a candidate. None if there is no such part, which does not happen.
     fn collect_candidate(&mut self, index: &CandidateIndex, (key, slot): (PartKey, Slot)) -> Option<()> {
-        let indexed = &index.place(slot)?.indexed;
+        let indexed = index.part(slot)?;
         // Only the names of what is scored are looked up.
         for name in indexed.names() {
             if speaks(index, *name) {
@@ -419,7 +419,7 @@ impl FamiliarityScan {
                 part: key.3 as usize,
                 speaker: indexed.speaker,
                 asks: indexed.marks.asks,
-                restated: indexed.restated,
+                restated: indexed.unit.body.is_restated(),
                 score: score.0.as_f64() * FAMILIARITY_SCALE,
                 cosine: Score::from_f64(*cosine),
                 coverage: *coverage,
@@ -581,13 +581,13 @@ fn next_pair(probe: &FamiliarityProbe, parts: &[Scored], at: usize, large: Optio
 
 /// The part after a candidate in its session.
 fn part_after<'s>(part: &Scored, index: &'s CandidateIndex) -> Option<&'s IndexedPart> {
-    Some(&index.place(index.columns().near_slot(part.slot).after)?.indexed)
+    index.part(index.columns().near_slot(part.slot).after).map(Rc::as_ref)
 }
 
 /// Has the processor fetch what [`next_pair`] reads of candidates to come.
 fn fetch_next_pairs(parts: &[Scored], at: usize, index: &CandidateIndex) {
     if let Some(part) = parts.get(at + 3 * AHEAD) {
-        index.fetch_place(index.columns().near_slot(part.slot).after);
+        index.fetch_slot(index.columns().near_slot(part.slot).after);
     }
     if let Some(next) = parts.get(at + 2 * AHEAD).and_then(|part| part_after(part, index)) {
         kernel::fetch_ahead(from_ref(next));

@@ -170,9 +170,9 @@ impl FirstEstimate {
                     Step::Estimates
                 }
                 Step::Estimates => {
-                    let key = |slot: Slot| index.place(slot).map(|place| place.key);
-                    let best =
-                        |best: &mut Option<BestSlots>| best.take().map_or_else(Vec::new, |best| best.finish(key));
+                    let best = |best: &mut Option<BestSlots>| {
+                        best.take().map_or_else(Vec::new, |best| best.finish(|slot| index.key(slot)))
+                    };
                     (self.estimates.best, self.estimates.by_words) = (best(&mut self.best), best(&mut self.by_words));
                     return Some(std::mem::take(&mut self.estimates));
                 }
@@ -299,7 +299,7 @@ impl FirstEstimate {
         let others = of_slots.iter().fold(0, |others, session| others | (session ^ first));
         // Most blocks lie in one session, and have none of its best.
         if others > 0 || greatest(estimates) >= sessions[first as usize].least() {
-            let key = |slot: Slot| index.place(slot).map(|place| place.key);
+            let key = |slot: Slot| index.key(slot);
             for ((estimate, session), slot) in estimates.iter().zip(of_slots).zip(slots) {
                 sessions[*session as usize].enter(*estimate, slot as Slot, key);
             }

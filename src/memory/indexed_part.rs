@@ -41,35 +41,38 @@ pub(super) struct IndexedPart {
     length: u32,
     /// Bytes of its text and its speaker's name.
     pub text_bytes: u32,
+    /// Ordinal, in its session, of its turn.
+    ordinal: u32,
+    /// Its index in the unit.
+    at: u32,
     /// Keys of the speaker's whole name and of its first word.
     pub speaker: [NameKey; 2],
     /// Features of its words.
     pub marks: Marks,
     greets: bool,
-    /// Whether it repeats its unit's restatement, not the words of a turn.
-    pub restated: bool,
     /// Its slot in the candidate index, where there is one.
     pub slot: Cell<Slot>,
 }
 
 impl IndexedPart {
     /// The part of a unit at an index.
-    pub(super) fn new(unit: &Arc<LiveUnit>, at: usize, part: PartBody<'_>, words: &mut Words) -> Self {
+    pub(super) fn new(unit: &Arc<LiveUnit>, at: u32, part: PartBody<'_>, words: &mut Words) -> Self {
         let name = canonical_name(part.speaker);
         let first = name.split(' ').next().unwrap_or_default();
         let greeted = greeted(part.text).map(|name| name_key(&canonical_name(name)));
         let bag = words.count(part.text);
         Self {
             unit: unit.clone(),
-            rows: unit.rows_of(at),
+            rows: unit.rows_of(at as usize),
             hashes: bag.counts().iter().copied().chain(names(part.text)).chain(greeted).collect(),
             stems: bag.counts().len() as u32,
             length: bag.slice().length(),
             text_bytes: part.bytes() as u32,
+            ordinal: part.ordinal,
+            at,
             speaker: [name_key(&name), name_key(first)],
             marks: part.marks,
             greets: greeted.is_some(),
-            restated: unit.body.is_restated(),
             slot: Cell::new(NONE),
         }
     }
@@ -77,6 +80,11 @@ impl IndexedPart {
     /// Its bytes in memory, without its unit's.
     pub(super) fn bytes(&self) -> usize {
         COUNTS_BYTES + size_of::<Self>() + size_of_val(&*self.hashes)
+    }
+
+    /// Its place in the order of the bank.
+    pub(super) fn key(&self) -> PartKey {
+        (self.unit.position.session, self.ordinal, self.unit.id, self.at)
     }
 
     /// Its words.

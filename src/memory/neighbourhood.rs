@@ -72,9 +72,9 @@ fn hop<'scope>(
     fan_out: usize,
 ) -> Stream<'scope, Epoch, Vec<(UnitKey, Walk)>> {
     lookup(name, from, adjacency, move |key, walk: Walk, edges: &[Edge], out| {
-        for of_channel in edges.chunk_by(|a, b| a.channel == b.channel) {
+        for of_channel in edges.chunk_by(|a, b| a.channel() == b.channel()) {
             for edge in of_channel.iter().take(fan_out) {
-                let Edge { channel, to, .. } = *edge;
+                let (channel, to) = (edge.channel(), edge.to);
                 let stays = walk.probe.mixed || walk.channel.is_none_or(|c| c == channel);
                 if !stays || walk.probe.anchors.contains(&to) {
                     continue;

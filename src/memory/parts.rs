@@ -44,7 +44,7 @@ impl Parts {
             .collect();
         added.sort_unstable_by_key(|(key, ..)| *key);
         for (key, unit, part) in added {
-            let indexed = Rc::new(IndexedPart::new(unit, key.3 as usize, part, words));
+            let indexed = Rc::new(IndexedPart::new(unit, key.3, part, words));
             self.text_bytes += u64::from(indexed.text_bytes);
             self.remove(key);
             if let Some(index) = &mut self.candidates {
@@ -53,7 +53,7 @@ impl Parts {
                 };
                 let before = self.parts.before(key).next().map_or(NONE, session);
                 let after = self.parts.after(Some(key)).next().map_or(NONE, session);
-                index.insert(key, &indexed, before, after);
+                index.insert(&indexed, before, after);
             }
             self.parts.insert(key, indexed);
         }
@@ -121,7 +121,7 @@ impl Parts {
         let mut last = (None, NONE);
         for (key, part) in self.parts.iter() {
             let before = if last.0 == Some(key.0) { last.1 } else { NONE };
-            index.insert(*key, part, before, NONE);
+            index.insert(part, before, NONE);
             last = (Some(key.0), part.slot.get());
         }
         index

@@ -110,29 +110,54 @@ impl Choice {
     }
 }
 
-/// An edge as it leaves a unit, in the order in which a hop walks: a channel, and a [`Choice`] without the
-/// room that a pair of the two would fill up.
+/// An edge as it leaves a unit, in the order in which a hop walks: by channel, then as the unit ranks its
+/// choices. Each field holds a part of what that order compares, so that an edge takes 24 bytes: there are two
+/// for every pair of units that are linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Edge {
-    pub channel: Channel,
-    weight: Reverse<Score>,
-    gap_ms: i64,
-    distance: u32,
-    ordinal: u32,
+    /// [`STRUCTURAL`] or not, and what the score lacks of [`MOST_WEIGHT`].
+    rank: u32,
+    /// Twice the gap in time, in milliseconds; one more where it leads to another session.
+    gap: u64,
+    /// In a session twice the distance in ordinal, and one more where it leads to a later unit; between sessions
+    /// the ordinal of the other unit.
+    near: u32,
     /// Where it leads.
     pub to: UnitId,
 }
 
+/// The bit that tells a structural edge from a semantic one.
+const STRUCTURAL: u32 = 1 << 31;
+/// No score is greater, nor less than its opposite.
+const MOST_WEIGHT: i32 = (1 << 30) - 1;
+
 impl Edge {
-    /// A choice as an edge of a channel.
-    pub(super) fn new(channel: Channel, choice: Choice) -> Self {
-        let Choice { score, gap_ms, distance, ordinal, id } = choice;
-        Self { channel, weight: score, gap_ms, distance, ordinal, to: id }
+    /// The choice of a unit with this ordinal as an edge of a channel.
+    pub(super) fn new(channel: Channel, ordinal: u32, choice: Choice) -> Self {
+        let of_channel = match channel {
+            Channel::Semantic => 0,
+            Channel::Structural | Channel::Lexical => STRUCTURAL,
+        };
+        let lacking = MOST_WEIGHT.abs_diff(choice.weight().0.clamp(-MOST_WEIGHT, MOST_WEIGHT));
+        let is_elsewhere = choice.distance == u32::MAX;
+        let near = if is_elsewhere {
+            choice.ordinal
+        } else {
+            // A session is far from having as many turns as fit half of the numbers.
+            choice.distance.saturating_mul(2).saturating_add(u32::from(choice.ordinal > ordinal))
+        };
+        let gap = choice.gap_ms.unsigned_abs() * 2 + u64::from(is_elsewhere);
+        Self { rank: of_channel | lacking, gap, near, to: choice.id }
+    }
+
+    /// The kind of edge.
+    pub(super) fn channel(&self) -> Channel {
+        if self.rank & STRUCTURAL == 0 { Channel::Semantic } else { Channel::Structural }
     }
 
     /// The score.
     pub(super) fn weight(&self) -> Score {
-        self.weight.0
+        Score(MOST_WEIGHT - (self.rank & !STRUCTURAL) as i32)
     }
 }
 
@@ -251,6 +276,35 @@ mod tests {
             CueSet::from(&Cues { participants: names(participants), locations: names(locations), time: None });
         set.time = time.map(Box::new);
         set
+    }
+
+    #[test]
+    fn edges_are_in_the_order_of_choices() {
+        let sessions = [7, 8];
+        let positions: Vec<TimelinePosition> = (0..40u32)
+            .map(|n| {
+                let start_ms = i64::from(n % 5) * 1_000;
+                TimelinePosition { session: sessions[n as usize % 2], ordinal: n / 3, start_ms, end_ms: start_ms }
+            })
+            .collect();
+        let weights = [Score(-Score::ONE.0), Score::ZERO, Score(1), Score::ONE];
+        for from in &positions {
+            let mut expected = Vec::new();
+            for (id, to) in (0..).zip(&positions) {
+                for channel in [Channel::Structural, Channel::Semantic] {
+                    let weight = weights[(id as usize + from.ordinal as usize) % weights.len()];
+                    expected.push((channel, Choice::new(weight, from, to, UnitId(id))));
+                }
+            }
+            let edge = |(channel, choice): &(Channel, Choice)| Edge::new(*channel, from.ordinal, *choice);
+            let mut edges: Vec<Edge> = expected.iter().map(edge).collect();
+            edges.sort_unstable();
+            expected.sort_unstable();
+            assert!(expected.iter().map(edge).eq(edges.iter().copied()));
+            for (edge, (channel, choice)) in edges.iter().zip(&expected) {
+                assert_eq!((edge.channel(), edge.weight(), edge.to), (*channel, choice.weight(), choice.id));
+            }
+        }
     }
 
     fn structural() -> Structural {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     model::{Score, UnitId},
-    sparse::{Sparse, push_sparingly},
+    sparse::{Sparse, insert_sparingly, push_sparingly},
 };
 
 /// A choice that was added or removed: the unit that chose, its ordinal, what it chose, ±1.
@@ -54,25 +54,31 @@ struct Slot {
 #[derive(Debug, Default)]
 struct Pool {
     best: Vec<Choice>,
-    floor: Option<Choice>,
+    /// Boxed, as most units have none.
+    floor: Option<Box<Choice>>,
 }
 
 impl Pool {
     fn admits(&self, choice: &Choice) -> bool {
-        self.floor.is_none_or(|floor| *choice < floor)
+        self.floor.as_deref().is_none_or(|floor| choice < floor)
     }
 
     /// The least product that it may take.
     fn least(&self, threshold: i32) -> i32 {
-        self.floor.map_or(threshold, |floor| floor.weight().0)
+        self.floor.as_deref().map_or(threshold, |floor| floor.weight().0)
     }
 
     fn insert(&mut self, choice: Choice, limit: usize) {
         if self.admits(&choice) {
             let at = self.best.partition_point(|c| *c < choice);
-            self.best.insert(at, choice);
-            if self.best.len() > limit {
-                self.floor = self.best.pop();
+            insert_sparingly(&mut self.best, at, choice);
+            if self.best.len() > limit
+                && let Some(worst) = self.best.pop()
+            {
+                match &mut self.floor {
+                    Some(floor) => **floor = worst,
+                    None => self.floor = Some(Box::new(worst)),
+                }
             }
         }
     }
@@ -125,7 +131,7 @@ impl SemanticIndex {
         best.sort_unstable();
         changes.extend(best.iter().map(|choice| (id, position.ordinal, *choice, 1)));
         // A full list of choices does not tell what is worse than its last.
-        let floor = best.last().copied().filter(|_| best.len() >= self.choices);
+        let floor = best.last().copied().filter(|_| best.len() >= self.choices).map(Box::new);
         self.slots[slot].pool = Pool { best, floor };
     }
 

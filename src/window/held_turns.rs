@@ -6,7 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Attachment, Bank, EventTime, Turn};
+use crate::{
+    model::{Attachment, Bank, EventTime, Turn},
+    sparse::insert_sparingly,
+};
 
 /// Most turns in one piece of memory.
 const MOST_IN_RUN: u32 = 16;
@@ -134,28 +137,20 @@ impl HeldTurns {
                     if let Some(last) = last {
                         last.bytes.shrink_to_fit();
                     }
-                    self.enter(at, Run::default());
+                    insert_sparingly(&mut self.runs, at, Run::default());
                 }
             }
         }
         let Some(run) = self.runs.get_mut(at) else { return };
         run.insert(turn);
         if let Some(second) = run.cut() {
-            self.enter(at + 1, second);
+            insert_sparingly(&mut self.runs, at + 1, second);
         }
     }
 
     /// The run that holds an ordinal, or would hold it; behind all of them where it comes after their turns.
     fn run_of(&self, ordinal: u32) -> usize {
         self.runs.partition_point(|run| run.last < ordinal)
-    }
-
-    fn enter(&mut self, at: usize, run: Run) {
-        if self.runs.len() == self.runs.capacity() {
-            // Less than the library would: most sessions need few.
-            self.runs.reserve_exact((self.runs.len() / 4).max(1));
-        }
-        self.runs.insert(at, run);
     }
 }
 

@@ -18,8 +18,8 @@ use rdkafka::{
 use super::client::{ATTEMPT_TIMEOUT, Cluster, Watch, drop_in_background};
 use crate::log::{LogError, RawRecord, Record};
 
-/// Kilobytes to prefetch.
-const QUEUED_KILOBYTES: usize = 4_096;
+/// Kilobytes of a partition to prefetch: four fetches.
+const QUEUED_KILOBYTES: usize = 1_024;
 /// Timeout of one poll.
 const POLL: Duration = Duration::from_millis(20);
 
