@@ -80,7 +80,7 @@ fn rooms_import_in_the_datas_direction() {
         ("language", &["model"]),
         ("source", &["model", "config", "endpoint", "sync"]),
         ("log", &["model", "config", "sparse", "store", "sync"]),
-        ("window", &["model", "config", "chunked_map"]),
+        ("window", &["model", "config", "chunked_map", "sparse"]),
         ("chunked_map", &[]),
         ("sparse", &[]),
         ("store", &[]),
