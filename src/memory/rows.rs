@@ -12,7 +12,7 @@ use super::kernel::{self, LANES, LONGEST, WIDEST_BYTES, quantise, quantised};
 use crate::model::{Score, Vector};
 
 /// The vector of a unit, and those of its parts one after the other, all of one width. In two pieces of memory:
-/// the allocator has pieces of one and of eight vectors, as most units have in parts, and none of nine. In both
+/// the allocator has pieces of one and of eight vectors, and none of nine, which most units of chat have. In both
 /// forms `components` counts those of a vector without those that fill it up to whole lanes; there it takes no
 /// room beside the tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
