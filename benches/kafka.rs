@@ -386,8 +386,10 @@ fn volume(broker: &Broker, name: &str, banks: &[(String, Vec<TurnEvent>)]) {
         asked_at: None,
     };
     log.append_turns(&[warm()]).expect("an append");
+    let started = Instant::now();
     // Until the service has made its topics.
-    while serve::ask(&pipeline, &question("warm"), None, None).is_err() {
+    while let Err(error) = serve::ask(&pipeline, &question("warm"), None, None) {
+        assert!(started.elapsed() < Duration::from_secs(60), "the service does not answer: {error}");
         std::thread::sleep(Duration::from_millis(100));
     }
     let empty = service.megabytes("VmRSS:");

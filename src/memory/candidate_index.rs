@@ -107,9 +107,10 @@ impl CandidateIndex {
         self.columns.link(&[second_before, before, after, second_after]);
         self.columns.unlink(slot);
         self.gists.delete(slot, &indexed.vectors());
-        self.sessions.leave(indexed.key().0);
+        let (session, ..) = indexed.key();
+        self.sessions.leave(session);
         self.leave_speaker(indexed.speaker);
-        self.greetings.delete(indexed.key().0, indexed.speaker[0], indexed.greeted());
+        self.greetings.delete(session, indexed.speaker[0], indexed.greeted());
         self.columns.set(slot, Features::default());
         self.parts[at] = None;
         self.free.insert(slot);

@@ -157,7 +157,7 @@ impl LiveUnit {
     /// Its vector, and those of all parts.
     #[must_use]
     pub fn vectors(&self) -> [VectorRows<'_>; 2] {
-        [self.rows.own(), self.rows.of_parts()]
+        self.rows.all()
     }
 
     /// The best cosine of its vectors with a question's vector; none where they have another width.

@@ -57,22 +57,29 @@ impl Rows {
         }
     }
 
+    /// The unit's vector, and those of its parts.
+    pub(super) fn all(&self) -> [VectorRows<'_>; 2] {
+        let (components, stored) = match self {
+            Self::Bytes { components, own, of_parts } => {
+                (components, [StoredSlice::Bytes(own), StoredSlice::Bytes(of_parts)])
+            }
+            Self::Fixed { components, own, of_parts } => {
+                (components, [StoredSlice::Fixed(own), StoredSlice::Fixed(of_parts)])
+            }
+        };
+        stored.map(|stored| VectorRows { components: *components as usize, stored })
+    }
+
     /// The unit's vector.
     pub(super) fn own(&self) -> VectorRows<'_> {
-        let (components, stored) = match self {
-            Self::Bytes { components, own, .. } => (components, StoredSlice::Bytes(own)),
-            Self::Fixed { components, own, .. } => (components, StoredSlice::Fixed(own)),
-        };
-        VectorRows { components: *components as usize, stored }
+        let [own, _] = self.all();
+        own
     }
 
     /// Those of its parts.
     pub(super) fn of_parts(&self) -> VectorRows<'_> {
-        let (components, stored) = match self {
-            Self::Bytes { components, of_parts, .. } => (components, StoredSlice::Bytes(of_parts)),
-            Self::Fixed { components, of_parts, .. } => (components, StoredSlice::Fixed(of_parts)),
-        };
-        VectorRows { components: *components as usize, stored }
+        let [_, of_parts] = self.all();
+        of_parts
     }
 }
 
