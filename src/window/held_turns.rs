@@ -148,6 +148,13 @@ impl HeldTurns {
         }
     }
 
+    /// Gives back the room of turns that may not come: a window has closed.
+    pub(super) fn give_room_back(&mut self) {
+        if let Some(last) = self.runs.last_mut() {
+            last.bytes.shrink_to_fit();
+        }
+    }
+
     /// The run that holds an ordinal, or would hold it; behind all of them where it comes after their turns.
     fn run_of(&self, ordinal: u32) -> usize {
         self.runs.partition_point(|run| run.last < ordinal)
@@ -203,7 +210,7 @@ impl Run {
             self.bytes.reserve_exact(encoded.len().max(self.bytes.len() / 4));
         }
         self.bytes.splice(start..end, encoded);
-        if self.bytes.len() < self.bytes.capacity() / 2 {
+        if self.bytes.len() < self.bytes.capacity() / 4 * 3 {
             // Of a deleted turn little stays.
             self.bytes.shrink_to_fit();
         }
