@@ -6,7 +6,7 @@ use fjall::KeyspaceCreateOptions;
 
 /// Bytes of a keyspace that lie in memory before they become a file. The library's own 64 MiB would be
 /// hundreds for the dozen keyspaces that a memory writes while it takes in turns.
-const UNWRITTEN_BYTES: u64 = 1 << 20;
+const UNWRITTEN_BYTES: u64 = 512 << 10;
 
 /// Upper limit of the journals of a cache, in bytes: the least that the library takes, an eighth of its own.
 pub(crate) const CACHE_JOURNAL_BYTES: u64 = 64 << 20;

@@ -29,7 +29,8 @@ const OLDER_FOLDERS: [&str; 7] =
     ["vectors-1", "vectors-1.fresh", "vectors-2", "vectors-2.fresh", "vectors-3", "vectors-4", "vectors-5"];
 /// Keys that are evicted in one batch.
 const EVICTED_AT_ONCE: usize = 4_096;
-const MEMORY_BYTES: u64 = 1 << 20;
+/// Bytes of blocks of the cache that are kept for the next read.
+const MEMORY_BYTES: u64 = 256 << 10;
 const HASH_BYTES: usize = 32;
 
 /// A cache of vectors in a directory. One process at a time may have it open.

@@ -295,7 +295,10 @@ mod tests {
                 prop_assert!(expected.range(any..).map(|(at, _)| *at).take(3).eq(from));
                 prop_assert!(held.runs.iter().all(|run| run.turns().count() == run.count as usize));
                 prop_assert!(held.runs.iter().all(|run| run.count <= MOST_IN_RUN && run.count > 0));
+                prop_assert!(held.runs.iter().all(|run| run.bytes.len() >= run.bytes.capacity() / 4 * 3));
             }
+            held.give_room_back();
+            prop_assert!(held.runs.last().is_some_and(|run| run.bytes.len() == run.bytes.capacity()));
             let bank = Bank::parse("team").expect("a valid name");
             let all: Vec<_> = held.iter().map(|turn| (turn.ordinal, (turn.source_offset, turn.whole(&bank)))).collect();
             prop_assert!(expected.into_iter().eq(all));

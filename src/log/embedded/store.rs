@@ -40,7 +40,7 @@ const UNFINISHED: &str = "store.new";
 /// Upper limit of the journal, in bytes, which a start reads again.
 const JOURNAL_BYTES: u64 = 64 << 20;
 /// Bytes of blocks of the store that are kept for the next read.
-const READ_BYTES: u64 = 1 << 20;
+const READ_BYTES: u64 = 256 << 10;
 /// The number of a write stays until so many bytes more are written: by then the write is in no journal,
 /// where damage could hide it, however well the journal is compressed.
 pub(super) const NUMBERED_BYTES: u64 = 16 * JOURNAL_BYTES;
