@@ -73,8 +73,8 @@ impl Client {
 
     /// The reply to a question, and its `ce_id`.
     pub(crate) fn reply_with_id(&mut self, id: u64, within: Duration) -> (String, serde_json::Value) {
-        self.producer.flush(Duration::from_secs(30)).unwrap();
         let begun = Instant::now();
+        self.producer.flush(within).unwrap();
         loop {
             if let Some(reply) = self.replies.remove(&id) {
                 return reply;
