@@ -63,7 +63,7 @@ impl Home {
     }
 
     /// Follows the source while `meanwhile` runs; it gets a function that waits for a condition on the
-    /// events so far. Returns what was told.
+    /// events so far, until none has come for a minute. Returns what was told.
     pub(crate) fn follow(
         &self,
         arriving: &crossbeam_channel::Receiver<Delivered>,
@@ -82,9 +82,13 @@ impl Home {
             let stops = Stops(&stop);
             let seen = Stored(&log);
             meanwhile(&|until: &dyn Fn(&Stored) -> bool| {
-                let begun = Instant::now();
+                let (mut end, mut moved) = (0, Instant::now());
                 while !until(&seen) {
-                    assert!(begun.elapsed() < Duration::from_secs(60), "{:?} {:?}", seen.lines(), told.lock().unwrap());
+                    let now = log.end(Topic::Turns, 0).unwrap();
+                    if now != end {
+                        (end, moved) = (now, Instant::now());
+                    }
+                    assert!(moved.elapsed() < Duration::from_secs(60), "{:?} {:?}", seen.lines(), told.lock().unwrap());
                     std::thread::sleep(Duration::from_millis(10));
                 }
             });
