@@ -84,9 +84,9 @@ impl Home {
             meanwhile(&|until: &dyn Fn(&Stored) -> bool| {
                 let (mut end, mut moved) = (0, Instant::now());
                 while !until(&seen) {
-                    let now = log.end(Topic::Turns, 0).unwrap();
-                    if now != end {
-                        (end, moved) = (now, Instant::now());
+                    let reached = log.end(Topic::Turns, 0).unwrap();
+                    if reached != end {
+                        (end, moved) = (reached, Instant::now());
                     }
                     assert!(moved.elapsed() < Duration::from_secs(60), "{:?} {:?}", seen.lines(), told.lock().unwrap());
                     std::thread::sleep(Duration::from_millis(10));

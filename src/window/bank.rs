@@ -374,7 +374,7 @@ impl BankWindows {
         let Some(session) = self.sessions.get_mut(index) else { return };
         let Some(start) = session.open() else { return };
         self.closing_turns += session.own(start).count();
-        session.turns.give_room_back();
+        session.turns.shrink_last();
         if let Some(span) = session.windows.get_mut(start) {
             span.closed = true;
             self.open.remove(&(span.last_ms, index));

@@ -148,8 +148,8 @@ impl HeldTurns {
         }
     }
 
-    /// Gives back the room of turns that may not come: a window has closed.
-    pub(super) fn give_room_back(&mut self) {
+    /// Keeps no room for more turns: a window has closed, and none may come.
+    pub(super) fn shrink_last(&mut self) {
         if let Some(last) = self.runs.last_mut() {
             last.bytes.shrink_to_fit();
         }
@@ -297,7 +297,7 @@ mod tests {
                 prop_assert!(held.runs.iter().all(|run| run.count <= MOST_IN_RUN && run.count > 0));
                 prop_assert!(held.runs.iter().all(|run| run.bytes.len() >= run.bytes.capacity() / 4 * 3));
             }
-            held.give_room_back();
+            held.shrink_last();
             prop_assert!(held.runs.last().is_some_and(|run| run.bytes.len() == run.bytes.capacity()));
             let bank = Bank::parse("team").expect("a valid name");
             let all: Vec<_> = held.iter().map(|turn| (turn.ordinal, (turn.source_offset, turn.whole(&bank)))).collect();
